@@ -1,0 +1,38 @@
+# The only graph: data -> partitions -> training -> evidence -> reports. Loads and validates here, rules live in rules/*.smk.
+import os
+import sys
+from pathlib import Path
+
+from fedrepro.workflow import Workflow
+
+configfile: "params.yaml"
+
+FLOW = Workflow.load(config)
+
+wildcard_constraints:
+    scale="demo|short|full",
+    paper="fedlaw|igfl|fedgh|elastic|fedima",
+    table=r"(table|figure)\d+|index",
+    dataset=r"[a-z0-9_]+",
+    shape=r"\d+x\d+x\d+",
+    artifact=r"[A-Za-z0-9_.-]+",
+    run_id=r"[A-Za-z0-9_.+-]+",
+    seed=r"\d+",
+
+localrules: all, data, partitions, runs, reports, plan, evidence, track, report, current_fedlaw, current, summary
+
+rule all:
+    input: FLOW.reports(), "results/summary.json"
+    default_target: True
+
+include: "rules/data.smk"
+include: "rules/partition.smk"
+include: "rules/train.smk"
+include: "rules/report.smk"
+
+# The lock is taken only when something really runs; the kernel frees it when the process dies.
+onstart:
+    FLOW.hold_lock()
+
+onerror:
+    FLOW.repeat_errors()

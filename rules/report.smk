@@ -1,0 +1,49 @@
+# Evidence -> reports. Reports are rendered from evidence alone, so a clone that has it renders without training.
+
+rule reports:
+    input: FLOW.reports(), "results/summary.json"
+
+rule evidence:
+    input: "results/runs/{run_id}/seed{seed}.json"
+    output: "reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json"
+    log: "logs/evidence/{scale}-{paper}-{run_id}-{seed}.log"
+    message: "evidence of {wildcards.run_id}, seed {wildcards.seed}"
+    shell: "fedrepro evidence {input} {output} > {log} 2>&1"
+
+rule track:
+    input:
+        plan="results/plans/{scale}/{paper}/{table}.json",
+        evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
+    output: "results/tracked/{scale}/{paper}/{table}.json"
+    log: "logs/track/{scale}-{paper}-{table}.log"
+    message: "MLflow: {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
+    shell: "fedrepro track {input.plan} --out {output} > {log} 2>&1"
+
+rule report:
+    input:
+        plan="results/plans/{scale}/{paper}/{table}.json",
+        evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
+        tracked=ancient("results/tracked/{scale}/{paper}/{table}.json"),
+    output: multiext("reports/{scale}/{paper}/{table}", ".md", ".html", ".json")
+    log: "logs/report/{scale}-{paper}-{table}.log"
+    message: "report of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
+    shell: "fedrepro report {input.plan} --out reports/{wildcards.scale}/{wildcards.paper}/{wildcards.table} > {log} 2>&1"
+
+# The current scale of params.yaml under a short name: reports/table3.md is FedLAW's, reports/igfl/table1.md another paper's.
+rule current_fedlaw:
+    input: multiext("reports/" + FLOW.scale + "/fedlaw/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/fedlaw/{table}.json"
+    output: multiext("reports/{table}", ".md", ".html", ".json")
+    log: "logs/report/current-fedlaw-{table}.log"
+    shell: "fedrepro report {input.plan} --out reports/{wildcards.table} > {log} 2>&1"
+
+rule current:
+    input: multiext("reports/" + FLOW.scale + "/{paper}/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/{paper}/{table}.json"
+    output: multiext("reports/{paper}/{table}", ".md", ".html", ".json")
+    log: "logs/report/current-{paper}-{table}.log"
+    shell: "fedrepro report {input.plan} --out reports/{wildcards.paper}/{wildcards.table} > {log} 2>&1"
+
+rule summary:
+    input: FLOW.documents()
+    output: "results/summary.json"
+    log: "logs/report/summary.log"
+    shell: "fedrepro summary {input} --out {output} > {log} 2>&1"

@@ -1,0 +1,100 @@
+"""fedrepro methods | describe | doctor."""
+
+import dataclasses
+import importlib.metadata
+import inspect
+import os
+import platform
+import shutil
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from fedrepro.errors import UserError
+
+ROOT = Path()
+PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy", "pydantic")
+
+
+def methods(options: Namespace) -> None:
+    """A line a part, slot by slot, in the order of a round."""
+    import fedrepro.methods  # noqa: F401  (registers the parts)
+    from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
+    from fedrepro.methods.presets import DEFAULTS, PRESETS
+
+    for slot in SLOTS:
+        names = [name for name in PARTS.names() if PARTS.get(name).slot == slot]
+        print(f"{slot}{' (may repeat)' if slot in REPEATABLE else ''}")
+        for name in names:
+            default = " (default)" if name in DEFAULTS.values() else ""
+            print(f"  {name:<16}{_first_sentence(inspect.getmodule(PARTS.get(name)))}{default}")
+        if not names:
+            print("  none yet")
+    print("recipes")
+    for name, text in PRESETS.items():
+        print(f"  {name:<16}{text or 'the default of every slot'}")
+
+
+def describe(options: Namespace) -> None:
+    """Canonical name, then each part: where it comes from and what its arguments mean."""
+    import fedrepro.methods  # noqa: F401
+    from fedrepro.methods.compose import compose
+
+    method = compose(options.method)
+    print(method)
+    for part in method.parts:
+        print(f"\n{part.name} ({part.slot})")
+        module, own = inspect.getmodule(type(part)), inspect.getdoc(type(part))
+        for text in (inspect.getdoc(module), own):
+            print("\n".join(f"  {line}".rstrip() for line in (text or "").splitlines()))
+        for field in dataclasses.fields(part):
+            print(f"  {field.name} = {getattr(part, field.name)} (default {field.default})")
+        if part.needs:
+            print(f"  needs: {', '.join(sorted(part.needs))}")
+
+
+def doctor(options: Namespace) -> int:
+    """A line a check; exit code 1 when one fails."""
+    from fedrepro.config.grid import load_project
+    from fedrepro.engine.environment import pick_device
+
+    checks = [("python", sys.version_info >= (3, 11), platform.python_version())]
+    locked = _locked()
+    for name in PINNED:
+        found = importlib.metadata.version(name)
+        checks.append(
+            (name, found in locked.get(name, {found}), f"{found} (locked: {', '.join(sorted(locked.get(name, {'?'})))})")
+        )
+    for name in ("snakemake", "dvc", "mlflow", "git"):
+        where = shutil.which(name)
+        checks.append(
+            (f"{name} on PATH", where is not None, where or "not found; activate the environment: . .venv/bin/activate")
+        )
+    try:
+        project = load_project(ROOT)
+        checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))
+        checks.append(("device", True, pick_device(project.params.device)))
+    except UserError as error:
+        checks.append(("params.yaml", False, str(error)))
+    free = shutil.disk_usage(ROOT).free / 2**30
+    checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
+    mirror = os.environ.get("FEDREPRO_MIRROR")
+    checks.append(("mirror", True, mirror or "none; set FEDREPRO_MIRROR to a folder or URL to look in before the network"))
+    for name, good, detail in checks:
+        print(f"{'ok  ' if good else 'BAD '} {name:<20}{detail}")
+    return 0 if all(good for _, good, _ in checks) else 1
+
+
+def _locked() -> dict[str, set[str]]:
+    """name -> versions that requirements.lock allows."""
+    path, found = ROOT / "requirements.lock", {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        name, equals, rest = line.partition("==")
+        if equals and not line.startswith(" "):
+            found.setdefault(name, set()).add(rest.split()[0])
+    return found
+
+
+def _first_sentence(module) -> str:
+    text = " ".join((inspect.getdoc(module) or "").split("\n\n")[0].split())
+    return text if len(text) <= 100 else text[:97] + "..."

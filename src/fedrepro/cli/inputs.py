@@ -1,0 +1,23 @@
+"""Draws the artifacts that a run by hand lacks; under Snakemake its rules do the same."""
+
+import os
+from typing import Any
+
+from fedrepro.config.grid import FOLDERS, MODULES, Project, definitions
+from fedrepro.data.arrays import MANIFEST, arrays_folder
+from fedrepro.data.prepare import prepare
+from fedrepro.engine.spec import RunSpec
+
+
+def draw_missing(project: Project, run: dict[str, Any], seeds: list[int]) -> None:
+    """Arrays of both shapes, then partition, participation, proxy split and initial model of every seed."""
+    spec = RunSpec(**run["config"])
+    entry = project.registry[spec.dataset]
+    for shape in dict.fromkeys([entry.native_shape, spec.input_shape]):
+        if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
+            prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
+    for kind, definition in definitions(spec, entry).items():
+        module = MODULES[kind]
+        for seed in seeds:
+            if not (project.root / FOLDERS[kind] / module.artifact_id(definition) / f"seed{seed}.json").exists():
+                module.create(definition, seed, project.root)

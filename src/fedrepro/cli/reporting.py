@@ -1,0 +1,48 @@
+"""fedrepro report | summary | track | ui."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from fedrepro import console
+from fedrepro.files import read_json, write_json
+
+ROOT = Path()
+PLANS = Path("results/plans")
+
+
+def report(options: Namespace) -> None:
+    from fedrepro.reports.render import render
+
+    plan = read_json(options.plan)
+    folder = ROOT / "reports" / plan["scale"] / plan["paper"]
+    for path in render(options.plan, folder / "evidence", options.out, folder / "figures"):
+        print(path)
+
+
+def summary(options: Namespace) -> None:
+    from fedrepro.reports.summary import write_summary
+
+    write_summary([read_json(path) for path in options.documents], options.out)
+
+
+def track(options: Namespace) -> None:
+    """With --out it never fails: a report must not wait for its tracking, and `fedrepro ui` syncs again."""
+    from fedrepro.tracking import sync
+
+    plans = options.plans or sorted((ROOT / PLANS).rglob("*.json"))
+    if options.out is None:
+        console.say(str(sync(plans, ROOT)))
+        return
+    try:
+        outcome = str(sync(plans, ROOT))
+    except Exception as error:
+        outcome = f"not synced ({type(error).__name__}: {error}); `fedrepro track` tries again"
+    console.say(outcome)
+    write_json(options.out, {"outcome": outcome})
+
+
+def ui(options: Namespace) -> None:
+    from fedrepro.tracking import sync, ui
+
+    console.say(str(sync(sorted((ROOT / PLANS).rglob("*.json")), ROOT)))
+    ui(ROOT, options.host, options.port)

@@ -1,0 +1,102 @@
+"""fedrepro run | plan | evidence | runs."""
+
+import json
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fedrepro import console
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_atomic, write_text
+
+ROOT = Path()
+
+
+def run(options: Namespace) -> None:
+    console.log_to(options.log)
+    plan = read_json(Path(options.target)) if options.target.endswith(".json") else _resolve(options)
+    wanted = _select(plan, options)
+    from fedrepro.engine.run import Options, run_seeds
+
+    how = Options(ROOT, options.device, options.engine, options.checkpoint_seconds)
+    for entry in wanted:
+        done = run_seeds(entry, options.seeds or plan["seeds"], how)
+        console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
+
+
+def plan(options: Namespace) -> None:
+    options.set, options.seeds = [], None
+    text = json.dumps(_resolve(options), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    if options.out:
+        write_text(options.out, text)
+    else:
+        print(text, end="")
+
+
+def evidence(options: Namespace) -> None:
+    write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
+
+
+def runs(options: Namespace) -> None:
+    from fedrepro.engine.results import RUNS
+
+    if options.prune or options.dry_run:
+        from fedrepro.tracking import prune
+
+        for line in prune(ROOT, dry_run=options.dry_run):
+            print(line)
+        return
+    for folder in sorted((ROOT / RUNS).glob("*/")):
+        receipts = sorted(folder.glob("seed*.json"), key=lambda path: int(path.stem[4:]))
+        values = {path.stem[4:]: read_json(path)["summary"]["test_accuracy"] for path in receipts}
+        print(
+            folder.name, *(f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
+        )
+
+
+def _resolve(options: Namespace) -> dict[str, Any]:
+    """The plan of paper/table under params.yaml, --scale and --set; draws what a run by hand still lacks."""
+    import yaml
+
+    from fedrepro.config.grid import load_project
+    from fedrepro.config.grid import plan as resolve
+    from fedrepro.config.schema import read_yaml
+
+    paper, _, table = options.target.partition("/")
+    content = json.loads(options.params) if getattr(options, "params", None) else read_yaml(ROOT / "params.yaml")
+    for item in options.set:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UserError(f"--set {item}: write key=value")
+        content["settings"] = (content.get("settings") or {}) | {key: yaml.safe_load(value)}
+    project = load_project(ROOT, content)
+    resolved = resolve(project, paper, table, options.scale or project.params.scale)
+    if options.command == "run":
+        from fedrepro.cli.inputs import draw_missing
+
+        for entry in _select(resolved, options):
+            draw_missing(project, entry, options.seeds or resolved["seeds"])
+    return resolved
+
+
+def _select(plan: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
+    """The runs that --rows, --columns and --run-id leave. UserError when a name is unknown or nothing is left."""
+    from fedrepro.registry import unknown
+
+    known = {"rows": [row["key"] for row in plan["rows"]], "columns": [column["key"] for column in plan["columns"]]}
+    known["run_id"] = sorted(plan["runs"])
+    for kind, names in known.items():
+        for name in getattr(options, kind) or []:
+            if name not in names:
+                raise UserError(f"{options.target}: {unknown(kind.rstrip('s').replace('_', ' '), name, names)}")
+    cells = [
+        c
+        for c in plan["cells"]
+        if c["row"] in (options.rows or known["rows"]) and c["column"] in (options.columns or known["columns"])
+    ]
+    ids = [cell["run_id"] for cell in cells if cell["run_id"] in (options.run_id or known["run_id"])]
+    if not ids:
+        reasons = sorted({str(cell["reason"]) for cell in cells if cell["reason"]})
+        raise UserError(f"{options.target}: nothing to run: {'; '.join(reasons) or 'no cell is left'}")
+    return [plan["runs"][run_id] for run_id in dict.fromkeys(ids)]

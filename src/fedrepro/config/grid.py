@@ -1,0 +1,265 @@
+"""From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
+
+import csv
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.schema import Arguments, Column, Paper, Params, Row, Scale, Sourced, Table, Times, check, read_yaml
+from fedrepro.data import participation, partition, proxy
+from fedrepro.data.arrays import arrays_folder
+from fedrepro.data.registry import Entry, load_registry
+from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash
+from fedrepro.methods.compose import compose, with_arguments
+from fedrepro.methods.parts import PARTS
+from fedrepro.methods.presets import DEFAULTS
+from fedrepro.models import initial
+from fedrepro.models.names import MODELS
+from fedrepro.registry import Call, coerce, unknown
+
+# Part of every run's hash: raise it when a change of the code is meant to change results.
+RESULTS_VERSION = 1
+# kind of artifact -> the module that defines, draws and loads it
+MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
+FOLDERS = {
+    "partition": partition.PARTITIONS,
+    "participation": participation.PARTICIPATION,
+    "proxy": proxy.PROXY,
+    "init": initial.FOLDER,
+}
+# Filled in by the registry and the model, never written in a table.
+_DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method"})
+_SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
+
+
+@dataclass(frozen=True)
+class Project:
+    """Everything read from the root folder that decides a plan."""
+
+    root: Path
+    params: Params
+    scales: dict[str, Scale]
+    registry: dict[str, Entry]
+
+    def paper(self, name: str) -> Paper:
+        """papers/<name>/paper.yaml."""
+        return _read(Paper, self.root / "papers" / name / "paper.yaml")
+
+    def table(self, paper: str, name: str) -> Table:
+        """papers/<paper>/tables/<name>.yaml."""
+        path = self.root / "papers" / paper / "tables" / f"{name}.yaml"
+        if not path.exists():
+            raise UserError(f"params.yaml: tables: {unknown('table', f'{paper}/{name}', self.table_names())}")
+        return _read(Table, path)
+
+    def table_names(self) -> list[str]:
+        """Every table there is a file for, as paper/table."""
+        return sorted(f"{p.parent.parent.name}/{p.stem}" for p in self.root.glob("papers/*/tables/*.yaml"))
+
+    def scale(self, name: str) -> Scale:
+        """The scale called `name`."""
+        if name not in self.scales:
+            raise UserError(f"params.yaml: scale: {unknown('scale', name, sorted(self.scales))}")
+        return self.scales[name]
+
+
+def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:
+    """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake passes it with --config merged in)."""
+    root = Path(root)
+    content = read_yaml(root / "params.yaml") if params is None else params
+    where = root / "papers" / "scales.yaml"
+    scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
+    registry = load_registry(root / "data" / "registry.yaml")
+    project = Project(root, check(Params, content, "params.yaml"), scales, registry)
+    project.scale(project.params.scale)
+    _check_params(project)
+    return project
+
+
+def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
+    """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full."""
+    paper, table, scale = project.paper(paper_name), project.table(paper_name, table_name), project.scale(scale_name)
+    printed = _printed(project.root / "papers" / paper_name / "published" / table.published, table)
+    rows = [(row, True) for row in table.rows] + [(row, False) for row in table.companions if scale.companions]
+    columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
+    runs, cells = {}, []
+    for row, is_printed in rows:
+        for column in columns:
+            value, note = printed.get((row.key, column.key), (None, ""))
+            reason = row.pending if row.method is None else column.pending
+            run = None
+            if reason is None:
+                run = _run(project, paper_name, paper, table, scale, row, column)
+                runs[run["run_id"]] = run
+            cell = {"row": row.key, "column": column.key, "printed": value if is_printed else None, "note": note}
+            cells.append(cell | {"run_id": run and run["run_id"], "reason": reason})
+    return {
+        "schema": 1,
+        "paper": paper_name,
+        "paper_title": f"{paper.authors}: {paper.title} ({paper.venue})",
+        "table": table_name,
+        "title": table.title,
+        "source": table.source,
+        "scale": scale_name,
+        "scale_note": scale.note,
+        "seeds": project.params.seeds,
+        "comparable": scale.comparable,
+        "metric": table.metric.model_dump(),
+        "rows": [{"key": row.key, "label": row.label, "printed": is_printed} for row, is_printed in rows],
+        "columns": [column.model_dump(include={"key", "label", "group"}) for column in columns],
+        "cells": cells,
+        "runs": runs,
+        "deviations": [item.model_dump() for item in paper.deviations],
+        "disagreements": [item.model_dump() for item in paper.disagreements],
+        "known_gaps": paper.known_gaps,
+    }
+
+
+def _run(
+    project: Project, paper_name: str, paper: Paper, table: Table, scale: Scale, row: Row, column: Column
+) -> dict[str, Any]:
+    where = f"papers/{paper_name}: {table.source}, {row.label}, {column.label}"
+    settings = _settings(project, paper, table, scale, column, where)
+    method = compose(with_arguments(row.method or "", _arguments(project, paper_name, paper, scale, column)))
+    entry, values = _entry(project, settings, where), {key: item.value for key, item in settings.items()}
+    values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
+    if values["model"] not in MODELS:
+        raise UserError(f"{where}: {unknown('model', values['model'], sorted(MODELS))}")
+    shape = MODELS[values["model"]]
+    try:
+        spec = RunSpec(**values, dataset_sha=entry.sha, input_shape=shape, classes=entry.classes, method=str(method))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    return {
+        "run_id": run_id(spec, method),
+        "method": str(method),
+        "method_label": short_name(method),
+        "config": spec.as_dict(),
+        "sources": {key: item.source for key, item in settings.items()},
+        "inputs": artifacts(spec, entry),
+    }
+
+
+def run_id(spec: RunSpec, method) -> str:
+    """A readable slug and a hash of everything that decides the result."""
+    scheme = partition.make_scheme(spec.partition)
+    values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
+    slug = "-".join(filter(None, [spec.dataset, spec.model, scheme.name, values, short_name(method)]))
+    return f"{slug}-{canonical_hash({'spec': spec.as_dict(), 'version': RESULTS_VERSION}, 8)}"
+
+
+def short_name(method) -> str:
+    """The parts that are not the default of their slot, `fedprox+fixed_gamma`; `fedavg` when there are none."""
+    return "+".join(part.name for part in method.parts if part.name not in DEFAULTS.values()) or "fedavg"
+
+
+def artifacts(spec: RunSpec, entry: Entry) -> dict[str, str]:
+    """The artifacts that a run reads: the arrays' folder and the ids of the others."""
+    ids = {kind: MODULES[kind].artifact_id(made) for kind, made in definitions(spec, entry).items()}
+    return {"arrays": str(arrays_folder(Path(), spec.dataset, spec.input_shape))} | ids
+
+
+def definitions(spec: RunSpec, entry: Entry) -> dict[str, dict[str, Any]]:
+    """What decides each drawn artifact of a run, by kind."""
+    return {
+        "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
+        "participation": participation.definition(spec.clients, spec.participation, spec.rounds),
+        "proxy": proxy.definition(entry, spec.proxy_per_class),
+        "init": initial.definition(spec.model, spec.input_shape, spec.classes),
+    }
+
+
+def _check_params(project: Project) -> None:
+    """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
+    for key, value in project.params.settings.items():
+        if key not in _SETTINGS:
+            raise UserError(f"params.yaml: settings: {unknown('setting', key, sorted(_SETTINGS))}")
+        coerce(f"params.yaml: settings.{key}", value, _SETTINGS[key])
+    papers = sorted({name.partition("/")[0] for name in project.table_names()})
+    for paper, methods in project.params.methods.items():
+        if paper not in papers:
+            raise UserError(f"params.yaml: methods: {unknown('paper', paper, papers)}")
+        for method, arguments in (methods or {}).items():
+            given = {key: value for key, value in (arguments or {}).items() if value is not None}
+            try:
+                PARTS.make(Call(method, given))
+            except UserError as error:
+                raise UserError(f"params.yaml: methods.{paper}: {error}") from error
+            fields_known = [field.name for field in fields(PARTS.get(method))]
+            for key in arguments or {}:
+                if key not in fields_known:
+                    raise UserError(f"params.yaml: methods.{paper}.{method}: {unknown('argument', key, fields_known)}")
+
+
+def _settings(project: Project, paper: Paper, table: Table, scale: Scale, column: Column, where: str) -> dict[str, Sourced]:
+    """Every setting with its source; later layers win: protocol, data set, table, column, scale, params.yaml."""
+    dataset = column.setting.get("dataset")
+    found = paper.protocol | paper.datasets.get(str(dataset), {}) | table.base
+    found |= {key: Sourced(value=value, source=table.source) for key, value in column.setting.items()}
+    for key, value in scale.settings.items():
+        if isinstance(value, Times):
+            value = max(1, round(value.times * _number(found, key, where)))
+        found[key] = Sourced(value=value, source="scale")
+    found |= {key: Sourced(value=value, source="params.yaml") for key, value in project.params.settings.items()}
+    for key, item in found.items():
+        if key not in _SETTINGS:
+            raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(_SETTINGS))}")
+        found[key] = Sourced(value=coerce(f"{where}: {key}", item.value, _SETTINGS[key]), source=item.source)
+    missing = sorted(set(_SETTINGS) - set(found))
+    if missing:
+        raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
+    return found
+
+
+def _arguments(project: Project, paper_name: str, paper: Paper, scale: Scale, column: Column) -> dict[str, Arguments]:
+    """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
+    merged: dict[str, Arguments] = {}
+    by_dataset = paper.methods_by_dataset.get(str(column.setting.get("dataset")), {})
+    plain = [{m: {k: a.value for k, a in args.items()} for m, args in layer.items()} for layer in (paper.methods, by_dataset)]
+    edited = project.params.methods.get(paper_name) or {}
+    for layer in (*plain, scale.methods, {m: {k: v for k, v in (a or {}).items() if v is not None} for m, a in edited.items()}):
+        for method, arguments in layer.items():
+            merged[method] = merged.get(method, {}) | arguments
+    return merged
+
+
+def _entry(project: Project, settings: dict[str, Sourced], where: str) -> Entry:
+    name = settings["dataset"].value
+    if name not in project.registry:
+        raise UserError(f"{where}: {unknown('data set', name, sorted(project.registry))}; see data/registry.yaml")
+    return project.registry[name]
+
+
+def _number(found: dict[str, Sourced], key: str, where: str) -> float:
+    value = found[key].value if key in found else None
+    if not isinstance(value, int | float):
+        raise UserError(f"papers/scales.yaml: settings.{key}: nothing to multiply at {where}")
+    return value
+
+
+def _printed(path: Path, table: Table) -> dict[tuple[str, str], tuple[float | None, str]]:
+    """(row key, column key) -> (printed value or None, the transcriber's note)."""
+    found = {}
+    with path.open(newline="", encoding="utf-8") as stream:
+        for line in csv.DictReader(stream):
+            for column in table.columns:
+                if all(line.get(key) == value for key, value in column.published.items()):
+                    found[line["method"], column.key] = (float(line["value"]) if line["value"] else None, line["note"])
+    absent = [(r.key, c.key) for r in table.rows for c in table.columns if (r.key, c.key) not in found]
+    if absent:
+        raise UserError(
+            f"{path}: no printed number for row {absent[0][0]!r}, column {absent[0][1]!r}; check `published` in the table file"
+        )
+    return found
+
+
+@cache
+def _read_cached(model: type, path: Path, changed: int) -> Any:
+    return check(model, read_yaml(path), str(path))
+
+
+def _read(model: type, path: Path) -> Any:
+    return _read_cached(model, path, path.stat().st_mtime_ns if path.exists() else 0)

@@ -1,0 +1,194 @@
+"""The files a person edits, as models: params.yaml, papers/scales.yaml, papers/<paper>/paper.yaml and tables/*.yaml.
+
+Unknown keys are errors everywhere. A validation error becomes one line that names file, key and value.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+
+Scalar = bool | int | float | str | None
+Arguments = dict[str, Scalar]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Params(_Strict):
+    """params.yaml: what a user changes between runs."""
+
+    scale: str = Field("demo", description="demo, short or full: see papers/scales.yaml")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        [8, 9, 10], min_length=1, description="one run per seed; adding one trains it alone"
+    )
+    tables: list[str] = Field(["fedlaw/table3"], description="what `snakemake` and `dvc repro` build without a target")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train; auto takes a GPU when there is one")
+    settings: dict[str, Scalar] = Field({}, description="settings that every run takes instead of its table's, e.g. rounds: 5")
+    methods: dict[str, dict[str, Arguments | None] | None] = Field(
+        {}, description="<paper>: <method>: <argument>: value; null keeps the paper's value"
+    )
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, seeds: list[int]) -> list[int]:
+        if len(set(seeds)) != len(seeds):
+            raise ValueError("a seed is listed twice")
+        return seeds
+
+
+class Sourced(_Strict):
+    """A value and where it comes from: "paper, appendix D", "authors' code", "our choice: why"."""
+
+    value: Scalar
+    source: str
+
+
+class Choice(_Strict):
+    """A numbered deviation from the paper, or of the paper's text from its authors' code."""
+
+    id: str
+    text: str
+
+
+class Disagreement(_Strict):
+    """Where the paper's text and the authors' code part ways, and which one we follow."""
+
+    what: str
+    paper: str
+    authors_code: str
+    followed: str
+
+
+class Paper(_Strict):
+    """papers/<paper>/paper.yaml: citation, protocol with the source of every value, and what is known to differ."""
+
+    title: str
+    authors: str
+    venue: str
+    url: str
+    protocol: dict[str, Sourced]
+    datasets: dict[str, dict[str, Sourced]] = {}
+    methods: dict[str, dict[str, Sourced]] = {}
+    methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = {}
+    deviations: list[Choice] = []
+    disagreements: list[Disagreement] = []
+    known_gaps: list[str] = []
+
+
+class Row(_Strict):
+    """A row of a table. Without `method` it is shown with its printed numbers and the reason in `pending`."""
+
+    key: str
+    label: str
+    method: str | None = None
+    pending: str | None = None
+
+
+class Column(_Strict):
+    """A column: the setting it stands for and how the published CSV names it."""
+
+    key: str
+    label: str
+    group: str
+    setting: dict[str, Scalar]
+    published: dict[str, str]
+    demo: bool = False  # shown at scale demo too
+    pending: str | None = None
+
+
+class Metric(_Strict):
+    """What a cell shows."""
+
+    name: str
+    unit: str
+    description: str
+    better: Literal["higher", "lower"] = "higher"
+
+
+class Table(_Strict):
+    """papers/<paper>/tables/<table>.yaml: a table as data."""
+
+    title: str
+    source: str
+    published: str  # file name under papers/<paper>/published/
+    metric: Metric
+    base: dict[str, Sourced] = {}
+    rows: list[Row]
+    companions: list[Row] = []  # rows of ours, without printed numbers
+    columns: list[Column]
+
+    @field_validator("rows", "companions", "columns")
+    @classmethod
+    def _distinct(cls, items: list) -> list:
+        keys = [item.key for item in items]
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
+        return items
+
+
+class Times(_Strict):
+    """A value of the paper multiplied by a factor and rounded, at least 1."""
+
+    times: float
+
+
+class Scale(_Strict):
+    """One entry of papers/scales.yaml: a declared transformation of every setting."""
+
+    note: str
+    comparable: bool = False  # may a measured number be held against a printed one?
+    only_demo_columns: bool = False
+    companions: bool = False  # show the tables' companion rows
+    settings: dict[str, Times | Scalar] = {}
+    methods: dict[str, Arguments] = {}
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def check(model: type[Model], value: Any, where: str) -> Model:
+    """`value` as `model`. UserError naming `where`, the key and the value."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the whole file"
+        if first["type"] == "extra_forbidden":
+            fields = _fields_at(model, first["loc"][:-1])
+            raise UserError(f"{where}: {unknown('key', key, fields)}") from error
+        message = first["msg"].removeprefix("Value error, ")
+        raise UserError(f"{where}: {key} = {first['input']!r}: {message[:1].lower() + message[1:]}") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """The parsed file. UserError when it is missing or not YAML."""
+    try:
+        return yaml.safe_load(Path(path).read_text()) or {}
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+
+
+def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:
+    """Names of the fields that are allowed at `loc`, as far as it leads through models."""
+    for part in loc:
+        field = model.model_fields.get(str(part)) if isinstance(part, str) else None
+        inner = [a for a in _flatten(field.annotation)] if field else []
+        models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
+        if models:
+            model = models[0]
+    return sorted(model.model_fields)
+
+
+def _flatten(annotation: Any) -> list[Any]:
+    arguments = getattr(annotation, "__args__", ())
+    return [annotation, *(leaf for a in arguments for leaf in _flatten(a))]

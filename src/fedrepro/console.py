@@ -1,0 +1,38 @@
+"""Lines for a person. Losing the terminal must not stop a training, so whatever cannot be shown is dropped."""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+_log: Path | None = None
+
+
+def log_to(path: Path | None) -> None:
+    """From now on every line also goes into the file `path`, which starts empty."""
+    global _log
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    _log = path
+
+
+def say(line: str) -> None:
+    """One line on stderr and in the log file."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+    if _log is not None:
+        _append(_log, line)
+
+
+def fail(line: str) -> None:
+    """`say`, and also leave the line for the workflow, which repeats it as its last one ($FEDREPRO_ERRORS names the file)."""
+    say(line)
+    errors = os.environ.get("FEDREPRO_ERRORS")
+    if errors:
+        _append(Path(errors), line)
+
+
+def _append(path: Path, line: str) -> None:
+    with contextlib.suppress(OSError), path.open("a") as stream:
+        stream.write(line + "\n")

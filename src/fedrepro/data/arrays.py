@@ -1,0 +1,95 @@
+"""Prepared images on disk: `data/arrays/<dataset>/<CxHxW>/*.npy` and a manifest of what they are and whence they came.
+
+Reading them needs numpy and nothing else, so a training job starts without torchvision, scikit-learn or the registry.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, sha256_file
+
+ARRAYS = Path("data/arrays")
+MANIFEST = "manifest.json"
+SCHEMA = 1
+NAMES = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    manifest: dict[str, Any]
+    sha256: str  # of the manifest file, which holds the sha256 of every array: what a run records as its input
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(C, H, W)."""
+        return tuple(self.manifest["shape"])
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, whether or not each occurs."""
+        return self.manifest["classes"]
+
+
+def shape_name(shape: Sequence[int]) -> str:
+    """(1, 28, 28) -> "1x28x28"."""
+    return "x".join(map(str, shape))
+
+
+def arrays_folder(root: Path, dataset: str, shape: Sequence[int]) -> Path:
+    """`root/data/arrays/<dataset>/<CxHxW>`."""
+    return Path(root) / ARRAYS / dataset / shape_name(shape)
+
+
+def load_arrays(folder: Path, verify: bool = True) -> Arrays:
+    """The four arrays, in memory and writable. UserError naming the file when one is missing, damaged or not what it says.
+
+    `verify=False` skips the sha256 of the contents (about 0.1 s per 100 MB), not the shapes and types.
+    """
+    folder = Path(folder)
+    manifest = _manifest(folder)
+    values = {name: _array(folder, name, manifest, verify) for name in NAMES}
+    return Arrays(**values, manifest=manifest, sha256=sha256_file(folder / MANIFEST))
+
+
+def load_labels(folder: Path, split: str) -> tuple[np.ndarray, dict[str, Any], str]:
+    """Labels of `split` ("train" or "test"), the manifest and its sha256, without touching the images."""
+    folder = Path(folder)
+    manifest = _manifest(folder)
+    return _array(folder, f"{split}_labels", manifest, verify=True), manifest, sha256_file(folder / MANIFEST)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    manifest = read_json(folder / MANIFEST)
+    complete = isinstance(manifest, dict) and {"shape", "classes", "counts", "files", "source"} <= manifest.keys()
+    if not complete or manifest.get("schema") != SCHEMA:
+        raise UserError(f"{folder / MANIFEST}: not a manifest of this version; delete {folder} and run the same command again")
+    return manifest
+
+
+def _array(folder: Path, name: str, manifest: dict[str, Any], verify: bool) -> np.ndarray:
+    path = folder / f"{name}.npy"
+    again = f"delete {folder} and run the step that makes it again"
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; {again}")
+    if verify and sha256_file(path) != manifest["files"][path.name]["sha256"]:
+        raise UserError(f"{path}: does not match the sha256 in {MANIFEST}; {again}")
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UserError(f"{path}: not a readable array ({error}); {again}") from error
+    count = manifest["counts"][name.partition("_")[0]]
+    shape, kind = ((count, *manifest["shape"]), np.uint8) if name.endswith("images") else ((count,), np.int64)
+    if array.shape != shape or array.dtype != kind:
+        raise UserError(f"{path}: {array.dtype} {array.shape} where {MANIFEST} says {np.dtype(kind)} {shape}; {again}")
+    return array

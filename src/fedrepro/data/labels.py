@@ -1,0 +1,36 @@
+"""The labels that partitions and proxy splits are drawn from: those of the native arrays, checked against the definition."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedrepro.data.arrays import MANIFEST, arrays_folder, load_labels
+from fedrepro.errors import UserError
+
+
+class Labels(NamedTuple):
+    """Labels of one split of one data set."""
+
+    values: np.ndarray  # int64 [N]
+    classes: int
+    arrays_sha256: str  # of the arrays' manifest
+
+
+def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:
+    """Labels of `split` ("train" or "test") of `definition["dataset"]`.
+
+    Read from the native shape, so that the arrays of every other shape share one partition. UserError when the registry's entry
+    is no longer the one that the definition, or the prepared arrays, were made from.
+    """
+    from fedrepro.data.registry import REGISTRY, load_registry  # pydantic: only whoever draws pays for it
+
+    registry = Path(root) / REGISTRY
+    entry = load_registry(registry)[definition["dataset"]]
+    if entry.sha != definition["dataset_sha"]:
+        raise UserError(f"{registry}: {entry.name}: changed since this definition was made; run the same command again")
+    folder = arrays_folder(root, entry.name, entry.native_shape)
+    values, manifest, sha256 = load_labels(folder, split)
+    if manifest["source"]["entry_sha"] != entry.sha:
+        raise UserError(f"{folder / MANIFEST}: made from another entry of {registry}; delete {folder} and prepare it again")
+    return Labels(values, entry.classes, sha256)

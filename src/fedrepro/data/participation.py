@@ -1,0 +1,71 @@
+"""Which clients take part in which round: `data/participation/<id>/seed<k>.npz`, the same for every method.
+
+Row t is drawn uniformly without replacement from the stream of (seed, t) alone, so a longer run begins with the very cohorts of
+a shorter one. Cohort size m = max(1, floor(ratio * clients)), the truncation of FedLAW's code; the ratio is read as the decimal
+that was written, so that 0.29 of 100 clients are 29 where binary floating point truncates to 28.
+
+The cohorts know nothing of the partition: a client that holds no sample is left out by whoever trains.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro import rng
+from fedrepro.data import artifact
+from fedrepro.registry import require
+
+PARTICIPATION = Path("data/participation")
+
+
+@dataclass(frozen=True)
+class Participation(artifact.Artifact):
+    """The cohorts of all rounds."""
+
+    cohorts: np.ndarray  # int64 [rounds, m], each row ascending
+
+
+def definition(clients: int, ratio: float, rounds: int) -> dict[str, Any]:
+    """Everything that decides the cohorts except the seed. ratio: share of the clients in each round, in (0, 1]."""
+    artifact.require_whole("clients", clients, least=1)
+    artifact.require_whole("rounds", rounds, least=1)
+    numeric = isinstance(ratio, int | float) and not isinstance(ratio, bool)
+    require(numeric and 0 < ratio <= 1, "participation", ratio, "must lie in (0, 1]")
+    return {"clients": clients, "ratio": float(ratio), "rounds": rounds}
+
+
+def cohort_size(definition: dict[str, Any]) -> int:
+    """m: clients in every round."""
+    return max(1, artifact.floor_share(definition["ratio"], definition["clients"]))
+
+
+def artifact_id(definition: dict[str, Any]) -> str:
+    """For example `n100-ratio0.1-rounds200-1a2b3c`."""
+    slug = f"n{definition['clients']}-ratio{definition['ratio']:g}-rounds{definition['rounds']}"
+    return artifact.make_id(slug, definition)
+
+
+def draw(definition: dict[str, Any], seed: int) -> np.ndarray:
+    """Cohorts int64 [rounds, m], each row ascending."""
+    clients, size = definition["clients"], cohort_size(definition)
+    rows = [
+        np.sort(rng.stream(seed, "participation", t).choice(clients, size, replace=False)) for t in range(definition["rounds"])
+    ]
+    return np.stack(rows).astype(np.int64)
+
+
+def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
+    """Draws and saves the cohorts with their manifest; returns the npz. Needs no data."""
+    artifact.require_seed(seed)
+    name = artifact_id(definition)
+    cohorts = draw(definition, seed)
+    manifest = {"id": name, "definition": definition, "seed": seed, "cohort_size": cohorts.shape[1]}
+    return artifact.save(artifact.npz_path(root, PARTICIPATION, name, seed), {"cohorts": cohorts}, manifest)
+
+
+def load(root: Path, artifact_id: str, seed: int) -> Participation:
+    """The verified cohorts. UserError in one line when a file is missing, damaged or belongs to another id or seed."""
+    arrays, manifest = artifact.load(root, PARTICIPATION, artifact_id, seed)
+    return Participation(manifest=manifest, **arrays)

@@ -1,0 +1,159 @@
+"""Which training sample belongs to which client: drawn once per definition and seed, saved, and the same for every method.
+
+`data/partitions/<id>/seed<k>.npz` holds the indices, the JSON beside it says how they came about, the SVG shows them. A new
+scheme is one file in this folder and one line in the import below.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro import rng
+from fedrepro.data import artifact
+from fedrepro.data.partition import dirichlet_per_class, iid  # noqa: F401  importing a scheme enrols it
+from fedrepro.data.partition.scheme import SCHEMES, Draw, Scheme
+from fedrepro.errors import UserError
+from fedrepro.registry import Call, parse, require
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+__all__ = ["PARTITIONS", "SCHEMES", "Draw", "Partition", "Scheme", "artifact_id", "create", "definition", "draw", "load"]
+
+PARTITIONS = Path("data/partitions")
+
+
+@dataclass(frozen=True)
+class Partition(artifact.Artifact):
+    """A loaded partition of n clients. Client i's training samples are train_index[train_offsets[i]:train_offsets[i + 1]]."""
+
+    train_index: np.ndarray  # int64 [sum of train sizes], into the training set; ascending within a client
+    train_offsets: np.ndarray  # int64 [n + 1]
+    validation_index: np.ndarray  # int64, the local validation samples, likewise
+    validation_offsets: np.ndarray  # int64 [n + 1]
+    sizes: np.ndarray  # int64 [n]: training plus validation; aggregation weights are made from these
+    class_counts: np.ndarray  # int64 [n, classes], of training plus validation
+
+    @property
+    def clients(self) -> int:
+        """n."""
+        return len(self.sizes)
+
+    def train(self, client: int) -> np.ndarray:
+        """Client's training indices, a view."""
+        return self.train_index[self.train_offsets[client] : self.train_offsets[client + 1]]
+
+    def validation(self, client: int) -> np.ndarray:
+        """Client's local validation indices, a view."""
+        return self.validation_index[self.validation_offsets[client] : self.validation_offsets[client + 1]]
+
+
+def definition(entry: "Entry", scheme: str, clients: int, local_validation: float = 0.0) -> dict[str, Any]:
+    """Everything that decides a partition except the seed. `scheme` is a call such as "dirichlet_per_class(alpha=0.1)".
+
+    local_validation: share in [0, 1) of every client's part that is held out from its training (see `split_locally`).
+    """
+    artifact.require_whole("clients", clients, least=1)
+    numeric = isinstance(local_validation, int | float) and not isinstance(local_validation, bool)
+    require(numeric and 0 <= local_validation < 1, "local_validation", local_validation, "must lie in [0, 1)")
+    return {
+        "dataset": entry.name,
+        "dataset_sha": entry.sha,
+        "scheme": str(SCHEMES.canonical(make_scheme(scheme))),
+        "clients": clients,
+        "local_validation": float(local_validation),
+    }
+
+
+def artifact_id(definition: dict[str, Any]) -> str:
+    """For example `digits-dirichlet_per_class-alpha0.1-n10-1a2b3c`."""
+    call = _one_call(definition["scheme"])
+    arguments = [f"{key}{value:g}" if isinstance(value, float) else f"{key}{value}" for key, value in call.arguments.items()]
+    return artifact.make_id("-".join([definition["dataset"], call.name, *arguments, f"n{definition['clients']}"]), definition)
+
+
+def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
+    """Draws and saves one partition with its manifest and picture; returns the npz. Needs the arrays of the native shape."""
+    from fedrepro.data.labels import read_labels
+    from fedrepro.data.partition.picture import save_picture
+
+    artifact.require_seed(seed)
+    name = artifact_id(definition)
+    labels = read_labels(definition, "train", root)
+    drawn = draw(definition["scheme"], labels.values, labels.classes, definition["clients"], seed)
+    split = [split_locally(part, definition["local_validation"], seed, client) for client, part in enumerate(drawn.parts)]
+    train_index, train_offsets = _flat([train for train, _ in split])
+    validation_index, validation_offsets = _flat([validation for _, validation in split])
+    class_counts = np.stack([np.bincount(labels.values[part], minlength=labels.classes) for part in drawn.parts])
+    arrays = {
+        "train_index": train_index,
+        "train_offsets": train_offsets,
+        "validation_index": validation_index,
+        "validation_offsets": validation_offsets,
+        "sizes": class_counts.sum(axis=1),
+        "class_counts": class_counts,
+    }
+    manifest = {
+        "id": name,
+        "definition": definition,
+        "seed": seed,
+        "sizes": arrays["sizes"].tolist(),
+        "train_sizes": np.diff(train_offsets).tolist(),
+        "class_counts": class_counts.tolist(),
+        "redraws": drawn.redraws,
+        "arrays_manifest_sha256": labels.arrays_sha256,
+    }
+    path = artifact.npz_path(root, PARTITIONS, name, seed)
+    save_picture(path.with_suffix(".svg"), class_counts, title=f"{definition['dataset']}, {definition['scheme']}, seed {seed}")
+    return artifact.save(path, arrays, manifest)
+
+
+def load(root: Path, artifact_id: str, seed: int) -> Partition:
+    """The verified partition. UserError in one line when a file is missing, damaged or belongs to another id or seed."""
+    arrays, manifest = artifact.load(root, PARTITIONS, artifact_id, seed)
+    return Partition(manifest=manifest, **arrays)
+
+
+def draw(scheme: str | Scheme, labels: np.ndarray, classes: int, clients: int, seed: int) -> Draw:
+    """One part per client, each ascending. labels: int64 [N] in 0..classes-1.
+
+    Depends on the arguments alone. UserError for more clients than samples.
+    """
+    if clients > len(labels):
+        raise UserError(f"clients = {clients}: more clients than the {len(labels)} training samples; use {len(labels)} at most")
+    rule = make_scheme(scheme) if isinstance(scheme, str) else scheme
+    drawn = rule(labels, classes, clients, rng.stream(seed, "partition"))
+    parts = [np.sort(part).astype(np.int64) for part in drawn.parts]
+    taken = np.concatenate(parts)
+    if len(parts) != clients or len(np.unique(taken)) != len(taken):  # a bug of the scheme, never a user's mistake
+        raise ValueError(f"{scheme}: {len(parts)} parts for {clients} clients, or a sample in two parts")
+    return Draw(parts, drawn.redraws)
+
+
+def split_locally(part: np.ndarray, fraction: float, seed: int, client: int) -> tuple[np.ndarray, np.ndarray]:
+    """(training, validation) of one client's part [N_i], both ascending, drawn from the stream of (seed, client).
+
+    Validation gets floor(fraction * N_i) samples, so a client with any sample keeps at least one to train on.
+    """
+    held_out = artifact.floor_share(fraction, len(part))
+    order = rng.stream(seed, "local-validation", client).permutation(part)
+    return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
+def make_scheme(text: str) -> Scheme:
+    """The scheme behind a call. UserError for an unknown name or argument, a value out of range, or more than one call."""
+    return SCHEMES.make(_one_call(text))
+
+
+def _one_call(text: str) -> Call:
+    calls = parse(text)
+    if len(calls) != 1:
+        raise UserError(f"{text!r}: a partition has one scheme, not {len(calls)}; Known: {', '.join(SCHEMES.names())}")
+    return calls[0]
+
+
+def _flat(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    return np.concatenate(parts).astype(np.int64), offsets.astype(np.int64)

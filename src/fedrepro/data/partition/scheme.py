@@ -1,0 +1,26 @@
+"""What a partition scheme is: a registered frozen dataclass that is called with labels and answers with one part per client."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fedrepro.registry import Registry
+
+SCHEMES = Registry("partition scheme")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The outcome of one scheme. No sample is in two parts; whether every sample is in one is the scheme's affair."""
+
+    parts: list[np.ndarray]  # [n] of int64 [N_i]: indices into the training set; a part may be empty
+    redraws: int = 0  # draws thrown away before this one, for schemes that repeat until a condition holds
+
+
+class Scheme(Protocol):
+    """The arguments are the dataclass's fields, checked in `__post_init__`; all randomness comes from `rng`."""
+
+    def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
+        """labels: int64 [N]. classes: also those that do not occur. clients: n >= 1, at most N."""
+        ...

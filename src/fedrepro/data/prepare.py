@@ -1,0 +1,97 @@
+"""From a registry entry to the arrays folder: read (downloading if need be), check, resize, write, all or nothing."""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.data.arrays import MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
+from fedrepro.data.registry import REGISTRY, Entry, load_registry
+from fedrepro.errors import UserError
+from fedrepro.files import fresh_folder, sha256_file, write_json
+
+if TYPE_CHECKING:
+    from fedrepro.data.source import Source
+
+_CHUNK = 2048  # images resized at a time: bounds memory at about 100 MB for 32x32 colour images in float64
+
+
+def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(), mirror: str | None = None) -> Path:
+    """Writes `data/arrays/<dataset>/<CxHxW>/` with its manifest and returns the folder. `shape` (C, H, W); default: native.
+
+    Same registry entry and shape, same bytes. UserError for an unknown data set, an impossible shape or a failed download.
+    """
+    root = Path(root)
+    entry = load_registry(root / REGISTRY)[dataset]
+    target = _checked_shape(entry, shape)
+    source = importlib.import_module(f"fedrepro.data.{entry.kind}").read(entry, root, mirror)
+    _check_source(entry, source)
+    folder = arrays_folder(root, dataset, target)
+    with fresh_folder(folder) as temporary:
+        for name in NAMES:
+            array = getattr(source, name)
+            np.save(temporary / f"{name}.npy", fit(array, target) if name.endswith("images") else array)
+        write_json(temporary / MANIFEST, _manifest(entry, target, source, temporary))
+    return folder
+
+
+def fit(images: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Images uint8 [N, C, H, W] at `shape`: grey repeated over the channels, bilinear without antialiasing, rounded.
+
+    Exact halves occur often at such ratios as 8 -> 28, and their last bit in floating point depends on the machine. Float64 and
+    a nudge of 1e-6 before the floor decide all of them upwards, so that the bytes are the same everywhere.
+    """
+    channels, height, width = shape
+    if images.shape[2:] != (height, width):
+        images = np.concatenate(list(_resized(images, height, width)))
+    return np.ascontiguousarray(np.repeat(images, channels // images.shape[1], axis=1))
+
+
+def _resized(images: np.ndarray, height: int, width: int) -> Iterator[np.ndarray]:
+    import torch
+
+    for start in range(0, len(images), _CHUNK):
+        chunk = torch.from_numpy(np.ascontiguousarray(images[start : start + _CHUNK])).double()
+        bigger = torch.nn.functional.interpolate(chunk, (height, width), mode="bilinear", align_corners=False, antialias=False)
+        yield (bigger + (0.5 + 1e-6)).floor().clamp(0, 255).to(torch.uint8).numpy()
+
+
+def _checked_shape(entry: Entry, shape: Sequence[int] | None) -> tuple[int, ...]:
+    target = tuple(entry.native_shape if shape is None else shape)
+    if len(target) != 3 or not all(type(size) is int and 1 <= size <= 1024 for size in target):
+        raise UserError(f"{entry.name}: shape {target} is not (channels, height, width) with 1 to 1024 each, such as 1x28x28")
+    native = entry.native_shape
+    if target[0] != native[0] and native[0] != 1:
+        possible = shape_name((native[0], *target[1:]))
+        raise UserError(f"{entry.name}: cannot make {target[0]} channels of {native[0]}; use {possible}")
+    return target
+
+
+def _check_source(entry: Entry, source: "Source") -> None:
+    for split in ("train", "test"):
+        images, labels = getattr(source, f"{split}_images"), getattr(source, f"{split}_labels")
+        if images.shape != (len(labels), *entry.native_shape) or not len(labels):
+            expected = (len(labels), *entry.native_shape)
+            raise UserError(
+                f"{entry.name}: the source's {split} images are {images.shape}, expected {expected} as in the registry"
+            )
+        if labels.min() < 0 or labels.max() >= entry.classes:
+            found, known = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
+            raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known} as in the registry")
+
+
+def _manifest(entry: Entry, shape: tuple[int, ...], source: "Source", folder: Path) -> dict[str, Any]:
+    repeat = shape[0] // entry.native_shape[0]
+    paths = [folder / f"{name}.npy" for name in NAMES]
+    return {
+        "schema": SCHEMA,
+        "dataset": entry.name,
+        "shape": list(shape),
+        "classes": entry.classes,
+        "normalise": {"mean": [*entry.normalise.mean] * repeat, "std": [*entry.normalise.std] * repeat},
+        "counts": {"train": len(source.train_labels), "test": len(source.test_labels)},
+        "source": {"entry_sha": entry.sha, "files": source.files},
+        "files": {path.name: {"sha256": sha256_file(path), "bytes": path.stat().st_size} for path in paths},
+    }

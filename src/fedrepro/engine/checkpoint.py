@@ -1,0 +1,75 @@
+"""Checkpoints: the state after a round, written atomically beside the results and outside any rule's outputs.
+
+Saved by the clock, never by the result: how often a run is saved, or killed, leaves no trace in its numbers.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedrepro.files import write_atomic
+from fedrepro.methods.compose import ServerState
+from fedrepro.tree import Tree
+
+FOLDER = Path("results/checkpoints")
+
+
+@dataclass
+class Progress:
+    """Where a run stands: rounds done, its rows (round, metric, value) so far, and what it has cost over all attempts."""
+
+    round: int
+    rows: list[tuple[int, str, float]]
+    wall_s: float
+    samples: int
+    started_at: str
+
+
+def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress: Progress) -> None:
+    """Writes a checkpoint of the run `key`."""
+    fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
+    content = {"key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
+    write_atomic(path, lambda temporary: torch.save(content, temporary))
+
+
+def load(path: Path, key: str, like: ServerState) -> tuple[ServerState, dict[int, Any], Progress] | None:
+    """The checkpoint at `path`, or None when there is none, it is damaged, or it belongs to another run: then one starts anew.
+
+    `like` is a freshly initialised state of the same method; it supplies layouts.
+    """
+    try:
+        content = torch.load(path, weights_only=True)
+        if content["key"] != key:
+            return None
+        trees = {"params": like.params, "buffers": like.buffers}
+        fields = {k: _unpack(v, trees.get(k, like.params)) for k, v in content["state"].items()}
+        progress = Progress(**content["progress"])
+        progress.rows = [tuple(row) for row in progress.rows]
+        return ServerState(**fields), _unpack(content["own"], like.params), progress
+    except FileNotFoundError:
+        return None
+    except Exception:  # torch.load raises many types on a damaged file; whatever it is, the run can be computed again
+        return None
+
+
+def _pack(value: Any) -> Any:
+    if isinstance(value, Tree):
+        return {"__tree__": value.flat}
+    if isinstance(value, tuple | list):
+        return type(value)(_pack(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _pack(item) for key, item in value.items()}
+    return value
+
+
+def _unpack(value: Any, like: Tree) -> Any:
+    if isinstance(value, dict):
+        if "__tree__" in value:
+            return like.like(value["__tree__"])
+        return {key: _unpack(item, like) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_unpack(item, like) for item in value)
+    return value

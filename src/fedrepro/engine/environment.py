@@ -1,0 +1,84 @@
+"""What a result was computed with: recorded in env.json and in the evidence, never part of a run's identity."""
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from fedrepro.errors import UserError
+
+
+def pick_device(wanted: str) -> str:
+    """ "cpu" or "cuda" for auto, cpu, cuda. UserError when a GPU is asked for and there is none."""
+    available = torch.cuda.is_available()
+    if wanted == "cuda" and not available:
+        raise UserError("device = cuda: torch finds no GPU here; set device: cpu or auto in params.yaml")
+    return "cuda" if available and wanted != "cpu" else "cpu"
+
+
+def set_deterministic(threads: int = 1) -> None:
+    """One thread a process (parallelism lies between jobs) and only deterministic kernels."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+
+
+def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:
+    """Versions, hardware, and the commit of the working tree."""
+    commit, dirty = git_state()
+    name = torch.cuda.get_device_name() if device == "cuda" else _processor()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": _version("numpy"),
+        "fedrepro": _version("fedrepro"),
+        "platform": platform.platform(),
+        "processor": name,
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "engine": engine,
+        "linear_kernel": "aten",
+        "commit": commit,
+        "dirty": dirty,
+    }
+
+
+def git_state() -> tuple[str | None, bool | None]:
+    """(commit, whether tracked sources differ from it); (None, None) outside a git checkout."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return commit, bool(
+            _git("status", "--porcelain", "--untracked-files=no", "--", "src", "papers", "params.yaml", "data/registry.yaml")
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def peak_rss_mib() -> float:
+    """Largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 if sys.platform != "darwin" else 1024**2)
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,21 @@
+"""Accuracy and loss of the global model on the evaluation set, in evaluation mode."""
+
+import torch
+
+from fedrepro.models import Model, ops
+from fedrepro.tree import Tree
+from fedrepro.types import Batch
+
+# Our choice: large enough to be bound by arithmetic, small enough that activations of the largest model fit in memory.
+BATCH = 2000
+
+
+@torch.no_grad()
+def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:
+    """test_accuracy in percent (top-1) and test_loss (mean cross-entropy) over all of `data`."""
+    correct, loss = 0, 0.0
+    for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True):
+        logits, _ = model.forward(params, buffers, x, False)
+        correct += int((logits.argmax(-1) == y).sum())
+        loss += float(ops.cross_entropy(logits, y)) * len(y)
+    return {"test_accuracy": 100 * correct / len(data), "test_loss": loss / len(data)}

@@ -1,0 +1,112 @@
+"""The training loop: rounds, evaluation, checkpoints. It knows no method by name."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from fedrepro import rng, tree
+from fedrepro.engine import checkpoint
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Task
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import Method, ServerState
+from fedrepro.tree import Tree
+from fedrepro.types import ServerContext
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where and how often to save; `key` ties a file to one run, seed and set of inputs."""
+
+    path: Path
+    key: str
+    every_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished seed. `status` is "diverged" when weights or loss stopped being finite: recorded as a result, not hidden."""
+
+    params: Tree
+    buffers: Tree
+    progress: Progress
+    status: str
+
+
+def train(
+    task: Task,
+    method: Method,
+    *,
+    engine: str = "sequential",
+    checkpoints: Checkpoints | None = None,
+    report: Callable[[int, Progress], None] = lambda round, progress: None,
+) -> Outcome:
+    """Runs all rounds, from the last checkpoint if there is one, and evaluates the global model after each."""
+    if "proxy" in method.needs and task.proxy is None:
+        raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
+    runner = SequentialEngine(task, method, engine)
+    state = method.init(task.params, task.buffers)
+    progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
+    saved = checkpoint.load(checkpoints.path, checkpoints.key, state) if checkpoints else None
+    if saved:
+        state, runner.own, progress = saved
+    status, clock = "finished", _Clock(progress.wall_s)
+    for round in range(progress.round, task.spec.rounds):
+        state, notes, samples = _round(runner, state, round)
+        notes |= evaluate(task.model, state.params, state.buffers, task.evaluation)
+        progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
+        progress.round, progress.samples, progress.wall_s = round + 1, progress.samples + samples, clock.total()
+        report(round, progress)
+        if not torch.isfinite(state.params.flat).all():
+            status = "diverged"
+            break
+        if checkpoints and round + 1 < task.spec.rounds and clock.since_save() >= checkpoints.every_s:
+            checkpoint.save(checkpoints.path, checkpoints.key, state, runner.own, progress)
+            clock.saved()
+    return Outcome(state.params, state.buffers, progress, status)
+
+
+def _round(runner: SequentialEngine, state: ServerState, round: int) -> tuple[ServerState, dict[str, float], int]:
+    task = runner.task
+    notes = {"client_lr": task.spec.client_lr_at(round)}
+    cohort, samples = runner.run_cohort(state, round)
+    if cohort is None:  # nobody in this cohort has training data: the global model stays
+        return state, notes, 0
+    state = replace(state, buffers=tree.weighted_sum(cohort.weights, cohort.buffers))
+    network = TrainingNetwork(task.model, state.buffers)
+    ctx = ServerContext(
+        network=network,
+        proxy=task.proxy,
+        rng=lambda purpose: rng.stream(task.seed, f"server/{purpose}", round),
+        round=round,
+        rounds=task.spec.rounds,
+        proxy_batch_size=task.spec.proxy_batch_size,
+        notes=notes,
+    )
+    notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
+    state = runner.method.apply(state, cohort, ctx)
+    return replace(state, buffers=network.buffers), notes, samples
+
+
+class _Clock:
+    """Seconds spent over all attempts, and since the last save."""
+
+    def __init__(self, before: float) -> None:
+        self._before, self._start = before, time.monotonic()
+        self._save = self._start
+
+    def total(self) -> float:
+        return self._before + time.monotonic() - self._start
+
+    def since_save(self) -> float:
+        return time.monotonic() - self._save
+
+    def saved(self) -> None:
+        self._save = time.monotonic()

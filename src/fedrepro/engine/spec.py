@@ -1,0 +1,57 @@
+"""What a run is: every setting that decides its result, and nothing else. Plain values, so that training needs no schema library."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fedrepro.registry import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """One setting and one method. Seeds, device and number of workers are not part of it; fields are named as in params and tables."""
+
+    dataset: str
+    dataset_sha: str  # of the registry entry: another source of the data is another run
+    input_shape: tuple[int, int, int]  # C, H, W of the images as the model sees them
+    classes: int
+    model: str
+    partition: str  # scheme with all its arguments
+    clients: int  # n
+    participation: float  # share of the clients that take part in a round, in (0, 1]
+    local_validation: float  # share of each client's data held out from training, in [0, 1)
+    proxy_per_class: int  # images of each class that the server holds, taken from the test set
+    proxy_batch_size: int
+    rounds: int
+    local_epochs: int
+    batch_size: int
+    client_lr: float  # of round 0
+    client_lr_decay: float  # factor per round
+    client_momentum: float
+    weight_decay: float
+    average_last: int  # the reported value is the mean over the last so many rounds
+    method: str  # canonical: every part with every argument
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input_shape", tuple(self.input_shape))
+        for key in _AT_LEAST_ONE:
+            require(getattr(self, key) >= 1, key, getattr(self, key), "must be at least 1")
+        for key in ("client_lr", "client_lr_decay"):
+            value = getattr(self, key)
+            require(math.isfinite(value) and value > 0, key, value, "must be a number greater than 0")
+        require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
+        require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
+        require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
+        require(0 <= self.weight_decay < 1, "weight_decay", self.weight_decay, "must be at least 0 and below 1")
+        require(self.proxy_per_class >= 0, "proxy_per_class", self.proxy_per_class, "must be at least 0")
+
+    def client_lr_at(self, round: int) -> float:
+        """client_lr * client_lr_decay^t; round 0 is undecayed (FedLAW, authors' code)."""
+        return self.client_lr * self.client_lr_decay**round
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self) | {"input_shape": list(self.input_shape)}
+
+
+_AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size", "average_last")

@@ -1,0 +1,89 @@
+"""One seed of a run as tensors in memory: data, partition, participation, proxy set, initial model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from fedrepro.data import arrays, participation, partition, proxy
+from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
+from fedrepro.models import Model, build, initial
+from fedrepro.tree import Tree
+from fedrepro.types import Batch
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything that the engine computes with, on one device and in one floating type."""
+
+    spec: RunSpec
+    seed: int
+    model: Model
+    train: Batch  # all training images; clients index into it
+    client_index: list[Tensor]  # per client, positions of its training samples in `train`
+    client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
+    cohorts: Tensor  # client ids, [rounds, K]
+    evaluation: Batch  # the test set without the proxy samples
+    proxy: Batch | None
+    params: Tree  # initial weights, [D]
+    buffers: Tree  # initial running statistics, [D']
+    inputs: dict[str, str]  # sha256 of each artifact that was read
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where a run's artifacts lie: the arrays' folder and the ids of the others, under `root`."""
+
+    arrays: str
+    partition: str
+    participation: str
+    proxy: str
+    init: str
+    root: Path = Path()
+
+
+def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Task:
+    """Reads and verifies the artifacts of one seed. UserError when one is missing, damaged or does not fit `spec`."""
+    model = build(spec.model, spec.input_shape, spec.classes)
+    data = arrays.load_arrays(inputs.root / inputs.arrays)
+    clients = partition.load(inputs.root, inputs.partition, seed)
+    rounds = participation.load(inputs.root, inputs.participation, seed)
+    split = proxy.load(inputs.root, inputs.proxy, seed)
+    params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
+    train = as_batch(data.train_images, data.train_labels, data.manifest["normalise"], device, dtype)
+    test = as_batch(data.test_images, data.test_labels, data.manifest["normalise"], device, dtype)
+    if tuple(train.x.shape[1:]) != spec.input_shape:
+        raise UserError(
+            f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
+        )
+    on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
+    bounds = list(zip(clients.train_offsets[:-1], clients.train_offsets[1:], strict=True))
+    return Task(
+        spec=spec,
+        seed=seed,
+        model=model,
+        train=train,
+        client_index=[on_device(clients.train_index[start:end]) for start, end in bounds],
+        client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
+        cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
+        evaluation=test.take(on_device(split.evaluation_index)),
+        proxy=test.take(on_device(split.proxy_index)) if len(split.proxy_index) else None,
+        params=params.like(params.flat.to(device, dtype)),
+        buffers=Tree(model.buffer_layout, torch.zeros(model.buffer_layout.size, dtype=dtype, device=device)),
+        inputs={
+            "arrays": data.sha256,
+            "partition": clients.sha256,
+            "participation": rounds.sha256,
+            "proxy": split.sha256,
+            "init": init_sha,
+        },
+    )
+
+
+def as_batch(images, labels, normalise: dict, device: str, dtype: torch.dtype) -> Batch:
+    """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; labels as int64."""
+    x = torch.from_numpy(images).to(device, dtype) / 255
+    mean, std = (torch.as_tensor(normalise[key], dtype=dtype, device=device).reshape(-1, 1, 1) for key in ("mean", "std"))
+    return Batch((x - mean) / std, torch.from_numpy(labels).to(device))

@@ -1,0 +1,136 @@
+"""Files that are either whole or absent: atomic writes, checksums, locks, and errors in one line."""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fedrepro.errors import UserError
+
+_FULL_OR_FORBIDDEN = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "the disk quota is used up; free some space",
+    errno.EROFS: "the file system is read-only; mount it writable or choose another folder",
+    errno.EACCES: "permission denied; make the folder writable",
+    errno.EPERM: "not permitted; make the folder writable",
+}
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns a full, read-only or forbidden folder into one line that names `path` and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        advice = _FULL_OR_FORBIDDEN.get(error.errno or 0)
+        if advice is None:
+            raise
+        raise UserError(
+            f"{path}: cannot write: {advice}, then run the same command again (nothing finished is lost)"
+        ) from error
+
+
+def write_atomic(path: Path, write: Callable[[Path], object]) -> Path:
+    """Calls `write` on a temporary file beside `path`, flushes it to disk and renames it: readers see all of it or nothing."""
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Atomically writes UTF-8 text."""
+    return write_atomic(path, lambda temporary: temporary.write_bytes(text.encode()))
+
+
+def write_json(path: Path, value: object) -> Path:
+    """Atomically writes JSON with sorted keys, so that equal values are equal files."""
+    return write_text(path, json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file. UserError when it is missing or is not JSON."""
+    try:
+        return json.loads(Path(path).read_text())
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; run the step that makes it, or `dvc pull`") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid JSON ({error}); delete it and run the same command again") from error
+
+
+def sha256_file(path: Path) -> str:
+    """Hex sha256 of a file's bytes."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def canonical_hash(value: object, length: int = 10) -> str:
+    """The first `length` hex digits of the sha256 of canonical JSON: equal values, equal hash, on any machine."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+@contextlib.contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            if path.exists():
+                shutil.rmtree(path)
+            temporary.replace(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def lock(path: Path, *, busy: Callable[[str], None]) -> Iterator[None]:
+    """Holds an exclusive lock on `path`, which the kernel frees when the process dies, however it dies.
+
+    `busy` is called with the holder's process id when somebody else has the lock: raise there to give up, return to wait.
+    """
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a+")
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            busy(stream.read().strip() or "unknown")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        with writing(path):
+            stream.seek(0)
+            stream.truncate()
+            stream.write(str(os.getpid()))
+            stream.flush()
+        yield
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,133 @@
+"""From a name such as `fedprox(mu=0.01)+fixed_gamma` to a method: parts found by the registry, one for each slot."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fedrepro.errors import UserError
+from fedrepro.methods import parts
+from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS, Aggregate, Average, LocalRule, Part, Refine, ServerOpt, Transform
+from fedrepro.methods.presets import DEFAULTS, PRESETS
+from fedrepro.registry import Call, parse, unknown
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """Everything the server carries from round to round; each part owns its slice."""
+
+    params: Tree  # global weights, [D]
+    buffers: Tree  # running statistics of the global model, [D']
+    shared: Any  # the client rule's state on the server
+    transforms: tuple
+    server_opt: Any
+    refines: tuple
+    averages: tuple
+
+
+@dataclass(frozen=True)
+class Method:
+    """One part for each slot. `init` and `apply` are all that the training loop sees of it."""
+
+    client: LocalRule
+    transforms: tuple[Transform, ...]
+    aggregate: Aggregate
+    server_opt: ServerOpt
+    refines: tuple[Refine, ...]
+    averages: tuple[Average, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, in the order in which they act."""
+        return (self.client, *self.transforms, self.aggregate, self.server_opt, *self.refines, *self.averages)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What a run must provide for this method."""
+        return frozenset().union(*(part.needs for part in self.parts))
+
+    def __str__(self) -> str:
+        """The canonical name: every part with every argument; parses back to the same method."""
+        return "+".join(str(PARTS.canonical(part)) for part in self.parts)
+
+    def init(self, params: Tree, buffers: Tree) -> ServerState:
+        """The server's state before round 0."""
+        return ServerState(
+            params,
+            buffers,
+            self.client.init_shared(params),
+            tuple(part.init(params) for part in self.transforms),
+            self.server_opt.init(params),
+            tuple(part.init(params) for part in self.refines),
+            tuple(part.init(params) for part in self.averages),
+        )
+
+    def apply(self, state: ServerState, cohort: Cohort, ctx: ServerContext) -> ServerState:
+        """One round on the server: what the cohort sent becomes the next global model."""
+        transforms = []
+        for part, own in zip(self.transforms, state.transforms, strict=True):
+            cohort, own = part(cohort, own, ctx)
+            transforms.append(own)
+        shared = self.client.absorb(state.shared, cohort)
+        update = self.client.correct(self.aggregate(cohort, ctx), shared)
+        params, server_opt = self.server_opt(state.params, update, state.server_opt)
+        refines, averages = [], []
+        for part, own in zip(self.refines, state.refines, strict=True):
+            params, own = part(params, own, cohort, ctx)
+            refines.append(own)
+        for part, own in zip(self.averages, state.averages, strict=True):
+            params, own = part(params, own, ctx)
+            averages.append(own)
+        return replace(
+            state,
+            params=params,
+            shared=shared,
+            transforms=tuple(transforms),
+            server_opt=server_opt,
+            refines=tuple(refines),
+            averages=tuple(averages),
+        )
+
+
+def compose(text: str) -> Method:
+    """The method behind `text`. UserError for unknown names or arguments, and for two parts that want one slot."""
+    by_slot: dict[str, list[Part]] = {slot: [] for slot in SLOTS}
+    for call in expand(parse(text)):
+        part = PARTS.make(call)
+        if by_slot[part.slot] and part.slot not in REPEATABLE:
+            first = by_slot[part.slot][0].name
+            raise UserError(f"method {text!r}: two parts for slot {part.slot!r}, {first!r} and {part.name!r}; keep one of them")
+        by_slot[part.slot].append(part)
+    for slot, default in DEFAULTS.items():
+        by_slot[slot] = by_slot[slot] or [PARTS.make(parse(default)[0])]
+    one = {slot: chosen[0] for slot, chosen in by_slot.items() if slot not in REPEATABLE}
+    many = {f"{slot}s": tuple(chosen) for slot, chosen in by_slot.items() if slot in REPEATABLE}
+    return Method(**one, **many)
+
+
+def expand(calls: list[Call]) -> list[Call]:
+    """Replaces recipes by their parts; a recipe takes no arguments of its own, its parts do."""
+    found = []
+    for call in calls:
+        if call.name in PRESETS:
+            if call.arguments:
+                raise UserError(
+                    f"{call.name} takes no arguments; it stands for {PRESETS[call.name] or 'the default of every slot'}"
+                )
+            found += expand(parse(PRESETS[call.name])) if PRESETS[call.name] else []
+        elif call.name in PARTS.names():
+            found.append(call)
+        else:
+            raise UserError(unknown("method", call.name, sorted([*PRESETS, *PARTS.names()])))
+    return found
+
+
+def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
+    """`text` with arguments filled in from {name: {argument: value}}; what `text` writes itself wins, null leaves the default."""
+    calls = [
+        Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in parse(text)
+    ]
+    return "+".join(map(str, calls))
+
+
+__all__ = ["Method", "ServerState", "compose", "expand", "parts", "with_arguments"]

@@ -1,0 +1,130 @@
+"""The slots of a round and the base class of each.
+
+client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*   (* may repeat)
+
+`absorb` and `correct` are hooks of the client rule. A part is a frozen dataclass in a file of its own, registered for one
+slot; its defaults spell FedAvg. State is a value: a Tree, a tensor, a number, or a tuple or dict of those.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.models import ops
+from fedrepro.registry import Registry
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, ClientContext, Cohort, ServerContext
+
+SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average")
+REPEATABLE = frozenset({"transform", "refine", "average"})
+PARTS = Registry("method part")
+
+
+def register(slot: str, name: str):
+    """Class decorator: the dataclass becomes the part `name` of `slot`."""
+    if slot not in SLOTS:
+        raise ValueError(f"{slot!r} is not a slot; slots: {', '.join(SLOTS)}")
+    return PARTS.register(name, slot=slot)
+
+
+class Part:
+    """What every part has; `needs` names what a run must provide ("proxy")."""
+
+    name: ClassVar[str]
+    slot: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+
+class LocalRule(Part):
+    """Client slot. Written for one client; every hook is pure, and every default is FedAvg."""
+
+    def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
+        """Scalar objective on one batch: mean cross-entropy."""
+        return ops.cross_entropy(ctx.network(params, batch.x), batch.y)
+
+    def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
+        """What the local solver descends along, [D]: the gradient of `loss`."""
+        return tree.gradient(lambda p: self.loss(p, batch, ctx), params)
+
+    def finish(self, params: Tree, ctx: ClientContext) -> tuple[Tree | None, Tree | None]:
+        """(message to the server, own state for this client's next round) after the last step."""
+        return None, ctx.own
+
+    def init_shared(self, params: Tree) -> Tree | None:
+        """State that the server keeps for this rule."""
+        return None
+
+    def init_own(self, params: Tree) -> Tree | None:
+        """State that each client keeps between its rounds."""
+        return None
+
+    def absorb(self, shared: Any, cohort: Cohort) -> Any:
+        """The shared state after the cohort's messages."""
+        return shared
+
+    def correct(self, update: Tree, shared: Any) -> Tree:
+        """The aggregated update after this rule's correction."""
+        return update
+
+
+class Transform(Part):
+    """Changes the cohort's updates before they are aggregated."""
+
+    def init(self, params: Tree) -> Any:
+        """State before the first round."""
+        return None
+
+    def __call__(self, cohort: Cohort, state: Any, ctx: ServerContext) -> tuple[Cohort, Any]:
+        raise NotImplementedError
+
+
+class Aggregate(Part):
+    """Turns the updates [K, D] of a cohort into one update [D]."""
+
+    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
+        raise NotImplementedError
+
+
+class ServerOpt(Part):
+    """Applies an aggregated update to the global weights."""
+
+    def init(self, params: Tree) -> Any:
+        """State before the first round."""
+        return None
+
+    def __call__(self, params: Tree, update: Tree, state: Any) -> tuple[Tree, Any]:
+        raise NotImplementedError
+
+
+class Refine(Part):
+    """Changes the new global weights, with or without proxy data."""
+
+    def init(self, params: Tree) -> Any:
+        """State before the first round."""
+        return None
+
+    def __call__(self, params: Tree, state: Any, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Any]:
+        raise NotImplementedError
+
+
+class Average(Part):
+    """Averages global weights over rounds; what it returns is evaluated and sent to the clients."""
+
+    def init(self, params: Tree) -> Any:
+        """State before the first round."""
+        return None
+
+    def __call__(self, params: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        raise NotImplementedError
+
+
+def proxy_batches(ctx: ServerContext, purpose: str, epochs: int):
+    """Shuffled mini-batches of the proxy set, epoch after epoch, as (epoch, Batch); the order is fixed by (seed, round, purpose)."""
+    assert ctx.proxy is not None
+    generator = ctx.rng(purpose)
+    for epoch in range(epochs):
+        order = torch.from_numpy(generator.permutation(len(ctx.proxy))).to(ctx.proxy.y.device)
+        for index_B in order.split(ctx.proxy_batch_size):
+            yield epoch, ctx.proxy.take(index_B)

@@ -1,0 +1,73 @@
+"""Initial models: drawn once per (architecture, seed), saved, and the same for every method."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from fedrepro import rng
+from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash, read_json, sha256_file, write_atomic, write_json
+from fedrepro.models import Model, build
+from fedrepro.tree import Tree
+
+FOLDER = Path("data/init")
+
+
+def definition(model: str, input_shape: tuple[int, int, int], classes: int) -> dict:
+    """Everything that decides an initial model, apart from the seed."""
+    return {"model": model, "input_shape": list(input_shape), "classes": classes, "scheme": "uniform_fan_in"}
+
+
+def artifact_id(definition: dict) -> str:
+    """Readable name with a short hash of the definition."""
+    shape = "x".join(map(str, definition["input_shape"]))
+    return f"{definition['model']}-{shape}-c{definition['classes']}-{canonical_hash(definition, 6)}"
+
+
+def draw(model: Model, seed: int) -> Tree:
+    """Weights and biases of a layer uniform in +-1/sqrt(fan_in), the default of torch's Linear and Conv2d, which the authors' code uses.
+
+    Drawn with NumPy from a named stream, so that torch's global generator and version play no part.
+    """
+    generator = rng.stream(seed, f"init/{model.name}")
+    fan_in = {
+        n.rsplit(".", 1)[0]: math.prod(s[1:])
+        for n, s in zip(model.layout.names, model.layout.shapes, strict=True)
+        if len(s) > 1
+    }
+    tensors = {}
+    for name, shape in zip(model.layout.names, model.layout.shapes, strict=True):
+        bound = 1 / math.sqrt(fan_in[name.rsplit(".", 1)[0]])
+        tensors[name] = torch.from_numpy(generator.uniform(-bound, bound, shape).astype(np.float32))
+    return Tree.from_tensors(tensors)
+
+
+def create(definition: dict, seed: int, root: Path) -> Path:
+    """Draws and saves an initial model with its manifest; returns the path of the weights."""
+    model = build(definition["model"], tuple(definition["input_shape"]), definition["classes"])
+    params = draw(model, seed)
+    stem = Path(root) / FOLDER / artifact_id(definition)
+    path = write_atomic(
+        stem / f"seed{seed}.safetensors", lambda p: save_file({n: t.contiguous() for n, t in params.items()}, p)
+    )
+    sizes = {"parameters": model.parameters, "sha256": sha256_file(path)}
+    write_json(path.with_suffix(".json"), {"schema": 1, "id": stem.name, "definition": definition, "seed": seed} | sizes)
+    return path
+
+
+def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]:
+    """The saved initial weights and their sha256. UserError when they are missing, damaged or of another architecture."""
+    path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"
+    expected = read_json(path.with_suffix(".json"))["sha256"]
+    advice = f"delete {path.parent} and run the same command again"
+    if not path.exists() or sha256_file(path) != expected:
+        raise UserError(f"{path}: its sha256 is not the one in its manifest; {advice}")
+    try:
+        tensors = load_file(path)
+        return Tree.from_tensors({name: tensors[name] for name in model.layout.names}), expected
+    except (SafetensorError, KeyError) as error:
+        raise UserError(f"{path}: not the weights of {model.name} ({error}); {advice}") from error

@@ -1,0 +1,32 @@
+"""A-LeNet of FedLAW's Table 3 (named LeNet5 in the authors' code, but not the classical one); 28,938 parameters.
+
+conv 1-16 k5 pad 2, ReLU, pool 2; conv 16-32 k5 pad 2, ReLU, pool 2; linear 1568-10.
+"""
+
+from torch import Tensor
+
+from fedrepro.models import ops
+from fedrepro.tree import Tree
+
+
+def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order."""
+    channels, height, width = input_shape
+    return {
+        "conv1.weight": (16, channels, 5, 5),
+        "conv1.bias": (16,),
+        "conv2.weight": (32, 16, 5, 5),
+        "conv2.bias": (32,),
+        "fc.weight": (classes, 32 * (height // 4) * (width // 4)),
+        "fc.bias": (classes,),
+    }
+
+
+def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers.
+
+    Pooling comes before the ReLU: max and ReLU commute, and a quarter of the elements is left to rectify.
+    """
+    h = ops.relu(ops.max_pool2d(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"], padding=2), 2))
+    h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"], padding=2), 2))
+    return ops.linear(ops.flatten(h), params["fc.weight"], params["fc.bias"]), buffers

@@ -1,0 +1,148 @@
+"""Things that are chosen by name in a table: method parts, partition schemes. Grammar: `name(arg=value, ...)` joined by `+`."""
+
+import ast
+import dataclasses
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro.errors import UserError
+
+
+@dataclass(frozen=True)
+class Call:
+    """One parsed token: `fedprox(mu=0.01)` is Call("fedprox", {"mu": 0.01})."""
+
+    name: str
+    arguments: dict[str, Any]
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{key}={_literal(value)}" for key, value in self.arguments.items())
+        return f"{self.name}({inner})" if inner else self.name
+
+
+def parse(text: str) -> list[Call]:
+    """`"fedprox(mu=0.01)+gh"` as a list of calls. Values are numbers, true/false/null, quoted strings or bare words.
+
+    Raises UserError that quotes the text and says which part of it is not understood.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        return list(_calls(tree, text))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        detail = error.msg if isinstance(error, SyntaxError) else error
+        raise UserError(f"{text!r} is not of the form name(argument=value)+name: {detail}") from error
+
+
+def _calls(node: ast.expr, text: str) -> Iterator[Call]:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from _calls(left, text)
+            yield from _calls(right, text)
+        case ast.Name(id=name):
+            yield Call(name, {})
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if all(k.arg for k in keywords):
+            yield Call(name, {str(k.arg): _value(k.value) for k in keywords})
+        case ast.Call(args=[_, *_]):
+            raise ValueError(f"arguments are given by name, as in {ast.unparse(node.func)}(argument=value)")
+        case _:
+            raise ValueError(f"cannot read {ast.unparse(node)!r}")
+
+
+def _value(node: ast.expr) -> Any:
+    words = {"true": True, "false": False, "null": None}
+    if isinstance(node, ast.Name):
+        return words.get(node.id, node.id)
+    value = ast.literal_eval(node)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _literal(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(map(_literal, value)) + ",)"
+    return value if isinstance(value, str) and value.isidentifier() else repr(value)
+
+
+class Registry:
+    """Frozen dataclasses by name. `noun` is what an error message calls them: "method part", "partition scheme"."""
+
+    def __init__(self, noun: str) -> None:
+        self.noun = noun
+        self._classes: dict[str, type] = {}
+
+    def register(self, name: str, **attributes: Any):
+        """Class decorator: enrols the dataclass under `name` and sets `attributes` (such as its slot) on it."""
+
+        def enrol(cls: type) -> type:
+            if name in self._classes:
+                raise ValueError(f"{self.noun} {name!r} is registered twice")
+            for key, value in {"name": name, **attributes}.items():
+                setattr(cls, key, value)
+            self._classes[name] = cls
+            return cls
+
+        return enrol
+
+    def names(self) -> list[str]:
+        """Registered names, sorted."""
+        return sorted(self._classes)
+
+    def get(self, name: str) -> type:
+        """The class behind `name`. UserError with the nearest name when there is none."""
+        if name not in self._classes:
+            raise UserError(unknown(self.noun, name, self.names()))
+        return self._classes[name]
+
+    def make(self, call: Call) -> Any:
+        """The part that `call` describes. UserError for an unknown argument, a wrong type or a value out of range."""
+        cls = self.get(call.name)
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        values = {}
+        for key, value in call.arguments.items():
+            if key not in fields:
+                raise UserError(f"{call.name}: {unknown('argument', key, sorted(fields))}")
+            values[key] = coerce(f"{call.name}({key}=...)", value, fields[key].type)
+        missing = [n for n, f in fields.items() if f.default is dataclasses.MISSING and n not in values]
+        if missing:
+            raise UserError(f"{call.name}: argument {missing[0]!r} is missing; write {call.name}({missing[0]}=...)")
+        return cls(**values)
+
+    def canonical(self, part: Any) -> Call:
+        """The call with every argument spelt out, defaults too: the form that names and hashes are made from."""
+        return Call(part.name, {f.name: getattr(part, f.name) for f in dataclasses.fields(part)})
+
+
+def unknown(noun: str, name: object, known: list[str]) -> str:
+    """`unknown method part 'fedporx'; did you mean 'fedprox'? Known: ...`"""
+    near = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {noun} {name!r}; {hint}Known: {', '.join(known) or 'none'}"
+
+
+def coerce(where: str, value: Any, kind: Any) -> Any:
+    """`value` as `kind` (int, float, bool, str or an optional one of them). An int serves as a float, nothing else converts."""
+    if kind in (int, float, bool, str):
+        if kind is float and type(value) is int:
+            return float(value)
+        if type(value) is not kind:
+            raise UserError(f"{where}: {value!r} is not {_ARTICLE[kind]}")
+        return value
+    options = getattr(kind, "__args__", ())
+    if value is None and type(None) in options:
+        return None
+    for option in options:
+        if option is not type(None):
+            return coerce(where, value, option)
+    return value
+
+
+def require(condition: bool, where: str, value: object, rule: str) -> None:
+    """Raises UserError `where = value: rule` unless `condition` holds; for the `__post_init__` of parts."""
+    if not condition:
+        raise UserError(f"{where} = {value!r}: {rule}")
+
+
+_ARTICLE = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}

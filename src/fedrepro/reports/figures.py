@@ -1,0 +1,110 @@
+"""Learning curves as SVG: one picture per column, one line per method, mean over seeds with a band from minimum to maximum."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from fedrepro.files import write_atomic
+from fedrepro.reports.evidence import Evidence, Plan, Receipt
+
+# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines the dashes tell them apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+INK = "#404040"  # text and axes; pages replace it by their own text colour
+STYLE = {
+    "svg.hashsalt": "fedrepro",  # identifiers inside the file depend on its content alone
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
+    """Draws `<folder>/<table>-<column>.svg` for every column that has a curve; pictures of columns that have none are removed."""
+    folder = Path(folder)
+    drawn: dict[str, Path] = {}
+    for column in plan["columns"]:
+        lines = curves(plan, evidence, column["key"])
+        path = folder / f"{plan['table']}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', column['key'])}.svg"
+        if lines:
+            drawn[column["key"]] = write_atomic(path, lambda temporary, c=column, ls=lines: _draw(plan, c, ls, temporary))
+    for stale in set(folder.glob(f"{plan['table']}-*.svg")) - set(drawn.values()):
+        stale.unlink()
+    return drawn
+
+
+def curves(plan: Plan, evidence: Evidence, column: str) -> list[dict[str, Any]]:
+    """Per row with a curve in this column: `{row, label, round, mean, low, high}`; a line ends where the first seed diverges."""
+    cells = {cell["row"]: cell for cell in plan["cells"] if cell["column"] == column and cell["run_id"]}
+    lines = []
+    for place, row in enumerate(plan["rows"]):
+        receipts = evidence.get(cells[row["key"]]["run_id"], {}) if row["key"] in cells else {}
+        line = _line(list(receipts.values()), plan["metric"]["name"])
+        if line:
+            lines.append({"row": place, "label": row["label"], **line})
+    return lines
+
+
+def _line(receipts: list[Receipt], metric: str) -> dict[str, list[float]] | None:
+    """Mean, minimum and maximum over seeds per round, for the rounds at which every seed has a finite value."""
+    series = [
+        {r: v for r, v in zip(receipt["curves"]["round"], receipt["curves"].get(metric, []), strict=False)} for receipt in receipts
+    ]
+    if not series:
+        return None
+    rounds = []
+    for number in sorted(set.intersection(*(set(one) for one in series))):
+        if any(one[number] is None for one in series):
+            break
+        rounds.append(number)
+    values = [[one[number] for one in series] for number in rounds]
+    if not rounds:
+        return None
+    return {
+        "round": rounds,
+        "mean": [sum(v) / len(v) for v in values],
+        "low": [min(v) for v in values],
+        "high": [max(v) for v in values],
+    }
+
+
+def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
+    import matplotlib
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+    from matplotlib.ticker import MaxNLocator
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
+        axes = figure.add_subplot()
+        for line in lines:
+            colour = COLOURS[line["row"] % len(COLOURS)]
+            dash = DASHES[line["row"] // len(COLOURS) % len(DASHES)]
+            axes.fill_between(line["round"], line["low"], line["high"], color=colour, alpha=0.13, linewidth=0)
+            axes.plot(line["round"], line["mean"], color=colour, linestyle=dash, linewidth=1.5, label=line["label"])
+        unit = {"percent": " (%)"}.get(plan["metric"]["unit"], "")
+        axes.set_xlabel("communication round")
+        axes.set_ylabel(plan["metric"]["name"].replace("_", " ") + unit)
+        title = " · ".join(part for part in (column.get("group"), column["label"]) if part)
+        axes.set_title(f"{title}   [{plan['scale']} scale]", fontsize=10, loc="left")
+        axes.grid(alpha=0.25, linewidth=0.5)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0.01)
+        axes.set_ylim(bottom=_bottom(lines))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+        figure.savefig(path, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+
+
+def _bottom(lines: list[dict]) -> float | None:
+    """Where the vertical axis starts: below all that happens after the first fifth of the rounds, so that methods can be told apart."""
+    last = max(line["round"][-1] for line in lines)
+    late = [v for line in lines for r, v in zip(line["round"], line["low"], strict=True) if r >= last / 5]
+    if not late:
+        return None
+    top = max(max(line["high"]) for line in lines)
+    return min(late) - 0.04 * (top - min(late)) - 1e-9

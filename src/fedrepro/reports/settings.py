@@ -1,0 +1,59 @@
+"""What was run: every setting with its value and its source, sorted by what the value depends on."""
+
+import json
+from typing import Any
+
+from fedrepro.reports.evidence import Plan
+
+
+def settings(plan: Plan) -> list[dict[str, Any]]:
+    """One entry per configuration key: `{key, varies, values: [{where, value}], source}`.
+
+    `varies` is "no" (one value for the whole table), "setting" (one value per column), "method" (one value per row) or "cell".
+    `where` names the columns, rows or cells that share the value, by label; it is empty when `varies` is "no".
+    """
+    cells = [cell for cell in plan["cells"] if cell["run_id"]]
+    keys = dict.fromkeys(key for cell in cells for key in plan["runs"][cell["run_id"]]["config"])
+    return [_setting(key, cells, plan) for key in keys if key != "method"]  # the rows are the methods
+
+
+def _setting(key: str, cells: list[dict], plan: Plan) -> dict[str, Any]:
+    runs = plan["runs"]
+    values = [(cell, show(runs[cell["run_id"]]["config"].get(key))) for cell in cells]
+    sources = dict.fromkeys(runs[cell["run_id"]].get("sources", {}).get(key, "") for cell in cells)
+    varies, place = _dependence(values)
+    shared: dict[str, dict[str, None]] = {}
+    for cell, value in values:
+        where = " / ".join(_label(plan, axis, cell) for axis in place)
+        shared.setdefault(value, {})[where] = None
+    return {
+        "key": key,
+        "varies": varies,
+        "values": [{"where": [w for w in where if w], "value": value} for value, where in shared.items()],
+        "source": "; ".join(source for source in sources if source),
+    }
+
+
+def _dependence(values: list[tuple[dict, str]]) -> tuple[str, tuple[str, ...]]:
+    """Whether the value is the same everywhere, or decided by the column alone, by the row alone, or by neither."""
+    for varies, place in (("no", ()), ("setting", ("column",)), ("method", ("row",))):
+        by_place: dict[tuple, set[str]] = {}
+        for cell, value in values:
+            by_place.setdefault(tuple(cell[axis] for axis in place), set()).add(value)
+        if all(len(found) == 1 for found in by_place.values()):
+            return varies, place
+    return "cell", ("row", "column")
+
+
+def _label(plan: Plan, axis: str, cell: dict) -> str:
+    entry = next(entry for entry in plan[axis + "s"] if entry["key"] == cell[axis])
+    return " · ".join(part for part in (entry.get("group"), entry["label"]) if part)
+
+
+def show(value: Any) -> str:
+    """A value as a reader writes it: text bare, sizes as 1×28×28, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, int) for item in value):
+        return "×".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

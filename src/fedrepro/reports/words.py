@@ -1,0 +1,181 @@
+"""The wording that Markdown and HTML share, so that both say the same. Every function takes a report document or a part of it."""
+
+from typing import Any
+
+Document = dict[str, Any]
+
+CURVES = (
+    "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
+    "The first fifth of the rounds may start below the picture."
+)
+COST = ("wall time a seed", "peak memory", "samples a second")
+GLYPHS = {"reproduced": "✓", "within noise": "≈", "not reproduced": "✗"}
+
+
+def title(document: Document) -> str:
+    """`fedlaw table3: Main comparison [demo scale]`."""
+    return f"{document['paper']} {document['table']}: {document['title']} [{document['scale']} scale]"
+
+
+def headline(document: Document) -> str:
+    """The first sentence: whether these numbers may be held against the printed ones."""
+    if document["comparable"]:
+        return "Full scale: the paper's protocol. Measured numbers may be held against the printed ones."
+    return f"{document['scale'].capitalize()} scale: these numbers are not comparable with the printed ones; no difference is computed."
+
+
+def facts(document: Document) -> list[tuple[str, str]]:
+    """Name and value of the opening facts, all of them about the runs."""
+    about = document["about"]
+    metric = document["metric"]
+    return [
+        ("paper", f"{document['paper_title']}; {document['source']}"),
+        ("data", "; ".join(_data(entry) for entry in about["data"]) or "no run is planned"),
+        ("metric", f"{metric['description']} ({metric['unit']}, {metric['better']} is better)"),
+        ("seeds", ", ".join(map(str, about["seeds"]))),
+        ("device", "; ".join(about["devices"]) or "no run yet"),
+        ("runs finished", _period(about["first_finished_at"], about["last_finished_at"])),
+        ("commit of the runs", ", ".join(about["commits"]) or "no run yet"),
+        ("complete", f"{about['cells_measured']} of {about['cells']} cells, {about['runs_done']} of {about['runs_planned']} runs"),
+    ]
+
+
+def _data(entry: dict[str, Any]) -> str:
+    """`FashionMNIST columns: run on digits (1×28×28)`."""
+    return f"{entry['printed']} columns ran on {' and '.join(entry['used'])}"
+
+
+def _period(first: str | None, last: str | None) -> str:
+    if first is None or last is None:
+        return "no run yet"
+    first, last = (stamp[:16].replace("T", " ") for stamp in (first, last))
+    return f"{first} UTC" if first == last else f"{first} to {last} UTC"
+
+
+def caption(document: Document) -> str:
+    """What the two numbers of a cell are."""
+    text = (
+        "Measured: mean ± sample standard deviation over seeds (number of seeds). Below it the printed number. "
+        "Bold: best measured of the column, ties included; underlined: best printed."
+    )
+    if document["comparable"]:
+        text += " Third line: measured minus printed, and ✓ reproduced, ≈ within noise, ✗ not reproduced."
+    return text
+
+
+def ordered_rows(document: Document) -> list[dict[str, Any]]:
+    """Printed rows in the paper's order, then companions."""
+    return sorted(document["rows"], key=lambda row: not row["printed"])
+
+
+def column_label(column: dict[str, Any]) -> str:
+    """`FashionMNIST · MLP, α = 100`."""
+    return " · ".join(part for part in (column.get("group"), column["label"]) if part)
+
+
+def measured(cell: dict[str, Any]) -> str:
+    """The mean at two decimals, or why there is none."""
+    if cell["mean"] is not None:
+        return f"{cell['mean']:.2f}"
+    return "diverged" if cell["per_seed"] else "not run"
+
+
+def spread(cell: dict[str, Any]) -> str:
+    """`± 0.21 (3)`; with one seed there is no spread to show."""
+    std = "" if cell["std"] is None else f"± {cell['std']:.2f} "
+    return f"{std}({len(cell['per_seed'])})"
+
+
+def printed(cell: dict[str, Any]) -> str:
+    """`paper 89.29`; empty for what the paper does not print."""
+    return "" if cell["printed"] is None else f"paper {cell['printed']:.2f}"
+
+
+def verdict(cell: dict[str, Any]) -> str:
+    """`−0.19 ✓`."""
+    return f"{difference(cell)} {GLYPHS.get(cell['status'], '')}".strip()
+
+
+def difference(cell: dict[str, Any]) -> str:
+    """Signed, with a true minus."""
+    return "" if cell["difference"] is None else f"{cell['difference']:+.2f}".replace("-", "−")
+
+
+def seed_value(cell: dict[str, Any], seed: str) -> str:
+    """One seed's value; a diverged seed says so, a missing one is a dash."""
+    if seed not in cell["per_seed"]:
+        return "–"
+    value = cell["per_seed"][seed]
+    return "diverged" if value is None else f"{value:.2f}"
+
+
+def rule(document: Document) -> str:
+    """The rule behind the statuses, in words."""
+    if not document["comparable"]:
+        return f"At {document['scale']} scale a measured cell is not comparable with its printed number, whatever the two are."
+    tolerance, factor = document["rule"]["tolerance"], document["rule"]["noise_factor"]
+    return (
+        f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Within noise: "
+        f"by at most {factor:g} × the standard deviation over seeds, pooled over the rows of the column. Otherwise, and where a "
+        "seed diverged: not reproduced. The rule was fixed before the runs; three seeds decide little."
+    )
+
+
+def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table that shows the counts under other thresholds."""
+    shown = ("reproduced", "within noise", "not reproduced")
+    rows = []
+    for entry in document["rule_alternatives"]:
+        chosen = all(entry[key] == document["rule"][key] for key in ("tolerance", "noise_factor"))
+        tolerance = f"{entry['tolerance']:g}" + (" (ours)" if chosen else "")
+        rows.append([tolerance, f"{entry['noise_factor']:g}", *(str(entry["counts"][status]) for status in shown)])
+    return ["tolerance (points)", "noise factor", *shown], rows
+
+
+def setting_rows(document: Document) -> list[tuple[str, list[str], str]]:
+    """Per setting: key, its values (each with where it holds), source."""
+    rows = []
+    for entry in document["settings"]:
+        values = sorted(entry["values"], key=lambda v: len(v["where"]), reverse=True)
+        # The commonest value needs no list of places: it holds wherever nothing else is said.
+        texts = [_value(v, elsewhere=index == 0 and len(v["where"]) > 6) for index, v in enumerate(values)]
+        rows.append((entry["key"], texts, entry["source"]))
+    return rows
+
+
+def _value(entry: dict[str, Any], *, elsewhere: bool) -> str:
+    if not entry["where"]:
+        return entry["value"]
+    return f"{entry['value']}: {'everywhere else' if elsewhere else '; '.join(entry['where'])}"
+
+
+def cost(run: dict[str, Any]) -> tuple[str, str, str]:
+    """Mean wall time of a seed, highest peak memory, samples a second over all seeds."""
+    seeds = run["seeds"]
+    if not seeds:
+        return "–", "–", "–"
+    wall = sum(one["wall_s"] for one in seeds)
+    rate = sum(one["samples"] for one in seeds) / wall if wall else 0.0
+    return duration(wall / len(seeds)), f"{max(one['peak_rss_mib'] for one in seeds):,.0f} MiB", f"{rate:,.0f}"
+
+
+def total_cost(document: Document) -> str:
+    """One sentence on the whole table."""
+    about = document["about"]
+    if not about["runs_done"]:
+        return "Nothing has run yet."
+    return f"{about['runs_done']} runs, {duration(about['wall_s'])} of computing in all, at most {about['peak_rss_mib']:,.0f} MiB each."
+
+
+def duration(seconds: float) -> str:
+    """`12.3 s`, `4 min 05 s`, `2 h 03 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def versions(document: Document) -> list[tuple[str, list[str]]]:
+    """Versions of what computed the numbers, then the commits."""
+    found = [(name.replace("_", " "), values) for name, values in document["provenance"]["versions"].items()]
+    return [*found, ("commit", document["about"]["commits"])]

@@ -1,0 +1,162 @@
+"""Named tensors that live in one flat vector, and the algebra on them.
+
+A Tree holds all parameters of a model (or of K clients) as one tensor `flat` [..., D]; `tree["fc1.weight"]` is a view of it
+in its own shape. Elementwise formulas therefore run as one operation on the whole vector, and the update matrix of a cohort
+is simply `updates.flat`, update_KD. Leading axes (clients, seeds) are carried along by every function here.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names and shapes of a Tree's tensors, in the order in which they lie in the flat vector."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, shapes: Mapping[str, Sequence[int]]) -> "Layout":
+        """The layout of {name: shape}."""
+        return cls(tuple(shapes), tuple(tuple(shape) for shape in shapes.values()))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of elements of each tensor."""
+        return [math.prod(shape) for shape in self.shapes]
+
+    @property
+    def size(self) -> int:
+        """D, the length of the flat vector."""
+        return sum(self.sizes)
+
+    def spans(self) -> dict[str, tuple[int, int, tuple[int, ...]]]:
+        """name -> (start, end, shape) within the flat vector."""
+        ends = list(accumulate(self.sizes))
+        return {n: (e - s, e, shape) for n, e, s, shape in zip(self.names, ends, self.sizes, self.shapes, strict=True)}
+
+
+class Tree:
+    """One flat tensor [..., D] seen as named tensors."""
+
+    __slots__ = ("_spans", "flat", "layout")
+
+    def __init__(self, layout: Layout, flat: Tensor, spans: dict | None = None) -> None:
+        self.layout, self.flat = layout, flat
+        self._spans = spans if spans is not None else layout.spans()
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Tree":
+        """Copies {name: tensor} into one flat vector."""
+        layout = Layout.of({name: tuple(tensor.shape) for name, tensor in tensors.items()})
+        parts = [tensor.reshape(-1) for tensor in tensors.values()]
+        return cls(layout, torch.cat(parts) if parts else torch.zeros(0))
+
+    def like(self, flat: Tensor) -> "Tree":
+        """A tree of the same layout around `flat` [..., D]."""
+        return Tree(self.layout, flat, self._spans)
+
+    def __getitem__(self, name: str) -> Tensor:
+        start, end, shape = self._spans[name]
+        return self.flat[..., start:end].unflatten(-1, shape) if shape else self.flat[..., start]
+
+    def items(self) -> Iterator[tuple[str, Tensor]]:
+        """(name, view) pairs in layout order."""
+        return ((name, self[name]) for name in self.layout.names)
+
+    def __repr__(self) -> str:
+        return f"Tree({tuple(self.flat.shape)}, {len(self.layout.names)} tensors)"
+
+
+class Leaves(Tree):
+    """A tree whose tensors are separate autograd leaves, so that a backward pass never pads slices to length D.
+
+    `flat` is joined from the leaves on demand, so that a loss may also use the whole vector (a proximal term, say).
+    """
+
+    __slots__ = ("tensors",)
+
+    def __init__(self, source: Tree) -> None:
+        self.layout, self._spans = source.layout, source._spans
+        self.tensors = {name: view.detach().requires_grad_() for name, view in source.items()}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    @property
+    def flat(self) -> Tensor:  # type: ignore[override]
+        return _join(self, list(self.tensors.values()))
+
+
+def gradient(loss: Callable[[Tree], Tensor], params: Tree) -> Tree:
+    """The gradient of a scalar `loss` at `params`, as a tree. With leading axes: of the sum, which separates by client."""
+    leaves = Leaves(params)
+    grads = torch.autograd.grad(loss(leaves), list(leaves.tensors.values()))
+    return params.like(_join(params, grads))
+
+
+def _join(tree: Tree, tensors: Sequence[Tensor]) -> Tensor:
+    ranks = (len(shape) for shape in tree.layout.shapes)
+    return torch.cat(
+        [t.flatten(t.dim() - rank) if rank else t.unsqueeze(-1) for t, rank in zip(tensors, ranks, strict=True)], dim=-1
+    )
+
+
+def map(function: Callable[..., Tensor], *trees: Tree) -> Tree:
+    """Applies an elementwise `function` to the flat vectors; reductions over a leading axis work too."""
+    return trees[0].like(function(*(tree.flat for tree in trees)))
+
+
+def zeros_like(tree: Tree) -> Tree:
+    """All zeros, same layout, same leading axes."""
+    return tree.like(torch.zeros_like(tree.flat))
+
+
+def add(a: Tree, b: Tree) -> Tree:
+    """a + b."""
+    return a.like(a.flat + b.flat)
+
+
+def sub(a: Tree, b: Tree) -> Tree:
+    """a - b."""
+    return a.like(a.flat - b.flat)
+
+
+def scale(tree: Tree, factor: Tensor | float) -> Tree:
+    """factor * tree; a tensor factor has one number per leading axis entry (per client, say)."""
+    return tree.like(_per_entry(factor) * tree.flat)
+
+
+def axpy(factor: Tensor | float, a: Tree, b: Tree) -> Tree:
+    """factor * a + b."""
+    return b.like(_per_entry(factor) * a.flat + b.flat)
+
+
+def dot(a: Tree, b: Tree) -> Tensor:
+    """<a, b> over the parameters; leading axes stay."""
+    return (a.flat * b.flat).sum(-1)
+
+
+def norm(tree: Tree) -> Tensor:
+    """Euclidean norm over the parameters; leading axes stay."""
+    return torch.linalg.vector_norm(tree.flat, dim=-1)
+
+
+def stack(trees: Sequence[Tree]) -> Tree:
+    """Trees [D] as one tree with a leading axis [K, D]."""
+    return trees[0].like(torch.stack([tree.flat for tree in trees]))
+
+
+def weighted_sum(weights_K: Tensor, tree_KD: Tree) -> Tree:
+    """sum_k weights_k * tree_k."""
+    return tree_KD.like(weights_K.to(tree_KD.flat.dtype) @ tree_KD.flat)
+
+
+def _per_entry(factor: Tensor | float) -> Tensor | float:
+    return factor.unsqueeze(-1) if isinstance(factor, Tensor) and factor.dim() else factor

@@ -1,0 +1,75 @@
+"""What the parts of a method are handed. Axis legend, used as suffixes of tensor names:
+
+K clients of the cohort · N all clients · D parameters · B samples of a batch · T local steps · C classes · S seeds
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from fedrepro.tree import Tree
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images x [..., B, C, H, W] (float, normalised) and labels y [..., B] (int64)."""
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return self.y.shape[-1]
+
+    def take(self, index_B: Tensor) -> "Batch":
+        """The samples at the given positions."""
+        return Batch(self.x.index_select(0, index_B), self.y.index_select(0, index_B))
+
+
+class Network(Protocol):
+    """A model in training mode for one client: (params, x) -> logits [..., B, C]. It keeps running statistics in `buffers`."""
+
+    buffers: Tree
+
+    def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class ClientContext:
+    """What a client rule may read during its round; all of it read-only."""
+
+    network: Network
+    anchor: Tree  # the global weights received this round, [D]
+    client_lr: float  # this round's learning rate, after the schedule
+    num_steps: int  # T, how many steps this client takes this round
+    shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
+    own: Tree | None = None  # this client's state from its last round, if any, [D]
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """What comes back from the clients of one round. Clients without training data are not in it."""
+
+    clients: list[int]  # ids, ascending, length K
+    updates: Tree  # w_k - w, [K, D]
+    weights: Tensor  # data-size weights p_k, they sum to 1, [K]
+    num_steps: Tensor  # T_k, [K]
+    fraction: float  # K / N
+    anchor: Tree  # w, the global weights that the clients started from, [D]
+    buffers: Tree  # running statistics after local training, [K, D']
+    messages: Tree | None = None  # what the client rule sends besides its update, [K, D]
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """What a server part may read, and where it notes scalars."""
+
+    network: Network  # in training mode, with the server's own running statistics
+    proxy: Batch | None  # the server's proxy set, the whole of it
+    rng: Callable[[str], np.random.Generator]  # a stream for a purpose, fixed by (seed, round)
+    round: int
+    rounds: int
+    proxy_batch_size: int
+    notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round

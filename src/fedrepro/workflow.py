@@ -1,0 +1,179 @@
+"""What the Snakefile asks: which files a table needs, by which command each is made. All of it known before the first job starts."""
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from fedrepro.config.grid import FOLDERS, Project, definitions, load_project, plan
+from fedrepro.data.arrays import MANIFEST, arrays_folder
+from fedrepro.engine.environment import pick_device
+from fedrepro.engine.results import RUNS
+from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
+
+ERRORS = Path(".snakemake/fedrepro-errors")
+LOCK = Path(".snakemake/fedrepro.lock")
+
+
+class Workflow:
+    """The project of params.yaml, seen as files."""
+
+    def __init__(self, project: Project, params: dict[str, Any]) -> None:
+        self.project, self.params_json = project, json.dumps(params, sort_keys=True)
+        self.scale, self.seeds = project.params.scale, project.params.seeds
+        self.device = pick_device(project.params.device)
+        self.gpus_per_run = int(self.device == "cuda")
+        self.tables = [self._table(name) for name in project.params.tables]
+        self._plans: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for paper, table in self.tables:
+            self.plan(self.scale, paper, table)
+
+    @classmethod
+    def load(cls, params: dict[str, Any]) -> "Workflow":
+        """The workflow of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit code 2."""
+        # Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
+        try:
+            return cls(load_project(Path(), params), params)
+        except UserError as error:
+            print("fedrepro: error: " + " ".join(str(error).split()), file=sys.stderr)
+            sys.exit(UserError.exit_code)
+
+    def plan(self, scale: str, paper: str, table: str) -> dict[str, Any]:
+        """The plan of one table, made once."""
+        key = (scale, paper, table)
+        if key not in self._plans:
+            self._plans[key] = plan(self.project, paper, table, scale)
+        return self._plans[key]
+
+    def plan_of(self, run_id: str) -> str:
+        """The plan file of a table that has this run."""
+        scale, paper, table = self._home[run_id]
+        return f"results/plans/{scale}/{paper}/{table}.json"
+
+    def reports(self) -> list[str]:
+        """The reports of params.yaml's tables at its scale, under their short names too."""
+        short = [f"reports/{table}.md" if paper == "fedlaw" else f"reports/{paper}/{table}.md" for paper, table in self.tables]
+        return [f"reports/{self.scale}/{paper}/{table}.md" for paper, table in self.tables] + short
+
+    def documents(self) -> list[str]:
+        """The JSON reports that the summary is made from."""
+        return [f"reports/{self.scale}/{paper}/{table}.json" for paper, table in self.tables]
+
+    def evidence(self, scale: str, paper: str, table: str) -> list[str]:
+        """The evidence that one report is rendered from."""
+        runs = self.plan(scale, paper, table)["runs"]
+        return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in runs for seed in self.seeds]
+
+    def receipts(self) -> list[str]:
+        """What training leaves for params.yaml's tables."""
+        return [f"{RUNS}/{run['run_id']}/seed{seed}.json" for run in self._current() for seed in self.seeds]
+
+    def arrays(self) -> list[str]:
+        """The manifests of every data set that params.yaml's tables read, at the native shape and the model's."""
+        found = {}
+        for run in self._current():
+            spec = RunSpec(**run["config"])
+            for shape in (self.project.registry[spec.dataset].native_shape, spec.input_shape):
+                found[str(arrays_folder(Path(), spec.dataset, shape) / MANIFEST)] = None
+        return list(found)
+
+    def drawn(self) -> list[str]:
+        """Every partition, cohort list, proxy split and initial model that params.yaml's tables read."""
+        return list(dict.fromkeys(path for run in self._current() for path in self._drawn(run)))
+
+    def inputs_of(self, run_id: str) -> list[str]:
+        """All that one run reads."""
+        run = self.plan(*self._home[run_id])["runs"][run_id]
+        return [f"{run['inputs']['arrays']}/{MANIFEST}", *self._drawn(run)]
+
+    def arguments(self, kind: str, artifact: str) -> str:
+        """The command-line arguments that draw an artifact."""
+        d = self._definitions[kind, artifact]
+        match kind:
+            case "partition":
+                return (
+                    f"{d['dataset']} {quote(d['scheme'])} --clients {d['clients']} --local-validation {d['local_validation']}"
+                )
+            case "participation":
+                return f"--clients {d['clients']} --ratio {d['ratio']} --rounds {d['rounds']}"
+            case "proxy":
+                return f"{d['dataset']} --per-class {d['per_class']}"
+            case _:
+                return f"{d['model']} --classes {d['classes']}"
+
+    def native_manifest(self, kind: str, artifact: str) -> str:
+        """The arrays whose labels an artifact is drawn from."""
+        name = self._definitions[kind, artifact]["dataset"]
+        return str(arrays_folder(Path(), name, self.project.registry[name].native_shape) / MANIFEST)
+
+    def hold_lock(self) -> None:
+        """One workflow a folder. The lock lives as long as this process; a second one ends with one line."""
+        LOCK.parent.mkdir(exist_ok=True)
+        self._lock = LOCK.open("a+")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.seek(0)
+            print(
+                f"fedrepro: error: process {self._lock.read().strip()} already runs snakemake in this folder; wait for it",
+                file=sys.stderr,
+            )
+            os._exit(UserError.exit_code)
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+
+    def repeat_errors(self) -> None:
+        """Ends a failed workflow with what its jobs said was wrong, each line once."""
+        path = Path(os.environ["FEDREPRO_ERRORS"])
+        with contextlib.suppress(OSError):
+            for line in dict.fromkeys(path.read_text().splitlines()):
+                print(line, file=sys.stderr, flush=True)
+            path.unlink()
+
+    @cached_property
+    def _home(self) -> dict[str, tuple[str, str, str]]:
+        """run_id -> (scale, paper, table) of the first table that has it; params.yaml's own scale and tables come first."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for key in self._every_plan():
+            for run_id in self.plan(*key)["runs"]:
+                found.setdefault(run_id, key)
+        return found
+
+    @cached_property
+    def _definitions(self) -> dict[tuple[str, str], dict[str, Any]]:
+        found = {}
+        for key in self._every_plan():
+            for run in self.plan(*key)["runs"].values():
+                spec = RunSpec(**run["config"])
+                for kind, definition in definitions(spec, self.project.registry[spec.dataset]).items():
+                    found[kind, run["inputs"][kind]] = definition
+        return found
+
+    def _every_plan(self) -> Iterator[tuple[str, str, str]]:
+        tables = dict.fromkeys([*self.tables, *(self._table(name) for name in self.project.table_names())])
+        for scale in dict.fromkeys([self.scale, *self.project.scales]):
+            yield from ((scale, paper, table) for paper, table in tables)
+
+    def _current(self) -> list[dict[str, Any]]:
+        runs = {}
+        for paper, table in self.tables:
+            runs |= self.plan(self.scale, paper, table)["runs"]
+        return list(runs.values())
+
+    def _drawn(self, run: dict[str, Any]) -> list[str]:
+        return [f"{FOLDERS[kind]}/{run['inputs'][kind]}/seed{seed}.json" for kind in FOLDERS for seed in self.seeds]
+
+    @staticmethod
+    def _table(name: str) -> tuple[str, str]:
+        paper, _, table = name.partition("/")
+        return paper, table

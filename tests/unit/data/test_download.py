@@ -1,0 +1,290 @@
+"""Downloads against a local server and folders: what arrives, what is refused, and that nothing half-written stays."""
+
+import gzip
+import io
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from fedrepro.data import download
+from fedrepro.data.arrays import load_arrays
+from fedrepro.data.download import Fetcher
+from fedrepro.data.prepare import prepare
+from fedrepro.data.progress import Progress, readable
+from fedrepro.data.registry import load_registry
+from fedrepro.errors import UserError
+
+from .conftest import NAMES, flip_a_byte
+
+FIRST = f"{NAMES[0]}.gz"
+RAW = "data/raw/tiny"
+
+
+def stored(tiny):
+    """Files below the data set's raw folder, by relative path."""
+    folder = tiny.root / RAW
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+ALL = sorted([f"MNIST/raw/{name}" for name in NAMES] + ["sha256.json"])
+
+
+def refused(tiny, line, **arguments):
+    """`prepare` fails in one line and leaves no array and no partial file."""
+    with pytest.raises(UserError, match=line) as caught:
+        prepare("tiny", root=tiny.root, **arguments)
+    assert "\n" not in str(caught.value)
+    assert not (tiny.root / "data/arrays").exists()
+    assert not [name for name in stored(tiny) if name.endswith((".partial", ".download"))]
+    return str(caught.value)
+
+
+def test_idx_from_a_server(tiny, server, capsys):
+    """From the registry's address to arrays; the log gets one line per file; a second run asks for nothing."""
+    tiny.register(server.url)
+    arrays = load_arrays(prepare("tiny", root=tiny.root))
+    assert (arrays.train_images[:, 0] == tiny.images).all() and arrays.train_images.shape == (6, 1, 5, 4)
+    assert arrays.train_labels.tolist() == [0, 1, 2, 0, 1, 2] and arrays.test_images.shape == (3, 1, 5, 4)
+    assert arrays.manifest["normalise"] == {"mean": [0.5], "std": [0.25]}
+    assert stored(tiny) == ALL
+    record = json.loads((tiny.root / RAW / "sha256.json").read_text())
+    assert arrays.manifest["source"]["files"] == record and len(record) == 4
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4 and lines[0].startswith(f"{server.url}{FIRST}: ") and "B/s" in lines[0]
+    prepare("tiny", (3, 10, 8), tiny.root)
+    assert set(server.requests.values()) == {1}
+
+
+@pytest.mark.parametrize("layout", ["by data set", "flat"])
+@pytest.mark.parametrize("through", ["argument", "environment"])
+@pytest.mark.parametrize("where", ["folder", "server"])
+def test_mirror_first(layout, through, where, tiny, server, monkeypatch):
+    """<mirror>/<dataset>/<name>, then <mirror>/<name>, before any address of the registry."""
+    tiny.register("http://127.0.0.1:9/")  # nobody listens there
+    if layout == "by data set":
+        (tiny.folder / "tiny").mkdir()
+        for name in tiny.contents:
+            (tiny.folder / name).rename(tiny.folder / "tiny" / name)
+    mirror = str(tiny.folder) if where == "folder" else server.url
+    if through == "environment":
+        monkeypatch.setenv("FEDREPRO_MIRROR", mirror)
+    prepare("tiny", root=tiny.root, mirror=mirror if through == "argument" else None)
+    assert stored(tiny) == ALL
+
+
+def test_falls_through_to_the_registry(tiny, server, tmp_path, capsys):
+    """A mirror that lacks the file is no news."""
+    tiny.register(server.url)
+    (tmp_path / "empty").mkdir()
+    prepare("tiny", root=tiny.root, mirror=str(tmp_path / "empty"))
+    assert stored(tiny) == ALL and "instead" not in capsys.readouterr().err
+
+
+def test_a_corrupt_mirror_is_reported_and_passed_over(tiny, server, tmp_path, capsys):
+    tiny.register(server.url)
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / FIRST).write_bytes(gzip.compress(b"something else"))
+    prepare("tiny", root=tiny.root, mirror=str(bad))
+    assert f"{bad / FIRST}: corrupt, or not the published file" in capsys.readouterr().err
+    assert stored(tiny) == ALL
+
+
+def test_a_repacked_file_passes_where_its_content_is_known(tiny):
+    """Other gzip header and level, same content: good with unpacked_md5, refused with the publisher's MD5 alone."""
+    tiny.register(checksums="md5")
+    (tiny.folder / FIRST).write_bytes(gzip.compress(tiny.contents[FIRST], compresslevel=1, mtime=99))
+    refused(tiny, r"corrupt, or not the published file \(md5 of the file", mirror=str(tiny.folder))
+    tiny.register(checksums="unpacked_md5")
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    assert stored(tiny) == ALL
+
+
+@pytest.mark.parametrize("faults", [[503, 500], ["truncate"], ["hang up", 429]])
+def test_passing_errors_are_tried_again(faults, tiny, server):
+    tiny.register(server.url)
+    server.faults[FIRST] = list(faults)
+    prepare("tiny", root=tiny.root)
+    assert server.requests[FIRST] == len(faults) + 1 and stored(tiny) == ALL
+
+
+@pytest.mark.parametrize(
+    "fault, requests, line", [(404, 1, "HTTP 404"), (403, 1, "HTTP 403"), (503, 3, "HTTP 503"), ("truncate", 3, "truncated: ")]
+)
+def test_lasting_errors_are_one_line(fault, requests, line, tiny, server):
+    """File, source, reason and remedy; errors that will not pass are not tried again."""
+    tiny.register(server.url)
+    server.faults[FIRST] = [fault] * 9
+    message = refused(tiny, line)
+    assert message.startswith(f"tiny: cannot get {FIRST}: {server.url}{FIRST}: ")
+    assert message.endswith(f"or put {FIRST} in a folder and set FEDREPRO_MIRROR to that folder")
+    assert server.requests[FIRST] == requests and stored(tiny) == []
+
+
+def test_nobody_listens(tiny):
+    tiny.register("http://127.0.0.1:9/")
+    refused(tiny, "Connection refused")
+
+
+def test_no_source_at_all(tiny):
+    refused(tiny, "no source is known")
+
+
+def wrong_content(path):
+    path.write_bytes(gzip.compress(b"x" * 200))
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-12])
+
+
+def no_gzip(path):
+    path.write_bytes(b"<html>not here</html>")
+
+
+@pytest.mark.parametrize(
+    "spoil, line",
+    [
+        (wrong_content, r"corrupt, or not the published file \(md5 of its content .* expected"),
+        (cut_short, "truncated, or not a gzip file"),
+        (no_gzip, "truncated, or not a gzip file"),
+        (flip_a_byte, "truncated, or not a gzip file|corrupt"),
+    ],
+)
+def test_bad_files_are_refused(spoil, line, tiny):
+    """The good files stay, so that a second attempt fetches only the bad one."""
+    name = f"{NAMES[2]}.gz"
+    spoil(tiny.folder / name)
+    assert f"cannot get {name}: " in refused(tiny, line, mirror=str(tiny.folder))
+    assert stored(tiny) == sorted([f"MNIST/raw/{NAMES[0]}", f"MNIST/raw/{NAMES[1]}", "sha256.json"])
+    (tiny.folder / name).write_bytes(gzip.compress(tiny.contents[name]))
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+
+
+def test_a_mirror_that_is_no_folder(tiny):
+    refused(tiny, "mirror '/nowhere/at/all': no such folder; give a folder or an http", mirror="/nowhere/at/all")
+
+
+def test_a_raw_file_that_changed_is_noticed(tiny):
+    prepared = prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    flip_a_byte(tiny.root / RAW / "MNIST/raw" / NAMES[0])
+    with pytest.raises(UserError, match=f"{NAMES[0]}: changed since it was downloaded; delete it"):
+        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    load_arrays(prepared)  # what was made before is untouched
+
+
+def test_the_first_download_is_remembered(tiny):
+    """A source that later serves something else is refused, even if its published checksum were to agree."""
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    record = tiny.root / RAW / "sha256.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {f"MNIST/raw/{NAMES[0]}": "0" * 64}))
+    (tiny.root / RAW / "MNIST/raw" / NAMES[0]).unlink()
+    with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file"):
+        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+
+
+def test_files_put_there_by_hand_are_verified(tiny):
+    """Unpacked files from elsewhere are good if their checksum is known and right."""
+    folder = tiny.root / RAW / "MNIST/raw"
+    folder.mkdir(parents=True)
+    for name, content in tiny.contents.items():
+        (folder / name.removesuffix(".gz")).write_bytes(content)
+    prepare("tiny", root=tiny.root)
+    (tiny.root / RAW / "sha256.json").unlink()
+    tiny.register(checksums="md5")
+    with pytest.raises(UserError, match="not fetched by fedrepro and not verifiable; delete it"):
+        prepare("tiny", root=tiny.root)
+
+
+def test_content_that_belies_the_registry(tiny):
+    """Right checksum, wrong shape or labels: the entry is at fault, and says so."""
+    registry = tiny.root / "data/registry.yaml"
+    good = registry.read_text()
+    registry.write_text(good.replace("- 5\n", "- 7\n"))
+    refused(tiny, r"train images are \(6, 1, 5, 4\), expected \(6, 1, 7, 4\)", mirror=str(tiny.folder))
+    registry.write_text(good.replace("classes: 3", "classes: 2").replace("  - c\n", ""))
+    refused(tiny, r"train labels are 0\.\.2, expected 0\.\.1", mirror=str(tiny.folder))
+
+
+def test_a_full_disk_is_one_line(tiny):
+    """/dev/full takes the place of the arriving file; the message names it, and nothing stays."""
+    folder = tiny.root / RAW / "MNIST/raw"
+    folder.mkdir(parents=True)
+    (folder / f"{NAMES[0]}.download").symlink_to("/dev/full")
+    refused(tiny, "cannot write: the disk is full", mirror=str(tiny.folder))
+
+
+def test_two_at_once_fetch_once(tiny, server):
+    """The second process waits for the first, then finds the files."""
+    tiny.register(server.url)
+    entry = load_registry(tiny.root / "data/registry.yaml")["tiny"]
+
+    def fetch():
+        with Fetcher("tiny", entry.urls, tiny.root) as fetcher:
+            fetcher.fetch(entry.files[0], "there", unpack=True)
+
+    threads = [threading.Thread(target=fetch) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server.requests[FIRST] == 1
+    assert (tiny.root / RAW / "there").read_bytes() == tiny.contents[FIRST]
+
+
+def test_packed_files_can_stay_packed(tiny):
+    """For formats whose reader unpacks for itself: checked by the publisher's MD5."""
+    entry = load_registry(tiny.root / "data/registry.yaml")["tiny"]
+    with Fetcher("tiny", (), tiny.root, str(tiny.folder)) as fetcher:
+        fetcher.fetch(entry.files[0], FIRST, unpack=False)
+    assert (tiny.root / RAW / FIRST).read_bytes() == (tiny.folder / FIRST).read_bytes()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_moves_on_a_terminal_only(monkeypatch):
+    """Bytes, rate and time left on a terminal; a single line elsewhere. 500 kB of 2 MB in 1 s: 3 s left."""
+    clock = iter([100.0, 101.0, 104.0])
+    monkeypatch.setattr("fedrepro.data.progress.time.monotonic", lambda: next(clock))
+    terminal = Terminal()
+    progress = Progress("x", 2_000_000, terminal)
+    progress.advance(500_000)
+    assert terminal.getvalue() == "\rx: 500.0 kB of 2.0 MB, 500.0 kB/s, 3 s left\x1b[K"
+    progress.advance(0)
+    monkeypatch.setattr("fedrepro.data.progress.time.monotonic", lambda: 104.0)
+    progress.advance(1_500_000)
+    progress.done()
+    assert terminal.getvalue().endswith("\rx: 2.0 MB of 2.0 MB, 500.0 kB/s, 4.0 s\x1b[K\n")
+    file = io.StringIO()
+    progress = Progress("x", None, file)
+    progress.advance(10)
+    progress.done()
+    assert file.getvalue().count("\n") == 1 and "\r" not in file.getvalue()
+
+
+@pytest.mark.parametrize("count, text", [(0, "0 B"), (999, "999 B"), (9_912_422, "9.9 MB"), (2.5e9, "2.5 GB")])
+def test_readable(count, text):
+    assert readable(count) == text
+
+
+def test_fashion_mnist_takes_its_own_class(tiny):
+    """The folder is named after torchvision's class, so that the two data sets never share one."""
+    registry = tiny.root / "data/registry.yaml"
+    registry.write_text(registry.read_text().replace("torchvision_class: MNIST", "torchvision_class: FashionMNIST"))
+    arrays = load_arrays(prepare("tiny", root=tiny.root, mirror=str(tiny.folder)))
+    assert np.array_equal(arrays.train_images[:, 0], tiny.images)
+    assert (tiny.root / RAW / "FashionMNIST/raw" / NAMES[0]).exists()
+
+
+def test_back_off_grows():
+    """The real pauses, before the tests shorten them."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("fedrepro.data.download")
+    source = open(spec.origin).read()
+    assert "BACK_OFF_S = (1.0, 3.0, 9.0)" in source and download.BACK_OFF_S == (0.0, 0.0)

@@ -1,0 +1,132 @@
+"""Cohorts and proxy splits: what they promise to every method of a table."""
+
+import numpy as np
+import pytest
+
+from fedrepro.data import participation, proxy
+from fedrepro.data.arrays import arrays_folder, load_arrays
+from fedrepro.data.registry import load_registry
+from fedrepro.errors import UserError
+
+from .conftest import REGISTRY, flip_a_byte
+
+ENTRY = load_registry(REGISTRY)["digits"]
+LABELS = np.arange(60) % 3
+
+
+# (clients, ratio) -> m
+SIZES = [((10, 1.0), 10), ((10, 0.5), 5), ((7, 0.5), 3), ((30, 0.1), 3), ((100, 0.29), 29), ((10, 0.01), 1), ((1, 0.3), 1), ((20, 1), 20)]
+
+
+@pytest.mark.parametrize("arguments, size", SIZES)
+def test_cohort_size(arguments, size):
+    """Truncation as in the authors' code, but of the decimal that was written, and never nobody."""
+    made = participation.definition(*arguments, rounds=3)
+    assert participation.cohort_size(made) == size
+    assert participation.draw(made, 8).shape == (3, size)
+
+
+def test_cohorts_are_clients_once_each_and_sorted():
+    cohorts = participation.draw(participation.definition(20, 0.4, 50), 8)
+    assert cohorts.dtype == np.int64 and cohorts.min() == 0 and cohorts.max() == 19
+    assert (np.diff(cohorts, axis=1) > 0).all()
+    assert len(np.unique(cohorts, axis=0)) > 40
+
+
+def test_every_client_is_as_likely():
+    """Over 4,000 rounds of 5 of 20, each is chosen 1,000 +- 27 times (binomial); five such deviations never happen."""
+    chosen = np.bincount(participation.draw(participation.definition(20, 0.25, 4000), 8).ravel(), minlength=20)
+    assert abs(chosen - 1000).max() < 140
+
+
+def test_a_longer_run_begins_with_the_shorter_one():
+    """Row t depends on (seed, t) alone."""
+    short, long = (participation.draw(participation.definition(20, 0.4, rounds), 8) for rounds in (5, 50))
+    assert (long[:5] == short).all()
+
+
+def test_cohorts_depend_on_the_seed_alone():
+    made = participation.definition(20, 0.4, 10)
+    np.random.seed(0)
+    first = participation.draw(made, 8)
+    np.random.seed(1)
+    assert (participation.draw(made, 8) == first).all()
+    assert (participation.draw(made, 9) != first).any()
+
+
+COHORTS_REFUSED = [
+    ((0, 0.5, 5), "clients = 0"),
+    ((10, 0.0, 5), r"participation = 0\.0: must lie in \(0, 1\]"),
+    ((10, 1.1, 5), "participation = 1.1"),
+    ((10, float("nan"), 5), "participation = nan"),
+    ((10, True, 5), "participation = True"),
+    ((10, 0.5, 0), "rounds = 0: must be a whole number >= 1"),
+    ((10, 0.5, 2.5), "rounds = 2.5"),
+]
+
+
+@pytest.mark.parametrize("arguments, line", COHORTS_REFUSED)
+def test_participation_refuses(arguments, line):
+    with pytest.raises(UserError, match=line):
+        participation.definition(*arguments)
+
+
+def test_cohorts_saved_and_loaded(tmp_path):
+    """Needs no data set; damage is one line."""
+    made = participation.definition(20, 0.4, 10)
+    name = participation.artifact_id(made)
+    assert name.startswith("n20-ratio0.4-rounds10-")
+    path = participation.create(made, 8, tmp_path)
+    assert path == tmp_path / "data/participation" / name / "seed8.npz"
+    loaded = participation.load(tmp_path, name, 8)
+    assert (loaded.cohorts == participation.draw(made, 8)).all() and loaded.manifest["definition"] == made
+    flip_a_byte(path)
+    with pytest.raises(UserError, match=r"seed8\.npz: does not match the sha256"):
+        participation.load(tmp_path, name, 8)
+
+
+def test_proxy_is_balanced_and_excluded_from_evaluation(digits):
+    """10 of each class; the rest of the test set, and nothing else, is for evaluation."""
+    made = proxy.definition(ENTRY, 10)
+    path = proxy.create(made, 8, digits)
+    name = proxy.artifact_id(made)
+    assert path == digits / "data/proxy" / name / "seed8.npz" and name.startswith("digits-perclass10-")
+    loaded = proxy.load(digits, name, 8)
+    labels = load_arrays(arrays_folder(digits, "digits", (1, 8, 8))).test_labels
+    assert np.bincount(labels[loaded.proxy_index]).tolist() == [10] * 10
+    assert not set(loaded.proxy_index) & set(loaded.evaluation_index)
+    assert np.sort(np.concatenate([loaded.proxy_index, loaded.evaluation_index])).tolist() == list(range(500))
+    assert loaded.manifest["sizes"] == {"proxy": 100, "evaluation": 400}
+
+
+def test_an_empty_proxy_leaves_the_whole_test_set(digits):
+    made = proxy.definition(ENTRY, 0)
+    proxy.create(made, 8, digits)
+    loaded = proxy.load(digits, proxy.artifact_id(made), 8)
+    assert (loaded.proxy_index.shape, loaded.proxy_index.dtype) == ((0,), np.int64)
+    assert loaded.evaluation_index.tolist() == list(range(500))
+
+
+def test_a_smaller_proxy_is_part_of_a_larger_one():
+    """So a sweep over proxy sizes adds images instead of changing them."""
+    small, large = (set(proxy.draw(LABELS, 3, per_class, 8)[0]) for per_class in (2, 7))
+    assert small < large and small != set(proxy.draw(LABELS, 3, 2, 9)[0])
+
+
+@pytest.mark.parametrize(
+    "per_class, line",
+    [
+        (20, "proxy_per_class = 20: class 0 has 20 test images, and at least one must stay for evaluation; use 19 at most"),
+        (21, "class 0 has 20 test images"),
+    ],
+)
+def test_proxy_leaves_something_to_evaluate(per_class, line):
+    with pytest.raises(UserError, match=line):
+        proxy.draw(LABELS, 3, per_class, 8)
+    assert len(proxy.draw(LABELS, 3, 19, 8)[1]) == 3
+
+
+@pytest.mark.parametrize("per_class", [-1, 1.5, True])
+def test_proxy_refuses(per_class):
+    with pytest.raises(UserError, match="proxy_per_class = .*: must be a whole number >= 0"):
+        proxy.definition(ENTRY, per_class)

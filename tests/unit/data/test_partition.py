@@ -1,0 +1,303 @@
+"""Partitions: worked by hand, invariants of every scheme, files, and everything that is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fedrepro.data import artifact, partition
+from fedrepro.data.arrays import arrays_folder, load_arrays
+from fedrepro.data.partition import SCHEMES, draw
+from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
+from fedrepro.data.registry import load_registry
+from fedrepro.errors import UserError
+from fedrepro.files import sha256_file
+
+from .conftest import REGISTRY, flip_a_byte
+
+ENTRY = load_registry(REGISTRY)["digits"]
+LABELS = np.random.default_rng(7).permutation(np.repeat(np.arange(5), [40, 1, 0, 25, 34]))  # [100]; class 2 does not occur
+EXAMPLES = ["iid", "dirichlet_per_class(alpha=0.05)", "dirichlet_per_class(alpha=1.0)", "dirichlet_per_class(alpha=100.0)"]
+
+
+# (shares, N_c) -> sizes
+DEALT = [
+    ((0.55, 0.25, 0.2), 10, [6, 2, 2]),  # 5.5 and 2.5 round to even; the last takes 10 - 8
+    ((0.1, 0.1, 0.8), 7, [1, 1, 5]),  # 0.7 rounds to 1 twice
+    ((0.3, 0.3, 0.3, 0.1), 5, [2, 2, 1, 0]),  # 1.5 rounds to 2 three times: the third finds one sample left, the last none
+    ((0.02, 0.02, 0.96), 20, [0, 0, 20]),  # 0.4 rounds to nothing
+    ((0.5, 0.5), 0, [0, 0]),
+    ((1.0,), 3, [3]),
+]
+
+
+@pytest.mark.parametrize("shares, count, sizes", DEALT)
+def test_deal_by_hand(shares, count, sizes):
+    """Consecutive slices of round(share * N_c); nobody gets what is not there, and the last takes the remainder."""
+    order = np.arange(count)[::-1]
+    parts = deal(order, np.array(shares))
+    assert [len(part) for part in parts] == sizes
+    assert np.concatenate(parts).tolist() == order.tolist()
+
+
+class Scripted:
+    """A generator whose proportions are given and which shuffles by reversing."""
+
+    def __init__(self, *shares):
+        self.shares = list(shares)
+
+    def permutation(self, values):
+        return values[::-1]
+
+    def dirichlet(self, alpha):
+        assert alpha.tolist() == [0.3, 0.3]
+        return np.array(self.shares.pop(0))
+
+
+def test_dirichlet_per_class_by_hand():
+    """Labels 0 0 0 0 1 1. Class 0 reversed is 3 2 1 0, half each: 3 2 | 1 0. Class 1 reversed is 5 4, round(0.9 * 2) = 2: 5 4 | -."""
+    drawn = DirichletPerClass(alpha=0.3)(np.array([0, 0, 0, 0, 1, 1]), 2, 2, Scripted([0.5, 0.5], [0.9, 0.1]))
+    assert [part.tolist() for part in drawn.parts] == [[3, 2, 5, 4], [1, 0]]
+
+
+@pytest.mark.parametrize("clients, sizes", [(3, [34, 33, 33]), (100, [1] * 100), (1, [100])])
+def test_iid_sizes(clients, sizes):
+    assert [len(part) for part in draw("iid", LABELS, 5, clients, 0).parts] == sizes
+
+
+def test_every_scheme_has_an_example():
+    """Registration is enrolment: a new scheme without a line in EXAMPLES fails here."""
+    assert {partition.make_scheme(text).name for text in EXAMPLES} == set(SCHEMES.names())
+
+
+@pytest.mark.parametrize("scheme", EXAMPLES)
+@pytest.mark.parametrize("clients", [1, 7, 100])
+def test_every_sample_once(scheme, clients):
+    """The parts are ascending, disjoint and together the training set, so the labels are the same multiset."""
+    parts = draw(scheme, LABELS, 5, clients, 8).parts
+    assert len(parts) == clients
+    assert all((np.diff(part) > 0).all() and part.dtype == np.int64 for part in parts)
+    assert np.sort(np.concatenate(parts)).tolist() == list(range(100))
+    assert sum(np.bincount(LABELS[part], minlength=5) for part in parts).tolist() == [40, 1, 0, 25, 34]
+
+
+@pytest.mark.parametrize("scheme", EXAMPLES)
+def test_depends_on_the_seed_alone(scheme):
+    """Same seed, same parts, whatever the global generator; another seed, other parts."""
+    np.random.seed(0)
+    first = [part.tolist() for part in draw(scheme, LABELS, 5, 7, 8).parts]
+    np.random.seed(1)
+    np.random.random(5)
+    assert first == [part.tolist() for part in draw(scheme, LABELS, 5, 7, 8).parts]
+    assert first != [part.tolist() for part in draw(scheme, LABELS, 5, 7, 9).parts]
+
+
+def test_drawn_as_published():
+    """These sizes are part of the data: a numpy that draws otherwise, or a renamed stream, shows here first."""
+    parts = draw("dirichlet_per_class(alpha=0.5)", np.arange(40) % 4, 4, 3, 8).parts
+    assert [len(part) for part in parts] == GOLDEN_SIZES
+
+
+GOLDEN_SIZES = [0, 0, 0]
+
+
+def test_skew_follows_alpha():
+    """alpha -> infinity: equal shares of every class. alpha -> 0: a class belongs to (nearly) one client."""
+    labels = np.repeat(np.arange(10), 100)
+    largest = {}
+    for alpha in (1e-3, 1e6):
+        parts = draw(f"dirichlet_per_class(alpha={alpha})", labels, 10, 10, 0).parts
+        counts = np.stack([np.bincount(labels[part], minlength=10) for part in parts])
+        largest[alpha] = counts.max(axis=0)  # [classes]
+    assert largest[1e6].max() <= 11 and largest[1e-3].min() >= 95
+
+
+@pytest.mark.parametrize(
+    "fraction, size, held_out", [(0.3, 10, 3), (0.3, 9, 2), (0.3, 1, 0), (0.999999, 2, 1), (0.29, 100, 29), (0.0, 5, 0), (0.5, 0, 0)]
+)
+def test_local_split(fraction, size, held_out):
+    """floor(fraction * size) is held out, so that a client with any sample trains on at least one."""
+    part = np.arange(1000, 1000 + size)
+    train, validation = partition.split_locally(part, fraction, seed=8, client=2)
+    assert len(validation) == held_out and (len(train) >= 1 or size == 0)
+    assert np.sort(np.concatenate([train, validation])).tolist() == part.tolist()
+    again = partition.split_locally(part, fraction, seed=8, client=2)
+    assert (train == again[0]).all() and (validation == again[1]).all()
+
+
+def test_local_split_has_a_stream_per_client():
+    part = np.arange(100)
+    held_out = [partition.split_locally(part, 0.3, seed, client)[1].tolist() for seed, client in ((8, 0), (8, 1), (9, 0))]
+    assert len({tuple(indices) for indices in held_out}) == 3
+
+
+REFUSED = [
+    (("dirichlet_per_class(alpha=0)", 10), r"dirichlet_per_class\(alpha=\.\.\.\) = 0\.0: must be finite and > 0"),
+    (("dirichlet_per_class(alpha=-1.5)", 10), "must be finite and > 0"),
+    (("dirichlet_per_class(alpha=1e999)", 10), "must be finite and > 0"),
+    (("dirichlet_per_class(alpha=much)", 10), "is not a number"),
+    (("dirichlet_per_class", 10), "argument 'alpha' is missing"),
+    (("dirichlet_per_class(alfa=1)", 10), "unknown argument 'alfa'; did you mean 'alpha'"),
+    (("dirichlet_per_clas(alpha=1)", 10), "unknown partition scheme 'dirichlet_per_clas'; did you mean 'dirichlet_per_class'"),
+    (("iid+iid", 10), "a partition has one scheme, not 2"),
+    (("iid(", 10), "is not of the form"),
+    (("iid", 0), "clients = 0: must be a whole number >= 1"),
+    (("iid", 2.0), "clients = 2.0: must be a whole number >= 1"),
+    (("iid", True), "clients = True: must be a whole number >= 1"),
+    (("iid", 10, 1.0), r"local_validation = 1\.0: must lie in \[0, 1\)"),
+    (("iid", 10, -0.1), "local_validation = -0.1"),
+    (("iid", 10, float("nan")), "local_validation = nan"),
+    (("iid", 10, "0.3"), "local_validation = '0.3'"),
+]
+
+
+@pytest.mark.parametrize("arguments, line", REFUSED)
+def test_definition_refuses(arguments, line):
+    with pytest.raises(UserError, match=line) as caught:
+        partition.definition(ENTRY, *arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_clients_than_samples_is_refused():
+    with pytest.raises(UserError, match="clients = 101: more clients than the 100 training samples; use 100 at most"):
+        draw("iid", LABELS, 5, 101, 0)
+
+
+@pytest.mark.parametrize("alpha", [1e308, 1.7e308])
+def test_an_overflowing_draw_is_refused(alpha):
+    with pytest.raises(UserError, match="too extreme to draw from"):
+        draw(DirichletPerClass(alpha), LABELS, 5, 100, 0)
+
+
+def test_a_scheme_that_deals_a_sample_twice_is_a_bug():
+    def twice(labels, classes, clients, rng):
+        return partition.Draw([np.array([0, 1]), np.array([1, 2])])
+
+    with pytest.raises(ValueError, match="a sample in two parts"):
+        draw(twice, LABELS, 5, 2, 0)
+
+
+def test_definition_and_id():
+    """The scheme is spelt out with all arguments; an int is the same alpha as a float; everything but the seed enters the id."""
+    one = partition.definition(ENTRY, "dirichlet_per_class(alpha=100)", 10, 0.3)
+    assert one == {
+        "dataset": "digits",
+        "dataset_sha": ENTRY.sha,
+        "scheme": "dirichlet_per_class(alpha=100.0)",
+        "clients": 10,
+        "local_validation": 0.3,
+    }
+    name = partition.artifact_id(one)
+    assert name.startswith("digits-dirichlet_per_class-alpha100-n10-") and len(name.rpartition("-")[2]) == 6
+    assert name == partition.artifact_id(partition.definition(ENTRY, "dirichlet_per_class(alpha=100.0)", 10, 0.3))
+    others = [("dirichlet_per_class(alpha=100)", 11, 0.3), ("dirichlet_per_class(alpha=100)", 10, 0.2), ("iid", 10, 0.3)]
+    assert len({name, *(partition.artifact_id(partition.definition(ENTRY, *other)) for other in others)}) == 4
+    assert len({partition.artifact_id(one | {"dataset_sha": "other"}), name}) == 2
+
+
+@pytest.fixture
+def saved(own_digits):
+    """(root, definition, id, path) of one saved partition."""
+    made = partition.definition(ENTRY, "dirichlet_per_class(alpha=0.1)", 10, 0.3)
+    return own_digits, made, partition.artifact_id(made), partition.create(made, 8, own_digits)
+
+
+def test_saved_and_loaded(saved):
+    """The files hold every sample once, and the manifest tells the truth about them."""
+    root, made, name, path = saved
+    assert path == root / "data/partitions" / name / "seed8.npz"
+    loaded = partition.load(root, name, 8)
+    arrays = load_arrays(arrays_folder(root, "digits", (1, 8, 8)))
+    assert loaded.clients == 10 and loaded.class_counts.shape == (10, 10)
+    clients = [np.concatenate([loaded.train(i), loaded.validation(i)]) for i in range(10)]
+    assert np.sort(np.concatenate(clients)).tolist() == list(range(1297))
+    for i, part in enumerate(clients):
+        assert loaded.sizes[i] == len(part)
+        assert len(loaded.validation(i)) == int(0.3 * len(part))
+        assert np.bincount(arrays.train_labels[part], minlength=10).tolist() == loaded.class_counts[i].tolist()
+    manifest = loaded.manifest
+    assert (manifest["schema"], manifest["id"], manifest["definition"], manifest["seed"]) == (1, name, made, 8)
+    assert manifest["sizes"] == loaded.sizes.tolist() and manifest["redraws"] == 0
+    assert manifest["train_sizes"] == [len(loaded.train(i)) for i in range(10)]
+    assert manifest["class_counts"] == loaded.class_counts.tolist()
+    assert manifest["arrays_manifest_sha256"] == arrays.sha256
+    assert loaded.sha256 == sha256_file(path)
+
+
+def test_saving_again_gives_the_same_bytes(saved):
+    """npz, manifest and picture, all three."""
+    root, made, _, path = saved
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    assert sorted(before) == ["seed8.json", "seed8.npz", "seed8.svg"]
+    partition.create(made, 8, root)
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_the_picture_is_undated_svg(saved):
+    text = saved[3].with_suffix(".svg").read_text()
+    assert "<svg" in text and "dc:date" not in text and "digits, dirichlet_per_class(alpha=0.1), seed 8" in text
+
+
+def test_damage_is_one_line(saved):
+    root, _, name, path = saved
+    flip_a_byte(path)
+    with pytest.raises(UserError, match=r"seed8\.npz: does not match the sha256 in seed8\.json; delete both and run") as caught:
+        partition.load(root, name, 8)
+    assert "\n" not in str(caught.value)
+    path.unlink()
+    with pytest.raises(UserError, match=r"seed8\.npz: no such file"):
+        partition.load(root, name, 8)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(UserError, match=r"seed8\.json: no such file"):
+        partition.load(root, name, 8)
+
+
+@pytest.mark.parametrize("change", [{"seed": 9}, {"schema": 0}, {"id": "other-000000"}, {"definition": {"clients": 3}}])
+def test_a_swapped_manifest_is_noticed(change, saved):
+    root, _, name, path = saved
+    manifest = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps(manifest | change))
+    with pytest.raises(UserError, match="belongs to another artifact or version"):
+        partition.load(root, name, 8)
+
+
+def test_needs_the_native_arrays(project):
+    made = partition.definition(ENTRY, "iid", 10)
+    with pytest.raises(UserError, match=r"data/arrays/digits/1x8x8/manifest\.json: no such file"):
+        partition.create(made, 8, project)
+    assert not (project / "data/partitions").exists()
+
+
+def test_a_changed_registry_is_noticed(own_digits):
+    """A definition of yesterday's entry is not drawn from today's arrays, nor the other way round."""
+    made = partition.definition(ENTRY, "iid", 10)
+    registry = own_digits / "data/registry.yaml"
+    registry.write_text(registry.read_text().replace("mean: [0.0]", "mean: [0.5]"))
+    with pytest.raises(UserError, match="digits: changed since this definition was made"):
+        partition.create(made, 8, own_digits)
+    made = partition.definition(load_registry(registry)["digits"], "iid", 10)
+    with pytest.raises(UserError, match="made from another entry"):
+        partition.create(made, 8, own_digits)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "8"])
+def test_bad_seeds(seed, digits):
+    with pytest.raises(UserError, match="seed = .*: must be a whole number >= 0"):
+        partition.create(partition.definition(ENTRY, "iid", 10), seed, digits)
+
+
+def test_artifact_bytes_do_not_depend_on_the_clock(tmp_path, monkeypatch):
+    """numpy dates every member of an npz alike."""
+    import time
+
+    arrays = {"a": np.arange(5), "b": np.zeros((2, 0))}
+    first = artifact.save(tmp_path / "one.npz", arrays, {}).read_bytes()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 1e6)
+    assert artifact.save(tmp_path / "two.npz", arrays, {}).read_bytes() == first
+
+
+@pytest.mark.parametrize("share, count, floor", [(0.1, 30, 3), (0.29, 100, 29), (0.7, 10, 7), (1e-9, 10, 0), (1.0, 3, 3), (1 / 3, 3, 0)])
+def test_floor_share(share, count, floor):
+    """Read as the decimal that was written; 1/3 as a float is a little less than a third."""
+    assert artifact.floor_share(share, count) == floor

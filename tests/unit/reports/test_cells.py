@@ -1,0 +1,133 @@
+"""The arithmetic of a table: means, spreads, differences, statuses, best marks."""
+
+import math
+
+import pytest
+from small_table import make_plan, make_receipt
+
+from fedrepro.reports.cells import Rule, count_statuses, pooled_std, tabulate
+
+
+def evidence_of(plan, accuracies):
+    """run_id -> seed -> receipt, from (method, column) -> one accuracy per seed."""
+    found = {}
+    for cell in plan["cells"]:
+        values = accuracies.get((cell["row"], cell["column"]), [])
+        if values:
+            run = plan["runs"][cell["run_id"]]
+            found[run["run_id"]] = {s: make_receipt(run, s, v) for s, v in zip(plan["seeds"], values, strict=False)}
+    return found
+
+
+def by_place(cells):
+    return {(cell.method, cell.setting): cell for cell in cells}
+
+
+A, B = "mlp-a100", "mlp-a01"
+
+
+def test_mean_and_sample_std_over_seeds():
+    """(88 + 89 + 91) / 3 = 89.3333; deviations -4/3, -1/3, 5/3: variance (16 + 1 + 25) / 9 / 2 = 7/3."""
+    plan = make_plan("full")
+    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
+    assert cell.per_seed == {8: 88.0, 9: 89.0, 10: 91.0}
+    assert cell.mean == pytest.approx(268 / 3)
+    assert cell.std == pytest.approx(math.sqrt(7 / 3))
+    assert cell.runs == tuple(f"{cell.run_id}/seed{seed}" for seed in (8, 9, 10))
+    assert cell.method_spec == "sgd()+mean()"
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ([90.29, 90.29, 90.29], "reproduced"),  # exactly one point above 89.29, although 90.29 - 89.29 > 1 in binary
+        ([90.30, 90.30, 90.30], "not reproduced"),  # no spread, so no noise to hide in
+        ([90.80, 91.30, 91.80], "not reproduced"),  # 2.01 away; 2.48 x 0.5 = 1.24
+        ([90.29, 91.29, 92.29], "within noise"),  # 2.00 away; 2.48 x 1.0 = 2.48
+        ([89.29, 89.29, None], "not reproduced"),  # a diverged seed
+        ([], "not run"),
+    ],
+)
+def test_status_by_the_rule(values, status):
+    """The committed rule at full scale, around its two thresholds (printed: 89.29)."""
+    plan = make_plan("full")
+    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): values})))["fedavg", A].status == status
+
+
+def test_noise_is_pooled_over_the_rows_of_a_column_only():
+    """Variances 1 and 4 with two degrees of freedom each pool to 2.5; the other column keeps its own 0.25."""
+    plan = make_plan("full")
+    found = {("fedavg", A): [89.0, 90.0, 91.0], ("fedlaw", A): [86.0, 88.0, 90.0], ("fedavg", B): [85.0, 85.5, 86.0]}
+    noise = pooled_std(tabulate(plan, evidence_of(plan, found)))
+    assert noise[A] == pytest.approx(math.sqrt(2.5))
+    assert noise[B] == pytest.approx(0.5)
+
+
+def test_below_full_scale_nothing_is_compared():
+    """No difference exists at demo scale, even where the numbers would agree."""
+    plan = make_plan("demo")
+    cells = tabulate(plan, evidence_of(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
+    assert all(cell.difference is None for cell in cells)
+    found = by_place(cells)
+    assert found["fedavg", A].status == "not comparable"
+    assert found["ours", A].status == "not printed"
+    assert found["fedlaw", A].status == "not run"
+
+
+def test_a_diverged_seed_is_a_result_and_leaves_no_mean():
+    """The surviving seeds stay visible, the mean does not flatter the method."""
+    plan = make_plan("full")
+    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [88.0, None, 89.0]})))["fedavg", A]
+    assert cell.per_seed == {8: 88.0, 9: None, 10: 89.0}
+    assert (cell.mean, cell.std, cell.difference) == (None, None, None)
+    assert cell.reason == "1 of 3 seeds diverged: 9"
+
+
+def test_missing_seeds_are_said():
+    """A mean of two seeds is shown with the reason that it is not of three."""
+    plan = make_plan("full")
+    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [89.0, 90.0]})))["fedavg", A]
+    assert cell.mean == pytest.approx(89.5)
+    assert cell.reason == "1 of 3 seeds not run yet: 10"
+
+
+def test_one_seed_has_no_spread():
+    """A standard deviation of one number is not zero but unknown."""
+    plan = make_plan("demo", seeds=[8])
+    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [89.0]})))["fedavg", A]
+    assert (cell.mean, cell.std) == (89.0, None)
+
+
+def test_a_cell_without_a_run_keeps_its_reason():
+    """`reason` comes from the plan where no run is planned."""
+    cell = by_place(tabulate(make_plan(), {}))["ours", B]
+    assert (cell.status, cell.reason, cell.run_id) == ("not run", "this pair does not exist", None)
+
+
+@pytest.mark.parametrize(("better", "best"), [("higher", {"fedavg", "ours"}), ("lower", {"fedlaw"})])
+def test_best_of_a_column_marks_every_tie(better, best):
+    """Means that read the same at two decimals are tied; the best printed number is marked apart."""
+    plan = make_plan("demo")
+    plan["metric"]["better"] = better
+    found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
+    cells = tabulate(plan, evidence_of(plan, found))
+    assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best
+    assert {cell.method for cell in cells if cell.setting == A and cell.best_printed} == {"fedavg" if better == "higher" else "fedlaw"}
+
+
+def test_a_fraction_has_smaller_points():
+    """For a metric that is not in percent one point is 0.01."""
+    plan = make_plan("full")
+    plan["metric"]["unit"] = "dimensionless"
+    plan["cells"][0]["printed"] = 0.950
+    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
+    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
+
+
+def test_counts_follow_the_rule():
+    """A wider tolerance turns a miss into a hit; every status is listed."""
+    plan = make_plan("full")
+    evidence = evidence_of(plan, {("fedavg", A): [91.0] * 3})
+    assert count_statuses(tabulate(plan, evidence))["not reproduced"] == 1
+    assert count_statuses(tabulate(plan, evidence, Rule(tolerance=2.0)))["reproduced"] == 1
+    assert sum(count_statuses(tabulate(plan, evidence)).values()) == len(plan["cells"])

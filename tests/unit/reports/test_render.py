@@ -1,0 +1,212 @@
+"""What a rendered report says, that it says it the same every time, and that its links lead somewhere."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+from small_table import make_plan, make_receipt, make_run, write_evidence
+
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+from fedrepro.reports.document import SCHEMA_FILE
+from fedrepro.reports.render import render
+from fedrepro.reports.summary import write_summary
+
+A, B = "mlp-a100", "mlp-a01"
+SOME = {
+    ("fedavg", A): [89.0, 89.5, 90.0],
+    ("fedlaw", A): [88.0, 88.2, 88.4],
+    ("ours", A): [87.0, 87.1, 87.2],
+    ("fedavg", B): [85.0, None, 86.0],
+    ("fedlaw", B): [86.0, 86.5],
+}
+
+
+def make_report(root: Path, scale: str = "demo", accuracies=SOME, stem: str | None = None, **changes) -> dict[str, Path]:
+    """Writes a plan and its evidence below `root`, which must be the working directory, and renders them; files by ending."""
+    plan = make_plan(scale, **changes)
+    evidence = Path("reports", scale, "fedlaw", "evidence")
+    write_evidence(root / evidence, plan, accuracies)
+    plan_path = Path("results", "plans", scale, "fedlaw", "table3.json")
+    write_json(root / plan_path, plan)
+    written = render(plan_path, evidence, Path(stem or f"reports/{scale}/fedlaw/table3"), Path("reports", scale, "fedlaw", "figures"))
+    return {path.suffix[1:]: path for path in reversed(written)}
+
+
+@pytest.fixture(autouse=True)
+def in_project(tmp_path, monkeypatch):
+    """Commands run in the project root."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("scale", ["demo", "full"])
+@pytest.mark.parametrize("accuracies", [SOME, {}])
+def test_json_obeys_its_schema(tmp_path, scale, accuracies):
+    """The published schema holds, with evidence and without any."""
+    report = json.loads(make_report(tmp_path, scale, accuracies)["json"].read_text())
+    schema = json.loads(SCHEMA_FILE.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(report, schema)
+
+
+def test_same_plan_and_evidence_same_bytes(tmp_path):
+    """Nothing depends on the clock, the hash seed or what was there before."""
+    first = {ending: path.read_bytes() for ending, path in make_report(tmp_path).items()}
+    for receipt in tmp_path.glob("reports/demo/fedlaw/evidence/*/*.json"):
+        os.utime(receipt, (1, 1))
+    assert {ending: path.read_bytes() for ending, path in make_report(tmp_path).items()} == first
+
+
+def test_the_report_says_first_what_it_is(tmp_path):
+    """Scale, data really used, seeds, device, dates and commit of the runs come before the table."""
+    opening = make_report(tmp_path)["md"].read_text().split("## The table")[0]
+    for fact in ("demo scale", "not comparable", "digits (1×28×28)", "8, 9, 10", "cpu, Some CPU", "2026-11-20 10:00", "0a1b2c3d"):
+        assert fact in opening, fact
+    assert "13 of 15 runs" not in opening
+    assert "14 of 15 runs" in opening
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_a_demo_report_never_shows_a_difference(tmp_path, ending):
+    """Below full scale there is no verdict sign and no signed number; at full scale there are."""
+    signs = re.compile(r"[✓✗]|[+−]\d+\.\d\d\b")
+    assert not signs.search(_table_of(make_report(tmp_path)[ending]))
+    assert signs.search(_table_of(make_report(tmp_path, "full")[ending]))
+
+
+def _table_of(path: Path) -> str:
+    text = path.read_text()
+    return text[text.index("FedAvg") : text.index("Every seed")]
+
+
+def test_cells_hold_mean_spread_and_printed_number(tmp_path):
+    """One row of the Markdown table, whole: best measured in bold, best printed underlined, companions below a separator."""
+    text = make_report(tmp_path)["md"].read_text()
+    assert "| FedAvg | **89.50** ± 0.50 (3)<br><u>paper 89.29</u> | diverged<br>paper 85.11 |" in text
+    assert "| FedLAW | 88.20 ± 0.20 (3)<br>paper 88.51 | **86.25** ± 0.35 (2)<br><u>paper 86.30</u> |" in text
+    assert text.index("our companions") > text.index("| FedLAW |")
+    assert "| FedAvg + GH | 87.10 ± 0.10 (3) | not run |" in text
+
+
+def test_every_seed_and_every_reason_is_listed(tmp_path):
+    """Diverged and missing seeds are told apart."""
+    text = make_report(tmp_path)["md"].read_text()
+    assert "| FedAvg | FashionMNIST · MLP, α = 0.1 | 85.00 | diverged | 86.00 | 1 of 3 seeds diverged: 9 |" in text
+    assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | 1 of 3 seeds not run yet: 10 |" in text
+
+
+def test_sections_that_make_it_reproducible(tmp_path):
+    """Settings with sources, disagreements, deviations, gaps, command, hashes; a pipe in a text does not break its table."""
+    text = make_report(tmp_path)["md"].read_text()
+    for expected in (
+        "| `client_lr` | 0.08 | paper, appendix D |",
+        "| `partition` | dirichlet_per_class(alpha=100.0): FashionMNIST · MLP, α = 100<br>dirichlet_per_class(alpha=0.1)",
+        "| server epochs | 100 | 20 | paper |",
+        "| D1 | Sampling before training. |",
+        "- Batch size is not stated | in the paper.",
+        "snakemake --cores 8 reports/demo/fedlaw/table3.md",
+        "`sgd()+fedlaw(server_epochs=100, server_lr=0.01)`",
+    ):
+        assert expected in text, expected
+
+
+@pytest.mark.parametrize("stem", ["reports/demo/fedlaw/table3", "reports/table3"])
+def test_links_lead_to_files(tmp_path, stem):
+    """Pictures and evidence are linked relative to the page, wherever it lies."""
+    pages = make_report(tmp_path, stem=stem)
+    links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
+    assert sum(link.endswith(".svg") for link in links) == 2
+    assert sum(link.endswith(".json") for link in links) == 14
+    links += re.findall(r'href="([^"#][^"]*)"', pages["html"].read_text())
+    for link in links:
+        assert (pages["md"].parent / link).resolve().is_file(), link
+
+
+class _Page(HTMLParser):
+    """Collects what would be fetched, identifiers, and the nesting of tags."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.ids, self.open = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.fetched += [v for k, v in attributes.items() if k in ("src", "data") or (tag == "link" and k == "href")]
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in ("meta", "br"):
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_html_is_self_contained_and_well_formed(tmp_path):
+    """Nothing is fetched, no script, pictures inline with identifiers of their own, every tag closed."""
+    text = make_report(tmp_path)["html"].read_text()
+    page = _Page()
+    page.feed(text)
+    assert (page.fetched, page.open) == ([], [])
+    assert len(page.ids) == len(set(page.ids)) > 0
+    assert text.count("<svg") == 2
+    assert "<script" not in text and "@import" not in text
+
+
+def test_markup_in_a_plan_is_text(tmp_path):
+    """A label with markup does not become markup."""
+    text = make_report(tmp_path, title="<b>bold</b> & co")["html"].read_text()
+    assert "<b>bold</b>" not in text and "&lt;b&gt;bold&lt;/b&gt; &amp; co" in text
+
+
+def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
+    """A column that left the table takes its picture with it; other tables' pictures are not touched."""
+    figures = make_report(tmp_path)["svg"].parent
+    (figures / "table3-gone.svg").write_text("old")
+    (figures / "table33-x.svg").write_text("other")
+    make_report(tmp_path)
+    assert sorted(path.name for path in figures.iterdir()) == ["table3-mlp-a01.svg", "table3-mlp-a100.svg", "table33-x.svg"]
+
+
+def test_inputs_that_differ_between_methods_are_reported(tmp_path):
+    """Two methods of one column that name the same partition but read different bytes are not comparable with each other."""
+    plan = make_plan()
+    run = make_run("fedlaw", A)
+    evidence = tmp_path / "reports" / "demo" / "fedlaw" / "evidence"
+    write_evidence(evidence, plan, SOME)
+    receipt = make_receipt(run, 8, 88.0)
+    receipt["inputs"]["partition"] = "f" * 64
+    write_json(evidence / run["run_id"] / "seed8.json", receipt)
+    write_json(tmp_path / "plan.json", plan)
+    text = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))[0].read_text()
+    assert "Input partition of FashionMNIST · MLP, α = 100 at seed 8 is not the same for every method" in text
+
+
+def test_damaged_evidence_is_one_line(tmp_path):
+    """A receipt of another seed, and one without the table's metric, are named with what to do."""
+    make_report(tmp_path)
+    path = next(tmp_path.glob("reports/demo/fedlaw/evidence/*/seed8.json"))
+    whole = json.loads(path.read_text())
+    for broken, said in (({**whole, "seed": 9}, "seed = 9 where 8 belongs"), ({**whole, "summary": {}}, "no 'test_accuracy'")):
+        write_json(path, broken)
+        with pytest.raises(UserError, match=said) as caught:
+            render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))
+        assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_summary_holds_only_the_given_tables(tmp_path):
+    """Means by scale, paper, table, column and row; what was there before is gone; cells without a mean are left out."""
+    report = json.loads(make_report(tmp_path)["json"].read_text())
+    path = tmp_path / "results" / "summary.json"
+    write_json(path, {"full": {"stale": 1}})
+    write_summary([report], path)
+    assert json.loads(path.read_text()) == {
+        "demo": {"fedlaw": {"table3": {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}}}
+    }

@@ -1,0 +1,134 @@
+"""A small table in the true format: plan, receipts and result folders, as the workflow writes them, without training anything."""
+
+import copy
+import json
+import math
+from pathlib import Path
+
+from fedrepro.files import canonical_hash, sha256_file, write_json
+
+METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
+COLUMNS = {"mlp-a100": ("mlp", 100.0), "mlp-a01": ("mlp", 0.1)}
+PRINTED = {("fedavg", "mlp-a100"): 89.29, ("fedavg", "mlp-a01"): 85.11, ("fedlaw", "mlp-a100"): 88.51, ("fedlaw", "mlp-a01"): 86.30}
+SEEDS = [8, 9, 10]
+
+
+def make_run(method: str, column: str, rounds: int = 5) -> dict:
+    """One entry of `plan["runs"]`, with its run_id."""
+    model, alpha = COLUMNS[column]
+    config = {
+        "dataset": "digits",
+        "input_shape": [1, 28, 28],
+        "classes": 10,
+        "model": model,
+        "partition": f"dirichlet_per_class(alpha={alpha})",
+        "clients": 4,
+        "participation": 1.0,
+        "rounds": rounds,
+        "client_lr": 0.08,
+        "method": METHODS[method],
+    }
+    return {
+        "run_id": f"digits-{model}-{alpha:g}-{method}-{canonical_hash(config, 8)}",
+        "method": METHODS[method],
+        "method_label": method,
+        "config": config,
+        "sources": {"client_lr": "paper, appendix D", "rounds": "scale"},
+        "inputs": {"arrays": "data/arrays/digits/1x28x28", "partition": f"digits-dirichlet-{alpha:g}-4c1b2a", "proxy": "digits-10-77aa01"},
+    }
+
+
+def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
+    """A plan of two printed methods, one companion and two columns; no run is planned for the companion's second column."""
+    runs, cells = {}, []
+    for method in METHODS:
+        for column in COLUMNS:
+            run = None if (method, column) == ("ours", "mlp-a01") else make_run(method, column)
+            if run:
+                runs[run["run_id"]] = run
+            cell = {"row": method, "column": column, "printed": PRINTED.get((method, column)), "note": ""}
+            cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
+    return {
+        "schema": 1,
+        "paper": "fedlaw",
+        "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
+        "table": table,
+        "title": "Main comparison",
+        "source": "Table 3, p. 8",
+        "scale": scale,
+        "scale_note": "Handwritten digits stand in for the paper's data." if scale == "demo" else "The paper's protocol.",
+        "seeds": list(SEEDS),
+        "comparable": scale == "full",
+        "metric": {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"},
+        "rows": [{"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"} for m in METHODS],
+        "columns": [{"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST"} for k, (_, a) in COLUMNS.items()],
+        "cells": cells,
+        "runs": runs,
+        "deviations": [{"id": "D1", "text": "Sampling before training."}],
+        "disagreements": [{"what": "server epochs", "paper": "100", "authors_code": "20", "followed": "paper"}],
+        "known_gaps": ["Batch size is not stated | in the paper."],
+        **changes,
+    }
+
+
+def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes) -> dict:
+    """The evidence of one seed; `accuracy` None makes it a diverged run whose second half is not finite."""
+    rounds = list(range(run["config"]["rounds"] + 1))
+    final = 50.0 if accuracy is None else accuracy
+    curve = [round(10 + (final - 10) * (1 - math.exp(-r)), 4) for r in rounds]
+    if accuracy is None:
+        curve = [value if r < 3 else None for r, value in zip(rounds, curve, strict=True)]
+    keys = ("test_accuracy", "last_test_accuracy", "best_test_accuracy")
+    receipt = {
+        "schema": 1,
+        "run_id": run["run_id"],
+        "seed": seed,
+        "status": "diverged" if accuracy is None else "finished",
+        "method": run["method"],
+        "method_label": run["method_label"],
+        "config": run["config"],
+        "summary": {key: accuracy for key in keys} | {"test_loss": None if accuracy is None else 0.4},
+        "curves": {"round": rounds, "test_accuracy": curve, "test_loss": [v and v / 100 for v in curve]},
+        "inputs": {kind: canonical_hash([name, seed], 64) for kind, name in run["inputs"].items()},
+        "environment": {
+            "python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6", "platform": "Linux-x86_64", "processor": "Some CPU",
+            "device": "cpu", "threads": 1, "engine": "sequential", "linear_kernel": "mkl", "commit": "0a1b2c3d", "dirty": False,
+        },
+        "cost": {
+            "wall_s": 2.5, "peak_rss_mib": 410.0, "samples": 50_000, "samples_per_second": 20_000.0,
+            "started_at": "2026-11-20T10:00:00+00:00", "finished_at": f"2026-11-20T10:00:{seed:02d}+00:00",
+        },
+        "files": {},
+    }
+    return copy.deepcopy(receipt | changes)
+
+
+def write_evidence(root: Path, plan: dict, accuracies: dict[tuple[str, str], list[float | None]]) -> None:
+    """Writes `<root>/<run_id>/seed<k>.json` for each (method, column), one accuracy per seed of the plan."""
+    for cell in plan["cells"]:
+        values = accuracies.get((cell["row"], cell["column"]), [])
+        for seed, accuracy in zip(plan["seeds"], values, strict=False):
+            run = plan["runs"][cell["run_id"]]
+            write_json(root / run["run_id"] / f"seed{seed}.json", make_receipt(run, seed, accuracy))
+
+
+def write_results(root: Path, plan: dict, accuracy: float | None = 88.0, rounds: int | None = None) -> Path:
+    """A plan file and whole result folders below a project `root`; returns the plan's path."""
+    for run in plan["runs"].values():
+        if rounds is not None:
+            run["config"]["rounds"] = rounds
+        for seed in plan["seeds"]:
+            write_result(root, run, seed, accuracy)
+    return write_json(root / "results" / "plans" / plan["scale"] / plan["paper"] / f"{plan['table']}.json", plan)
+
+
+def write_result(root: Path, run: dict, seed: int, accuracy: float | None = 88.0, **changes) -> Path:
+    """One finished result folder, with its receipt; returns the receipt's path."""
+    folder = root / "results" / "runs" / run["run_id"]
+    (folder / f"seed{seed}").mkdir(parents=True, exist_ok=True)
+    write_json(folder / "config.json", run["config"])
+    receipt = make_receipt(run, seed, accuracy, **changes)
+    (folder / f"seed{seed}" / "model.safetensors").write_bytes(b"weights" + json.dumps([accuracy, seed]).encode())
+    write_json(folder / f"seed{seed}" / "env.json", receipt["environment"])
+    receipt["files"] = {"model.safetensors": sha256_file(folder / f"seed{seed}" / "model.safetensors")}
+    return write_json(folder / f"seed{seed}.json", receipt)
