@@ -27,3 +27,25 @@ lock:  ## pin every dependency again, from requirements.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url requirements.in --output-file requirements.lock
 
+
+demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with report and tracked runs
+	$(BIN)/snakemake --cores $(CORES) reports/table3.md results/summary.json
+	@echo
+	@echo "Done: reports/table3.md (and .html, .json). Compare the runs with: make ui"
+	@echo "For the commands of the README (snakemake, dvc, fedrepro) activate the environment:  . $(VENV)/bin/activate"
+
+test: $(READY)  ## all tests, on the CPU, without network
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)  ## style, types, and the workflow's own linter
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/basedpyright src
+	$(BIN)/snakemake --lint
+
+ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 for another port)
+	@$(BIN)/fedrepro ui --port $(PORT)
+
+clean:  ## remove what the workflow made, except downloads; the environment stays
+	rm -rf .snakemake logs results/runs results/plans results/tracked results/checkpoints data/arrays data/partitions \
+	    data/participation data/proxy data/init reports/demo reports/table*.* mlflow.db mlartifacts

@@ -1,4 +1,4 @@
-"""What the Snakefile asks: which files a table needs, by which command each is made. All of it known before the first job starts."""
+"""What the Snakefile asks: which files a table needs, and by which command each is made; all known before the first job."""
 
 import contextlib
 import fcntl

@@ -37,7 +37,8 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     run.add_argument("--engine", choices=["sequential", "plain"], default="sequential", help="plain is the readable reference")
-    run.add_argument("--checkpoint-seconds", type=float, default=20.0, metavar="S", help="save a resumable state so often (20)")
+    every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
+    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=f"save a resumable state so often ({every})")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
 
     plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")

@@ -47,7 +47,7 @@ def describe(options: Namespace) -> None:
         module, own = inspect.getmodule(type(part)), inspect.getdoc(type(part))
         for text in (inspect.getdoc(module), own):
             print("\n".join(f"  {line}".rstrip() for line in (text or "").splitlines()))
-        for field in dataclasses.fields(part):
+        for field in dataclasses.fields(type(part)):  # pyright: ignore[reportArgumentType]
             print(f"  {field.name} = {getattr(part, field.name)} (default {field.default})")
         if part.needs:
             print(f"  needs: {', '.join(sorted(part.needs))}")

@@ -13,12 +13,12 @@ from fedrepro.data.registry import Entry, load_registry
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
-from fedrepro.methods.compose import compose, with_arguments
+from fedrepro.methods.compose import Method, compose, with_arguments
 from fedrepro.methods.parts import PARTS
 from fedrepro.methods.presets import DEFAULTS
 from fedrepro.models import initial
 from fedrepro.models.names import MODELS
-from fedrepro.registry import Call, coerce, unknown
+from fedrepro.registry import Call, coerce, parse, unknown
 
 # Part of every run's hash: raise it when a change of the code is meant to change results.
 RESULTS_VERSION = 1
@@ -67,7 +67,7 @@ class Project:
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:
-    """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake passes it with --config merged in)."""
+    """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake merges --config into it)."""
     root = Path(root)
     content = read_yaml(root / "params.yaml") if params is None else params
     where = root / "papers" / "scales.yaml"
@@ -124,7 +124,8 @@ def _run(
     where = f"papers/{paper_name}: {table.source}, {row.label}, {column.label}"
     settings = _settings(project, paper, table, scale, column, where)
     method = compose(with_arguments(row.method or "", _arguments(project, paper_name, paper, scale, column)))
-    entry, values = _entry(project, settings, where), {key: item.value for key, item in settings.items()}
+    entry = _entry(project, settings, where)
+    values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     if values["model"] not in MODELS:
         raise UserError(f"{where}: {unknown('model', values['model'], sorted(MODELS))}")
@@ -143,15 +144,15 @@ def _run(
     }
 
 
-def run_id(spec: RunSpec, method) -> str:
+def run_id(spec: RunSpec, method: Method) -> str:
     """A readable slug and a hash of everything that decides the result."""
     scheme = partition.make_scheme(spec.partition)
     values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
-    slug = "-".join(filter(None, [spec.dataset, spec.model, scheme.name, values, short_name(method)]))
+    slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, short_name(method)]))
     return f"{slug}-{canonical_hash({'spec': spec.as_dict(), 'version': RESULTS_VERSION}, 8)}"
 
 
-def short_name(method) -> str:
+def short_name(method: Method) -> str:
     """The parts that are not the default of their slot, `fedprox+fixed_gamma`; `fedavg` when there are none."""
     return "+".join(part.name for part in method.parts if part.name not in DEFAULTS.values()) or "fedavg"
 

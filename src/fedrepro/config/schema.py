@@ -182,7 +182,7 @@ def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:
     """Names of the fields that are allowed at `loc`, as far as it leads through models."""
     for part in loc:
         field = model.model_fields.get(str(part)) if isinstance(part, str) else None
-        inner = [a for a in _flatten(field.annotation)] if field else []
+        inner = _flatten(field.annotation) if field else []
         models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
         if models:
             model = models[0]

@@ -132,11 +132,13 @@ def _entry(path: Path, name: Any, value: Any) -> Entry:
     try:
         return Entry.model_validate({"name": name, **value})
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
+        # A misspelt key also leaves the true one missing: the misspelling is the better news.
+        problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        *parents, last = map(str, problem["loc"] or ("",))
         if problem["type"] == "extra_forbidden":
-            owner = {"files": SourceFile, "normalise": Normalise}.get(str(problem["loc"][0]), Entry)
-            owner = owner if len(problem["loc"]) > 1 else Entry
-            raise UserError(f"{path}: {name}: {unknown('key', where, sorted(owner.model_fields))}") from error
-        what = problem["msg"].removeprefix("Value error, ")
+            model = {"files": SourceFile, "normalise": Normalise}[parents[0]] if parents else Entry
+            what = unknown("key", last, sorted(set(model.model_fields) - {"name"} if model is Entry else model.model_fields))
+        else:
+            what, parents = problem["msg"].removeprefix("Value error, "), [*parents, last]
+        where = ".".join(filter(None, parents))
         raise UserError(f"{path}: {name}: {where + ': ' if where else ''}{what}") from error

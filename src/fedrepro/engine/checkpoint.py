@@ -47,7 +47,7 @@ def load(path: Path, key: str, like: ServerState) -> tuple[ServerState, dict[int
         trees = {"params": like.params, "buffers": like.buffers}
         fields = {k: _unpack(v, trees.get(k, like.params)) for k, v in content["state"].items()}
         progress = Progress(**content["progress"])
-        progress.rows = [tuple(row) for row in progress.rows]
+        progress.rows = [(round, name, value) for round, name, value in progress.rows]
         return ServerState(**fields), _unpack(content["own"], like.params), progress
     except FileNotFoundError:
         return None

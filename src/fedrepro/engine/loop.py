@@ -46,7 +46,7 @@ def train(
     *,
     engine: str = "sequential",
     checkpoints: Checkpoints | None = None,
-    report: Callable[[int, Progress], None] = lambda round, progress: None,
+    report: Callable[[int, Progress], None] | None = None,
 ) -> Outcome:
     """Runs all rounds, from the last checkpoint if there is one, and evaluates the global model after each."""
     if "proxy" in method.needs and task.proxy is None:
@@ -63,7 +63,8 @@ def train(
         notes |= evaluate(task.model, state.params, state.buffers, task.evaluation)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.samples, progress.wall_s = round + 1, progress.samples + samples, clock.total()
-        report(round, progress)
+        if report:
+            report(round, progress)
         if not torch.isfinite(state.params.flat).all():
             status = "diverged"
             break

@@ -4,8 +4,8 @@
     results/runs/<run_id>/seed8/{metrics.parquet, model.safetensors, env.json, manifest.json}
     results/runs/<run_id>/seed8.json      the receipt: the seed's evidence, written last
 
-The receipt is all that the workflow sees of a seed. It can be lost (a failed job loses its outputs) and is then written again from the
-folder, at no cost.
+The receipt is all that the workflow sees of a seed. It can be lost (a failed job loses its outputs) and is then written
+again from the folder, at no cost.
 """
 
 import math
@@ -49,7 +49,7 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
 def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     """Writes the receipt of a complete seed. False when the seed is not there yet.
 
-    UserError when a file of it is damaged, or when it was computed from other inputs than today's: results are never overwritten.
+    UserError when a file of it is damaged, or was computed from other inputs than today's: results are never overwritten.
     """
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")

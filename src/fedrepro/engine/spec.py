@@ -1,4 +1,4 @@
-"""What a run is: every setting that decides its result, and nothing else. Plain values, so that training needs no schema library."""
+"""What a run is: every setting that decides its result, and nothing else. Plain values: training needs no schema library."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from fedrepro.registry import require
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """One setting and one method. Seeds, device and number of workers are not part of it; fields are named as in params and tables."""
+    """One setting and one method, without seeds, device or number of workers. Fields are named as in params and tables."""
 
     dataset: str
     dataset_sha: str  # of the registry entry: another source of the data is another run

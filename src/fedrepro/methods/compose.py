@@ -91,7 +91,7 @@ class Method:
 
 def compose(text: str) -> Method:
     """The method behind `text`. UserError for unknown names or arguments, and for two parts that want one slot."""
-    by_slot: dict[str, list[Part]] = {slot: [] for slot in SLOTS}
+    by_slot: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     for call in expand(parse(text)):
         part = PARTS.make(call)
         if by_slot[part.slot] and part.slot not in REPEATABLE:
@@ -100,8 +100,8 @@ def compose(text: str) -> Method:
         by_slot[part.slot].append(part)
     for slot, default in DEFAULTS.items():
         by_slot[slot] = by_slot[slot] or [PARTS.make(parse(default)[0])]
-    one = {slot: chosen[0] for slot, chosen in by_slot.items() if slot not in REPEATABLE}
-    many = {f"{slot}s": tuple(chosen) for slot, chosen in by_slot.items() if slot in REPEATABLE}
+    one: dict[str, Any] = {slot: chosen[0] for slot, chosen in by_slot.items() if slot not in REPEATABLE}
+    many: dict[str, Any] = {f"{slot}s": tuple(chosen) for slot, chosen in by_slot.items() if slot in REPEATABLE}
     return Method(**one, **many)
 
 
@@ -123,7 +123,7 @@ def expand(calls: list[Call]) -> list[Call]:
 
 
 def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
-    """`text` with arguments filled in from {name: {argument: value}}; what `text` writes itself wins, null leaves the default."""
+    """`text` with {name: {argument: value}} filled in; what `text` writes itself wins, null leaves the default."""
     calls = [
         Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in parse(text)
     ]

@@ -121,7 +121,7 @@ class Average(Part):
 
 
 def proxy_batches(ctx: ServerContext, purpose: str, epochs: int):
-    """Shuffled mini-batches of the proxy set, epoch after epoch, as (epoch, Batch); the order is fixed by (seed, round, purpose)."""
+    """Shuffled mini-batches of the proxy set as (epoch, Batch); the order is fixed by (seed, round, purpose)."""
     assert ctx.proxy is not None
     generator = ctx.rng(purpose)
     for epoch in range(epochs):

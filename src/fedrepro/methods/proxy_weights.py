@@ -27,7 +27,7 @@ from fedrepro.types import ServerContext
 class ProxyLearning:
     """Arguments of the server's optimisation, the same for the three parts that learn on the proxy set.
 
-    The defaults are those of FedLAW's paper (server_epochs, betas) and of its authors' code (the rest, where the paper is silent).
+    The defaults are those of FedLAW's paper (server_epochs, betas) and, where it is silent, of its authors' code.
     """
 
     server_lr: float = 0.005  # Adam, > 0; 0.01 on CIFAR-10, 0.005 otherwise
@@ -47,7 +47,7 @@ class ProxyLearning:
     def learn(
         self, models: Tree, weights: Tensor, ctx: ServerContext, *, gamma: bool, weights_too: bool
     ) -> tuple[float, Tensor]:
-        """(gamma, lambda_K) for `models` [K, D] after the server's epochs, from gamma = 1 and lambda = `weights` [K] (none of them 0).
+        """(gamma, lambda_K) for `models` [K, D] after the server's epochs, from gamma = 1 and lambda = `weights` [K], all > 0.
 
         What is not learned stays where it began. Both restart in every round.
         """

@@ -29,7 +29,7 @@ def artifact_id(definition: dict) -> str:
 
 
 def draw(model: Model, seed: int) -> Tree:
-    """Weights and biases of a layer uniform in +-1/sqrt(fan_in), the default of torch's Linear and Conv2d, which the authors' code uses.
+    """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, used by the authors.
 
     Drawn with NumPy from a named stream, so that torch's global generator and version play no part.
     """

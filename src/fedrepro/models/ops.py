@@ -42,7 +42,7 @@ relu = F.relu
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy over the batch; with a leading client axis the sum over clients of their means, so that gradients separate."""
+    """Mean over the batch; with a leading client axis the sum over clients of their means, so that gradients separate."""
     if logits.dim() == 2:
         return F.cross_entropy(logits, labels)
     return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="sum") / labels.shape[-1]

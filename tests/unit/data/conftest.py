@@ -1,4 +1,4 @@
-"""A project folder per test, digits prepared once, tiny files in the true IDX format, and a server that misbehaves on request."""
+"""A project folder per test, digits prepared once, tiny files in the IDX format, and a server that misbehaves on request."""
 
 import gzip
 import hashlib
@@ -98,7 +98,7 @@ def tiny(tmp_path) -> Tiny:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `folder`; `faults[path]` is a list of what goes wrong with the next requests: a status code, "truncate", "hang up"."""
+    """Serves `folder`; `faults[path]` lists what the next requests get: a status code, "truncate" or "hang up"."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

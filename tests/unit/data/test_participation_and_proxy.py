@@ -15,10 +15,19 @@ LABELS = np.arange(60) % 3
 
 
 # (clients, ratio) -> m
-SIZES = [((10, 1.0), 10), ((10, 0.5), 5), ((7, 0.5), 3), ((30, 0.1), 3), ((100, 0.29), 29), ((10, 0.01), 1), ((1, 0.3), 1), ((20, 1), 20)]
+SIZES = [
+    ((10, 1.0), 10),
+    ((10, 0.5), 5),
+    ((7, 0.5), 3),
+    ((30, 0.1), 3),
+    ((100, 0.29), 29),
+    ((10, 0.01), 1),
+    ((1, 0.3), 1),
+    ((20, 1), 20),
+]
 
 
-@pytest.mark.parametrize("arguments, size", SIZES)
+@pytest.mark.parametrize(("arguments", "size"), SIZES)
 def test_cohort_size(arguments, size):
     """Truncation as in the authors' code, but of the decimal that was written, and never nobody."""
     made = participation.definition(*arguments, rounds=3)
@@ -28,7 +37,9 @@ def test_cohort_size(arguments, size):
 
 def test_cohorts_are_clients_once_each_and_sorted():
     cohorts = participation.draw(participation.definition(20, 0.4, 50), 8)
-    assert cohorts.dtype == np.int64 and cohorts.min() == 0 and cohorts.max() == 19
+    assert cohorts.dtype == np.int64
+    assert cohorts.min() == 0
+    assert cohorts.max() == 19
     assert (np.diff(cohorts, axis=1) > 0).all()
     assert len(np.unique(cohorts, axis=0)) > 40
 
@@ -47,9 +58,9 @@ def test_a_longer_run_begins_with_the_shorter_one():
 
 def test_cohorts_depend_on_the_seed_alone():
     made = participation.definition(20, 0.4, 10)
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
     first = participation.draw(made, 8)
-    np.random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
     assert (participation.draw(made, 8) == first).all()
     assert (participation.draw(made, 9) != first).any()
 
@@ -65,7 +76,7 @@ COHORTS_REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("arguments, line", COHORTS_REFUSED)
+@pytest.mark.parametrize(("arguments", "line"), COHORTS_REFUSED)
 def test_participation_refuses(arguments, line):
     with pytest.raises(UserError, match=line):
         participation.definition(*arguments)
@@ -79,7 +90,8 @@ def test_cohorts_saved_and_loaded(tmp_path):
     path = participation.create(made, 8, tmp_path)
     assert path == tmp_path / "data/participation" / name / "seed8.npz"
     loaded = participation.load(tmp_path, name, 8)
-    assert (loaded.cohorts == participation.draw(made, 8)).all() and loaded.manifest["definition"] == made
+    assert (loaded.cohorts == participation.draw(made, 8)).all()
+    assert loaded.manifest["definition"] == made
     flip_a_byte(path)
     with pytest.raises(UserError, match=r"seed8\.npz: does not match the sha256"):
         participation.load(tmp_path, name, 8)
@@ -90,7 +102,8 @@ def test_proxy_is_balanced_and_excluded_from_evaluation(digits):
     made = proxy.definition(ENTRY, 10)
     path = proxy.create(made, 8, digits)
     name = proxy.artifact_id(made)
-    assert path == digits / "data/proxy" / name / "seed8.npz" and name.startswith("digits-perclass10-")
+    assert path == digits / "data/proxy" / name / "seed8.npz"
+    assert name.startswith("digits-perclass10-")
     loaded = proxy.load(digits, name, 8)
     labels = load_arrays(arrays_folder(digits, "digits", (1, 8, 8))).test_labels
     assert np.bincount(labels[loaded.proxy_index]).tolist() == [10] * 10
@@ -110,11 +123,12 @@ def test_an_empty_proxy_leaves_the_whole_test_set(digits):
 def test_a_smaller_proxy_is_part_of_a_larger_one():
     """So a sweep over proxy sizes adds images instead of changing them."""
     small, large = (set(proxy.draw(LABELS, 3, per_class, 8)[0]) for per_class in (2, 7))
-    assert small < large and small != set(proxy.draw(LABELS, 3, 2, 9)[0])
+    assert small < large
+    assert small != set(proxy.draw(LABELS, 3, 2, 9)[0])
 
 
 @pytest.mark.parametrize(
-    "per_class, line",
+    ("per_class", "line"),
     [
         (20, "proxy_per_class = 20: class 0 has 20 test images, and at least one must stay for evaluation; use 19 at most"),
         (21, "class 0 has 20 test images"),
@@ -128,5 +142,5 @@ def test_proxy_leaves_something_to_evaluate(per_class, line):
 
 @pytest.mark.parametrize("per_class", [-1, 1.5, True])
 def test_proxy_refuses(per_class):
-    with pytest.raises(UserError, match="proxy_per_class = .*: must be a whole number >= 0"):
+    with pytest.raises(UserError, match=r"proxy_per_class = .*: must be a whole number >= 0"):
         proxy.definition(ENTRY, per_class)

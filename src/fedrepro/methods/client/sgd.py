@@ -1,4 +1,4 @@
-"""Plain local training: the client side of FedAvg. McMahan et al., AISTATS 2017, https://arxiv.org/abs/1602.05629, Algorithm 1."""
+"""Plain local training, the client side of FedAvg. McMahan et al., AISTATS 2017, https://arxiv.org/abs/1602.05629."""
 
 from dataclasses import dataclass
 

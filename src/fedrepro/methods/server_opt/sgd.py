@@ -11,7 +11,7 @@ from fedrepro.tree import Tree
 @register("server_opt", "server_sgd")
 @dataclass(frozen=True)
 class ServerSgd(ServerOpt):
-    """`server_lr` > 0 multiplies the aggregated update. Limiting case: server_lr = 1 replaces the weights by the mean (FedAvg)."""
+    """`server_lr` > 0 multiplies the aggregated update. Limiting case: 1 replaces the weights by the mean (FedAvg)."""
 
     server_lr: float = 1.0
 

@@ -1,0 +1,72 @@
+"""Removes what no plan asks for any more: result folders and MLflow runs."""
+
+import shutil
+from pathlib import Path
+
+from fedrepro.errors import UserError
+from fedrepro.files import lock, writing
+from fedrepro.tracking import store
+from fedrepro.tracking import wanted as view
+
+CHECKPOINTS = Path("results/checkpoints")  # holds the lock that a training keeps on its run folder
+
+
+class _InUseError(Exception):
+    """A training holds the run's lock."""
+
+
+def prune(root: Path = Path(), *, dry_run: bool = False, database: str = "mlflow.db") -> list[str]:
+    """Removes every result and every MLflow run that no plan below `results/plans` asks for; returns one line for each.
+
+    Evidence kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when
+    there is no plan at all, since everything would go.
+    """
+    root = Path(root).resolve()
+    plans = view.plan_files(root)
+    if not plans:
+        raise UserError(f"{root / view.PLANS}: no plans, so everything would go; make a report first, it makes its plan")
+    asked = set(view.collect(plans))
+    return [*_prune_results(root, {key for _, key in asked}, dry_run), *_prune_mlflow(root, asked, dry_run, root / database)]
+
+
+def _prune_results(root: Path, keys: set[str], dry_run: bool) -> list[str]:
+    said = []
+    wanted_ids = {key.partition("/")[0] for key in keys}
+    for folder in sorted((root / view.RUNS).glob("*/")):
+        run_id = folder.name
+        doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
+        if run_id.startswith(".") or not doomed:
+            continue
+        try:
+            if not dry_run:
+                with lock(root / CHECKPOINTS / f"{run_id}.lock", busy=_refuse), writing(folder):
+                    for path in doomed:
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
+            said += [str(path.relative_to(root)) for path in doomed]
+        except _InUseError:
+            said.append(f"{folder.relative_to(root)}: kept, a training is using it")
+    return said
+
+
+def _unasked_seeds(folder: Path, keys: set[str]) -> list[Path]:
+    """Receipts and folders of seeds that no plan asks for, a receipt before its folder: none outlives its files."""
+    found = [path for path in folder.glob("seed*") if f"{folder.name}/{path.stem}" not in keys]
+    return sorted(found, key=lambda path: (path.stem, path.is_dir()))
+
+
+def _refuse(holder: str) -> None:
+    raise _InUseError(holder)
+
+
+def _prune_mlflow(root: Path, asked: set[tuple[str, str]], dry_run: bool, database: Path) -> list[str]:
+    if not database.exists():
+        return []
+    said = []
+    with store.writer(root), store.opened(database) as client:
+        for name, identity in sorted(store.our_experiments(client).items()):
+            for run in store.our_runs(client, identity):
+                if (name, run.data.tags[view.KEY]) not in asked:
+                    if not dry_run:
+                        store.remove_run(client, run)
+                    said.append(f"MLflow {name}: {run.data.tags[view.KEY]}")
+    return said

@@ -1,0 +1,41 @@
+"""Serves the MLflow UI over the project's database."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from fedrepro import console
+from fedrepro.errors import UserError
+from fedrepro.tracking.store import ARTIFACTS
+
+
+def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database: str = "mlflow.db") -> None:
+    """Replaces this process by MLflow's server and prints where to look.
+
+    UserError when there is nothing to show or the port is taken.
+    """
+    root = Path(root).resolve()
+    if not (root / database).exists():
+        raise UserError(f"{root / database}: no such file; run `fedrepro track` first")
+    _check_port(host, port)
+    console.say(f"MLflow UI: http://{host}:{port} (Ctrl-C ends it)")
+    # Telemetry and background jobs are off: nothing here uses them, and they write into the database.
+    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    os.execve(sys.executable, command(root, host, port, database), environment)
+
+
+def command(root: Path, host: str, port: int, database: str = "mlflow.db") -> list[str]:
+    """The server's command line: one worker, artifacts read from where the runs say they are."""
+    where = ["--backend-store-uri", f"sqlite:///{root / database}", "--artifacts-destination", str(root / ARTIFACTS)]
+    return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
+
+
+def _check_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            advice = f"use another: make ui PORT={port + 1}"
+            raise UserError(f"port {port} on {host} cannot be used ({error.strerror}); {advice}") from error

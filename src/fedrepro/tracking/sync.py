@@ -1,0 +1,100 @@
+"""Brings MLflow up to date with the result folders: repeatable, interruptible, one writer at a time."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrepro.errors import UserError
+from fedrepro.tracking import store
+from fedrepro.tracking import wanted as view
+from fedrepro.tracking.wanted import Wanted
+
+
+@dataclass
+class SyncReport:
+    """What a sync did; keys are run keys."""
+
+    written: list[str] = field(default_factory=list)  # new, or replaced because their receipt changed
+    retagged: list[str] = field(default_factory=list)  # the same run, but other tables or labels
+    unchanged: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)  # planned, not finished yet
+    retired: list[str] = field(default_factory=list)  # no plan asks for them any more: they lost `fedrepro.live`
+    problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
+        for name, items in (("retagged", self.retagged), ("not finished yet", self.waiting), ("retired", self.retired)):
+            parts += [f"{len(items)} {name}"] if items else []
+        return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])
+
+
+def sync(plans: Sequence[Path], root: Path = Path(), database: str = "mlflow.db") -> SyncReport:
+    """Writes the finished runs of `plans` into `<root>/<database>`, which is created when it is missing.
+
+    Every plan below `results/plans` counts when it comes to which tables share a run and which runs are still asked for.
+    Returns what was done. UserError when a plan or the database cannot be read; a damaged receipt only becomes a problem.
+    """
+    began, root, report = time.monotonic(), Path(root).resolve(), SyncReport()
+    given = view.collect(list(plans))
+    asked = view.collect([*plans, *view.plan_files(root)])
+    with store.writer(root), store.opened(root / database) as client:
+        for name in sorted({experiment for experiment, _ in given}):
+            identity = store.experiment_id(client, root, name)
+            existing = _by_key(client, identity)
+            for place in sorted(place for place in given if place[0] == name):
+                try:
+                    _sync_run(client, identity, root, asked[place], existing.get(place[1], []), report)
+                except UserError as error:
+                    report.problems.append(str(error))
+        _retire(client, set(asked), report)
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _sync_run(client: Any, experiment: str, root: Path, wanted: Wanted, existing: list[Any], report: SyncReport) -> None:
+    path = view.receipt_file(root, wanted)
+    if path is None:
+        report.waiting.append(wanted.key)
+        return
+    receipt, content = view.read_receipt(path, wanted), view.digest(root, wanted, path)
+    kept = next((run for run in existing if run.data.tags.get(view.DIGEST) == content), None)
+    for run in existing:
+        if run is not kept:  # of an earlier receipt, left half-way, or a second copy
+            store.remove_run(client, run)
+    if kept is None:
+        store.write_run(client, experiment, root, wanted, receipt, content)
+        report.written.append(wanted.key)
+    elif _retag(client, kept, view.tags(wanted, receipt, content)):
+        report.retagged.append(wanted.key)
+    else:
+        report.unchanged.append(wanted.key)
+
+
+def _retag(client: Any, run: Any, tags: dict[str, str]) -> bool:
+    from mlflow.entities import RunTag
+
+    changed = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
+    if changed:
+        client.log_batch(run.info.run_id, tags=changed, synchronous=True)
+        client.update_run(run.info.run_id, name=tags["mlflow.runName"])
+    return bool(changed)
+
+
+def _retire(client: Any, asked: set[tuple[str, str]], report: SyncReport) -> None:
+    """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
+    for name, identity in store.our_experiments(client).items():
+        for run in store.our_runs(client, identity):
+            key = run.data.tags[view.KEY]
+            if (name, key) not in asked and view.LIVE in run.data.tags:
+                client.delete_tag(run.info.run_id, view.LIVE)
+                report.retired.append(key)
+
+
+def _by_key(client: Any, experiment: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for run in store.our_runs(client, experiment):
+        found.setdefault(run.data.tags[view.KEY], []).append(run)
+    return found

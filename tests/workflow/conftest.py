@@ -1,0 +1,102 @@
+"""A small copy of the project in a folder of its own, and real processes in it: snakemake, dvc, git, fedrepro."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+# Two methods of the table, one that learns on the proxy set, and two settings: every kind of job, few of each.
+ROWS = ("fedavg", "fedprox", "fedlaw")
+COLUMNS = ("fashion_mnist-mlp-100", "fashion_mnist-mlp-0.1")
+SMALL = {"rounds": 2, "clients": 4, "local_epochs": 1, "average_last": 1}
+
+
+@dataclass
+class Project:
+    """A checkout under test."""
+
+    root: Path
+
+    def run(self, *command: str | Path, ok: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end; with `ok` it must succeed."""
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.root,
+            env=self.environment(environment),
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert not ok or done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+        return done
+
+    def start(self, *command: str, **environment: str) -> subprocess.Popen:
+        """Starts a command in a process group of its own, its output thrown away."""
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, cwd=self.root, env=self.environment(environment), start_new_session=True, **quiet)
+
+    def environment(self, extra: dict[str, str]) -> dict[str, str]:
+        """Ours, with the environment's programs first, and nobody's git identity, mirror or Snakemake profile."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDREPRO", "SNAKEMAKE", "MLFLOW", "DVC", "GIT_"))}
+        names = {f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}"} | extra
+
+    def params(self, change: Callable[[dict], None]) -> None:
+        """Edits params.yaml."""
+        path = self.root / "params.yaml"
+        content = yaml.safe_load(path.read_text())
+        change(content)
+        path.write_text(yaml.safe_dump(content))
+
+    def trained(self) -> dict[str, tuple[int, int]]:
+        """What is trained, as seed folder -> (inode, mtime) of its metrics: a training replaces the file, nothing else does."""
+        paths = sorted((self.root / "results/runs").glob("*/seed*/metrics.parquet"))
+        stats = {str(path.parent.relative_to(self.root / "results/runs")): path.stat() for path in paths}
+        return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
+
+    def metrics(self) -> dict[str, bytes]:
+        """The bytes of metrics and models of every trained seed."""
+        found = sorted((self.root / "results/runs").glob("*/seed*/*"))
+        return {
+            str(p.relative_to(self.root)): p.read_bytes() for p in found if p.name in ("metrics.parquet", "model.safetensors")
+        }
+
+
+def new_trainings(before: dict, after: dict) -> set[str]:
+    """Seed folders that were trained between two looks."""
+    return {name for name, stamp in after.items() if before.get(name) != stamp}
+
+
+def make_project(root: Path, seeds: tuple[int, ...] = (8,)) -> Project:
+    """Copies what git tracks (and what is new and not ignored), cut down to a small table."""
+    root.mkdir(parents=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        source = ROOT / name
+        if source.is_file() and not name.startswith(("tests/", "docs/", "dvc.lock", "results/")):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(source.read_bytes())
+    project = Project(root)
+    project.params(lambda p: p.update(seeds=list(seeds), settings=dict(SMALL)))
+    path = root / "papers/fedlaw/tables/table3.yaml"
+    table = yaml.safe_load(path.read_text())
+    table["rows"] = [row for row in table["rows"] if row["key"] in ROWS]
+    table["columns"] = [column for column in table["columns"] if column["key"] in COLUMNS]
+    table["companions"] = []
+    path.write_text(yaml.safe_dump(table))
+    return project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A fresh small project, one seed."""
+    return make_project(tmp_path / "project")

@@ -1,0 +1,30 @@
+"""From an empty folder to the report, with real processes."""
+
+import json
+import sqlite3
+
+from tests.workflow.conftest import COLUMNS, ROWS, Project, new_trainings
+
+TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
+
+
+def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(project: Project) -> None:
+    """The main command on a fresh checkout with eight jobs at once: the report is there, MLflow has every run once, and a second call has
+    nothing to do."""
+    project.run(*TABLE)
+    report = json.loads((project.root / "reports/table3.json").read_text())
+    measured = {(cell["method"], cell["setting"]): cell["mean"] for cell in report["cells"]}
+    assert len(measured) == len(ROWS) * len(COLUMNS)
+    assert all(10 < mean <= 100 for mean in measured.values()), measured
+    assert {cell["status"] for cell in report["cells"]} == {"not comparable"}
+    assert all(cell["difference"] is None and cell["printed"] is not None for cell in report["cells"])
+    assert (project.root / "reports/table3.html").stat().st_size > 10_000
+
+    with sqlite3.connect(project.root / "mlflow.db") as database:
+        runs = database.execute("select value from tags where key = 'fedrepro.run_key'").fetchall()
+    assert len(runs) == len(set(runs)) == len(ROWS) * len(COLUMNS)
+
+    before = project.trained()
+    again = project.run(*TABLE)
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert not new_trainings(before, project.trained())

@@ -1,0 +1,57 @@
+"""Bit for bit: the number of cores, a second time, and kill -9 leave no trace in metrics and models."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Project, make_project
+
+LONG = 40  # rounds enough to be killed in the middle of
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Metrics and models of an undisturbed run on one core."""
+    project = make_project(tmp_path_factory.mktemp("one") / "project")
+    project.params(lambda p: p["settings"].update(rounds=LONG))
+    project.run("snakemake", "--cores", "1", "runs")
+    return project.metrics()
+
+
+@pytest.mark.parametrize("cores", [2, 8])
+def test_number_of_cores_changes_no_bit(cores: int, expected: dict[str, bytes], tmp_path: Path) -> None:
+    """The same command with more jobs at once, in another folder."""
+    project = make_project(tmp_path / "project")
+    project.params(lambda p: p["settings"].update(rounds=LONG))
+    project.run("snakemake", "--cores", str(cores), "runs")
+    assert project.metrics() == expected
+
+
+def test_killed_twice_and_started_again_changes_no_bit(expected: dict[str, bytes], project: Project) -> None:
+    """kill -9 to workflow and trainings while they train, twice; the same command then finishes, with no manual unlock."""
+    project.params(lambda p: p["settings"].update(rounds=LONG))
+    command = ("snakemake", "--cores", "2", "runs")
+    for kill in range(2):
+        running = project.start(*command, FEDREPRO_CHECKPOINT_SECONDS="0")
+        wait_for(lambda: any((project.root / "results/checkpoints").rglob("seed*.pt")), running)
+        if kill == 1:  # the second time only the workflow dies at first, its trainings go on as orphans
+            os.kill(running.pid, signal.SIGKILL)
+            time.sleep(0.2)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        assert project.metrics() != expected
+    project.run(*command)
+    assert project.metrics() == expected
+    assert not list((project.root / "results/checkpoints").rglob("seed*.pt"))
+
+
+def wait_for(condition, process, seconds: float = 120) -> None:
+    """Waits until `condition` holds while `process` lives."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, "the workflow ended before it could be killed"
+        assert time.monotonic() < deadline, "nothing to kill in time"
+        time.sleep(0.02)

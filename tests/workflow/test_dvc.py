@@ -1,0 +1,83 @@
+"""DVC around the graph: an edit trains what it touches, a pulled clone trains nothing. Every step counts the trainings."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Project, make_project, new_trainings
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project under git and DVC with a folder as remote, its two methods trained for two seeds."""
+    root = tmp_path_factory.mktemp("dvc")
+    project = make_project(root / "project", seeds=(8, 9))
+    project.run("git", "init", "-q", "-b", "main")
+    project.run("dvc", "remote", "add", "-d", "store", root / "store")
+    project.run("git", "add", "-A")
+    project.run("git", "commit", "-qm", "start")
+    project.run("dvc", "repro")
+    return project
+
+
+def commit(project: Project, message: str) -> None:
+    project.run("git", "add", "-A")
+    project.run("git", "commit", "-qm", message)
+
+
+def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> None:
+    """An argument of one method retrains that method in every setting; a new seed trains alone; metrics and params show the change; an
+    experiment applies a setting; a clone that pulls trains nothing, whatever the times of its files."""
+    start = project.trained()
+    assert len(start) == 12  # 3 methods x 2 settings x 2 seeds
+    commit(project, "demo")
+    assert "up to date" in project.run("dvc", "repro").stdout
+    assert not new_trainings(start, project.trained())
+
+    project.params(lambda p: p["methods"]["fedlaw"]["fedprox"].update(mu=0.5))
+    assert "0.5" in project.run("dvc", "params", "diff").stdout
+    project.run("dvc", "repro")
+    edited = new_trainings(start, project.trained())
+    assert len(edited) == 4
+    assert all("-fedprox-" in name for name in edited), edited
+    assert "fedprox" in project.run("dvc", "metrics", "diff").stdout
+
+    before = project.trained()
+    project.params(lambda p: p["seeds"].append(11))
+    project.run("dvc", "repro")
+    added = new_trainings(before, project.trained())
+    assert len(added) == 6
+    assert {name.rpartition("/")[2] for name in added} == {"seed11"}
+    assert "fedlaw" in project.run("dvc", "metrics", "show").stdout
+    commit(project, "edited")
+
+    project.run("dvc", "push")
+    clone = Project(tmp_path / "clone")
+    project.run("git", "clone", "-q", project.root, clone.root)
+    clone.run("dvc", "pull")
+    pulled = clone.trained()
+    assert len(pulled) == 22
+    scramble_times(clone.root)
+    pulled = clone.trained()
+    clone.run("snakemake", "--cores", "2", "reports/table3.md")
+    assert not new_trainings(pulled, clone.trained())
+    assert (clone.root / "reports/table3.md").exists()
+    clone.run("dvc", "repro")
+    assert not new_trainings(pulled, clone.trained())
+
+    before = clone.trained()
+    clone.run("dvc", "exp", "run", "-S", "methods.fedlaw.fedlaw.server_lr=0.5")
+    tried = new_trainings(before, clone.trained())
+    assert len(tried) == 6
+    assert all("-fedlaw-" in name for name in tried), tried
+
+
+def scramble_times(root: Path) -> None:
+    """Gives every artifact a random age, the order in which they were made forgotten."""
+    dice = random.Random(0)
+    for path in [p for folder in ("data", "results", "papers") for p in (root / folder).rglob("*") if p.is_file()]:
+        age = 1_700_000_000 + dice.randrange(10_000_000)
+        os.utime(path, (age, age))
+    os.utime(root / "params.yaml")

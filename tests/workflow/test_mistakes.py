@@ -1,0 +1,137 @@
+"""What a user can get wrong, and what a machine can do to files: one clear line each, and nothing finished is lost."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.workflow.conftest import Project, make_project
+
+TABLE = ("snakemake", "--cores", "2", "reports/table3.md")
+
+
+def edit_table(project: Project, change: Callable[[dict], None]) -> None:
+    path = project.root / "papers/fedlaw/tables/table3.yaml"
+    content = yaml.safe_load(path.read_text())
+    change(content)
+    path.write_text(yaml.safe_dump(content))
+
+
+CONFIGURATION = {
+    "method": (
+        lambda p: p.params(lambda c: c["methods"]["fedlaw"].update(fedporx={"mu": 1})),
+        ["params.yaml", "'fedporx'", "'fedprox'"],
+    ),
+    "argument": (lambda p: p.params(lambda c: c["methods"]["fedlaw"].update(fedprox={"nu": 1})), ["params.yaml", "'nu'", "mu"]),
+    "key": (lambda p: p.params(lambda c: c.update(seedz=[8])), ["params.yaml", "'seedz'", "'seeds'"]),
+    "setting": (lambda p: p.params(lambda c: c["settings"].update(round=3)), ["params.yaml", "'round'", "'rounds'"]),
+    "data set": (lambda p: p.params(lambda c: c["settings"].update(dataset="digitz")), ["'digitz'", "'digits'"]),
+    "scale": (lambda p: p.params(lambda c: c.update(scale="dmeo")), ["params.yaml", "'dmeo'", "'demo'"]),
+    "table": (lambda p: p.params(lambda c: c.update(tables=["fedlaw/table33"])), ["'fedlaw/table33'", "'fedlaw/table3'"]),
+    "alpha 0": (
+        lambda p: edit_table(p, lambda t: t["columns"][0]["setting"].update(partition="dirichlet_per_class(alpha=0)")),
+        ["alpha", "0", "greater than 0"],
+    ),
+    "row's method": (lambda p: edit_table(p, lambda t: t["rows"][0].update(method="fedavgg")), ["'fedavgg'", "'fedavg'"]),
+}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return make_project(tmp_path_factory.mktemp("mistakes") / "project")
+
+
+@pytest.mark.parametrize("name", CONFIGURATION)
+def test_a_bad_configuration_is_one_line_and_exit_code_2(name: str, untouched: Project) -> None:
+    """Snakemake stops while it loads: nothing is computed, and the line names file, key and value."""
+    saved = {path: (untouched.root / path).read_bytes() for path in ("params.yaml", "papers/fedlaw/tables/table3.yaml")}
+    spoil, words = CONFIGURATION[name]
+    spoil(untouched)
+    try:
+        done = untouched.run(*TABLE, ok=False)
+    finally:
+        for path, content in saved.items():
+            (untouched.root / path).write_bytes(content)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_more_clients_than_samples(project: Project) -> None:
+    """The partition job fails with a line that gives both numbers, and it is the workflow's last."""
+    project.params(lambda p: p["settings"].update(clients=5000))
+    done = project.run(*TABLE, ok=False)
+    assert done.returncode != 0
+    assert "clients = 5000" in last_line(done)
+    assert "1297" in last_line(done)
+
+
+def test_damaged_files_are_named_and_nothing_finished_is_lost(project: Project) -> None:
+    """A flipped byte in the arrays, then in a partition, stops the runs that need it with one line; results that exist stay as they are."""
+    project.run("snakemake", "--cores", "2", "runs")
+    finished = project.metrics()
+    damaged = [
+        project.root / "data/arrays/digits/1x28x28/train_images.npy",
+        next((project.root / "data/partitions").rglob("seed8.npz")),
+    ]
+    for victim in damaged:
+        good = victim.read_bytes()
+        victim.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+        project.params(lambda p: p["settings"].update(client_lr=p["settings"].get("client_lr", 0.01) * 2))
+        done = project.run(*TABLE, ok=False)
+        assert done.returncode != 0
+        assert victim.name in last_line(done)
+        assert "sha256" in last_line(done)
+        assert finished.items() <= project.metrics().items()
+        victim.write_bytes(good)
+    project.run("snakemake", "--cores", "2", "runs")
+    assert finished.items() <= project.metrics().items()
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="mounting a file system needs root and unshare"
+)
+@pytest.mark.parametrize(("options", "words"), [("size=64k", ["disk is full"]), ("ro", ["read-only"])])
+def test_full_or_read_only_results(options: str, words: list[str], project: Project) -> None:
+    """A results folder that cannot be written (a tmpfs in a mount namespace of its own): one line, then the same command succeeds."""
+    project.run("snakemake", "--cores", "2", "partitions", "results/plans/demo/fedlaw/table3.json")
+    plans = project.root / "results/plans/demo/fedlaw/table3.json"
+    runs = project.root / "results/runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    script = f"mount -t tmpfs -o {options} none {runs} && exec fedrepro run {plans} --rows fedavg --seeds 8"
+    done = project.run("unshare", "-m", "sh", "-c", script, ok=False)
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in last_line(done), done.stderr
+    assert "results/runs" in last_line(done)
+    project.run("fedrepro", "run", str(plans), "--rows", "fedavg", "--seeds", "8")
+    assert len(project.trained()) == 2
+
+
+def test_a_result_from_another_partition_is_never_overwritten(project: Project) -> None:
+    """Inputs that changed under a finished result stop the run with a line; the result stays."""
+    target = ("fedrepro", "run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
+    project.run(*target)
+    kept = project.metrics()
+    other = next((project.root / "data/init").rglob("seed8.safetensors"))
+    shutil.copy(other, Path(str(other) + ".kept"))
+    project.run("fedrepro", "init", "mlp", "--classes", "10", "--seed", "9")
+    nine = other.with_name("seed9.safetensors")
+    nine.replace(other)
+    manifest = other.with_suffix(".json")
+    manifest.write_text(nine.with_suffix(".json").read_text().replace('"seed": 9', '"seed": 8'))
+    done = project.run(*target, ok=False)
+    assert done.returncode == 2
+    assert "another init" in last_line(done)
+    assert project.metrics() == kept
