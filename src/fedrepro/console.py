@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from fedrepro.files import writing
+
 _log: Path | None = None
 
 
@@ -12,8 +14,9 @@ def log_to(path: Path | None) -> None:
     """From now on every line also goes into the file `path`, which starts empty."""
     global _log
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
     _log = path
 
 

@@ -3,6 +3,9 @@
 import ast
 import dataclasses
 import difflib
+import keyword
+import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -51,10 +54,12 @@ def _calls(node: ast.expr, text: str) -> Iterator[Call]:
 
 
 def _value(node: ast.expr) -> Any:
-    words = {"true": True, "false": False, "null": None}
     if isinstance(node, ast.Name):
-        return words.get(node.id, node.id)
-    value = ast.literal_eval(node)
+        return _WORDS.get(node.id, node.id)
+    try:
+        value = ast.literal_eval(node)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cannot read {ast.unparse(node)!r}") from error
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -63,7 +68,8 @@ def _literal(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, tuple | list):
         return "(" + ", ".join(map(_literal, value)) + ",)"
-    return value if isinstance(value, str) and value.isidentifier() else repr(value)
+    bare = isinstance(value, str) and value.isidentifier() and value not in _WORDS and not keyword.iskeyword(value)
+    return value if bare else repr(value)
 
 
 class Registry:
@@ -125,9 +131,9 @@ def unknown(noun: str, name: object, known: list[str]) -> str:
 def coerce(where: str, value: Any, kind: Any) -> Any:
     """`value` as `kind` (int, float, bool, str or an optional one of them). An int serves as a float, nothing else converts."""
     if kind in (int, float, bool, str):
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
-        if type(value) is not kind:
+        if type(value) is not kind or (kind is float and not math.isfinite(value)):
             raise UserError(f"{where}: {value!r} is not {_ARTICLE[kind]}")
         return value
     options = getattr(kind, "__args__", ())
@@ -145,4 +151,5 @@ def require(condition: bool, where: str, value: object, rule: str) -> None:
         raise UserError(f"{where} = {value!r}: {rule}")
 
 
-_ARTICLE = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+_WORDS = {"true": True, "false": False, "null": None}
+_ARTICLE = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word"}

@@ -38,7 +38,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     run.add_argument("--engine", choices=["sequential", "plain"], default="sequential", help="plain is the readable reference")
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
-    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=f"save a resumable state so often ({every})")
+    help = f"save a resumable state so often, in seconds (default: {every})"
+    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
 
     plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")
@@ -96,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
     init.add_argument("--classes", type=int, required=True)
 
     for command in (partition, participation, proxy, init):
-        command.add_argument("--seed", type=int, required=True)
+        command.add_argument("--seeds", nargs="+", type=int, required=True, metavar="N")
 
     add("methods", "info", "list methods and the parts they are made of")
     describe = add("describe", "info", "explain a method: its parts, arguments and source")

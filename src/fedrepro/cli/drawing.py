@@ -3,6 +3,8 @@
 import os
 from argparse import Namespace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from fedrepro.errors import UserError
 
@@ -24,21 +26,21 @@ def partition(options: Namespace) -> None:
 
     entry = load_registry()[options.dataset]
     definition = partition.definition(entry, options.scheme, options.clients, options.local_validation)
-    print(partition.create(definition, options.seed, ROOT))
+    _draw(partition, partition.PARTITIONS, definition, options.seeds)
 
 
 def participation(options: Namespace) -> None:
     from fedrepro.data import participation
 
     definition = participation.definition(options.clients, options.ratio, options.rounds)
-    print(participation.create(definition, options.seed, ROOT))
+    _draw(participation, participation.PARTICIPATION, definition, options.seeds)
 
 
 def proxy(options: Namespace) -> None:
     from fedrepro.data import proxy
     from fedrepro.data.registry import load_registry
 
-    print(proxy.create(proxy.definition(load_registry()[options.dataset], options.per_class), options.seed, ROOT))
+    _draw(proxy, proxy.PROXY, proxy.definition(load_registry()[options.dataset], options.per_class), options.seeds)
 
 
 def init(options: Namespace) -> None:
@@ -48,7 +50,15 @@ def init(options: Namespace) -> None:
 
     if options.model not in MODELS:
         raise UserError(unknown("model", options.model, sorted(MODELS)))
-    print(initial.create(initial.definition(options.model, MODELS[options.model], options.classes), options.seed, ROOT))
+    definition = initial.definition(options.model, MODELS[options.model], options.classes)
+    _draw(initial, initial.FOLDER, definition, options.seeds)
+
+
+def _draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int]) -> None:
+    """Draws the seeds that are not there yet: what was drawn once is never drawn again."""
+    for seed in seeds:
+        manifest = ROOT / folder / module.artifact_id(definition) / f"seed{seed}.json"
+        print(manifest if manifest.exists() else module.create(definition, seed, ROOT).with_suffix(".json"))
 
 
 def _shape(text: str) -> tuple[int, int, int]:

@@ -35,6 +35,8 @@ def plan(options: Namespace) -> None:
 
 
 def evidence(options: Namespace) -> None:
+    if not options.receipt.is_file():
+        raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
     write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
 
 
@@ -69,7 +71,10 @@ def _resolve(options: Namespace) -> dict[str, Any]:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"--set {item}: write key=value")
-        content["settings"] = (content.get("settings") or {}) | {key: yaml.safe_load(value)}
+        try:
+            content["settings"] = (content.get("settings") or {}) | {key: yaml.safe_load(value)}
+        except yaml.YAMLError as error:
+            raise UserError(f"--set {item}: {value!r} is not a value; quote it") from error
     project = load_project(ROOT, content)
     resolved = resolve(project, paper, table, options.scale or project.params.scale)
     if options.command == "run":

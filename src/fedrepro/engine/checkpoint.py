@@ -4,6 +4,7 @@ Saved by the clock, never by the result: how often a run is saved, or killed, le
 """
 
 import dataclasses
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     """Writes a checkpoint of the run `key`."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
-    write_atomic(path, lambda temporary: torch.save(content, temporary))
+    buffer = io.BytesIO()  # torch hides a full disk behind an error of its own; writing bytes says what is wrong
+    torch.save(content, buffer)
+    write_atomic(path, lambda temporary: temporary.write_bytes(buffer.getbuffer()))
 
 
 def load(path: Path, key: str, like: ServerState) -> tuple[ServerState, dict[int, Any], Progress] | None:

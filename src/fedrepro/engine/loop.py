@@ -1,5 +1,6 @@
 """The training loop: rounds, evaluation, checkpoints. It knows no method by name."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -65,7 +66,7 @@ def train(
         progress.round, progress.samples, progress.wall_s = round + 1, progress.samples + samples, clock.total()
         if report:
             report(round, progress)
-        if not torch.isfinite(state.params.flat).all():
+        if not (math.isfinite(notes["test_loss"]) and torch.isfinite(state.params.flat).all()):
             status = "diverged"
             break
         if checkpoints and round + 1 < task.spec.rounds and clock.since_save() >= checkpoints.every_s:

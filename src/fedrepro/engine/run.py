@@ -52,7 +52,9 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
 
 def _train_seed(run: dict[str, Any], task: Task, options: Options) -> None:
     path = options.root / CHECKPOINTS / run["run_id"] / f"seed{task.seed}.pt"
-    key = canonical_hash({"run": run["run_id"], "seed": task.seed, "inputs": task.inputs, "engine": options.engine})
+    device = str(task.params.flat.device.type)  # begun on one device, a seed is not continued on another
+    how = {"engine": options.engine, "device": device}
+    key = canonical_hash({"run": run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
     checkpoints = Checkpoints(path, key, options.checkpoint_s)
     reporter = _Reporter(f"{run['run_id']} seed {task.seed}", task.spec.rounds, options.progress_s)
     outcome = train(task, compose(run["method"]), engine=options.engine, checkpoints=checkpoints, report=reporter)
@@ -65,7 +67,7 @@ def _train_seed(run: dict[str, Any], task: Task, options: Options) -> None:
         "started_at": progress.started_at,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    found = environment.describe(str(task.params.flat.device.type), options.engine)
+    found = environment.describe(device, options.engine)
     evidence = results.evidence(task.spec, run, task.seed, outcome, found, task.inputs, cost)
     results.write_seed(options.root, run["run_id"], evidence, outcome)
     path.unlink(missing_ok=True)

@@ -6,19 +6,21 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from fedrepro import rng
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file, write_atomic, write_json
 from fedrepro.models import Model, build
+from fedrepro.registry import require
 from fedrepro.tree import Tree
 
 FOLDER = Path("data/init")
 
 
 def definition(model: str, input_shape: tuple[int, int, int], classes: int) -> dict:
-    """Everything that decides an initial model, apart from the seed."""
+    """Everything that decides an initial model, apart from the seed. UserError unless there is at least one class."""
+    require(classes >= 1, "classes", classes, "must be at least 1")
     return {"model": model, "input_shape": list(input_shape), "classes": classes, "scheme": "uniform_fan_in"}
 
 
@@ -48,12 +50,12 @@ def draw(model: Model, seed: int) -> Tree:
 
 def create(definition: dict, seed: int, root: Path) -> Path:
     """Draws and saves an initial model with its manifest; returns the path of the weights."""
+    require(seed >= 0, "seed", seed, "must be at least 0")
     model = build(definition["model"], tuple(definition["input_shape"]), definition["classes"])
     params = draw(model, seed)
     stem = Path(root) / FOLDER / artifact_id(definition)
-    path = write_atomic(
-        stem / f"seed{seed}.safetensors", lambda p: save_file({n: t.contiguous() for n, t in params.items()}, p)
-    )
+    content = save({name: tensor.contiguous() for name, tensor in params.items()})
+    path = write_atomic(stem / f"seed{seed}.safetensors", lambda temporary: temporary.write_bytes(content))
     sizes = {"parameters": model.parameters, "sha256": sha256_file(path)}
     write_json(path.with_suffix(".json"), {"schema": 1, "id": stem.name, "definition": definition, "seed": seed} | sizes)
     return path
@@ -62,12 +64,16 @@ def create(definition: dict, seed: int, root: Path) -> Path:
 def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]:
     """The saved initial weights and their sha256. UserError when they are missing, damaged or of another architecture."""
     path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"
-    expected = read_json(path.with_suffix(".json"))["sha256"]
+    manifest = read_json(path.with_suffix(".json"))
+    expected = manifest.get("sha256") if isinstance(manifest, dict) else None
     advice = f"delete {path.parent} and run the same command again"
     if not path.exists() or sha256_file(path) != expected:
         raise UserError(f"{path}: its sha256 is not the one in its manifest; {advice}")
     try:
         tensors = load_file(path)
-        return Tree.from_tensors({name: tensors[name] for name in model.layout.names}), expected
+        params = Tree.from_tensors({name: tensors[name] for name in model.layout.names})
     except (SafetensorError, KeyError) as error:
         raise UserError(f"{path}: not the weights of {model.name} ({error}); {advice}") from error
+    if params.layout != model.layout:
+        raise UserError(f"{path}: weights of another shape than {model.name} has for this run; {advice}")
+    return params, expected

@@ -42,14 +42,17 @@ def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> list[str]:
     if diverged:
         named = sorted({f"{c.method_label} ({c.setting_label})" for c in cells if None in c.per_seed.values()})
         said.append(f"{diverged} of {len(receipts)} runs diverged; their cells have no mean: {', '.join(named)}.")
+    edited = _edited(plan)
+    if edited:
+        said.append(f"params.yaml overrides the settings of the table: {', '.join(edited)}.")
     commits = {receipt["environment"].get("commit") for receipt in receipts}
     if len(commits) > 1:
         said.append(f"The runs come from {len(commits)} different commits; see the provenance below.")
     if any(receipt["environment"].get("dirty") for receipt in receipts):
         said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
     said += [
-        f"Input {entry['kind']} of {entry['setting']} at seed {entry['seed']} is not the same for every method ({entry['sha256']})."
-        for entry in _conflicts(inputs(plan, evidence))
+        f"Input {one['kind']} of {one['setting']} at seed {one['seed']} is not the same for every method ({one['sha256']})."
+        for one in _conflicts(inputs(plan, evidence))
     ]
     return said
 
@@ -88,8 +91,14 @@ def provenance(plan: Plan, evidence: Evidence) -> dict[str, Any]:
     unique: dict[tuple, dict[str, Any]] = {}
     for entry in inputs(plan, evidence):
         for digest in entry["sha256"]:
-            unique.setdefault((entry["kind"], digest), {key: entry[key] for key in ("kind", "id", "seed")} | {"sha256": digest})
-    return {"versions": versions, "inputs": sorted(unique.values(), key=lambda e: (e["kind"], e["id"], e["seed"]))}
+            blank = {"kind": entry["kind"], "id": entry["id"], "seeds": [], "sha256": digest}
+            seeds = unique.setdefault((entry["kind"], entry["id"], digest), blank)["seeds"]
+            if entry["seed"] not in seeds:
+                seeds.append(entry["seed"])
+    return {
+        "versions": versions,
+        "inputs": [unique[key] for key in sorted(unique, key=lambda key: (*key[:2], unique[key]["seeds"]))],
+    }
 
 
 def inputs(plan: Plan, evidence: Evidence) -> list[dict[str, Any]]:
@@ -126,6 +135,16 @@ def _data(plan: Plan) -> list[dict[str, Any]]:
             name = config["dataset"] + (f" ({show(shape)})" if shape else "")
             used.setdefault(columns[cell["column"]].get("group") or columns[cell["column"]]["label"], {})[name] = None
     return [{"printed": group, "used": list(names)} for group, names in used.items()]
+
+
+def _edited(plan: Plan) -> list[str]:
+    """`rounds = 5` for every setting whose value comes from params.yaml instead of from the table, its paper or the scale."""
+    found: dict[str, None] = {}
+    for run in plan["runs"].values():
+        for key, source in run.get("sources", {}).items():
+            if source == "params.yaml":
+                found[f"{key} = {show(run['config'][key])}"] = None
+    return sorted(found)
 
 
 def _all(evidence: Evidence) -> list[Receipt]:

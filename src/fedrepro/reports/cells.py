@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from fedrepro.reports.evidence import Evidence, Plan
@@ -34,7 +34,7 @@ ALTERNATIVES = tuple(Rule(tolerance, factor) for tolerance in (0.5, 1.0, 2.0) fo
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of the table. `mean`, `std` and `per_seed` are in the metric's unit; `difference` is measured minus printed."""
+    """One number of the table. `mean`, `std` and `per_seed` are in the metric's unit; `difference` is mean minus printed."""
 
     method: str  # key of the row
     setting: str  # key of the column
@@ -74,7 +74,7 @@ def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
 
 def pooled_std(cells: list[Cell]) -> dict[str, float]:
     """Per column: the root of the variance over seeds pooled over the rows, weighted by degrees of freedom; 0 without any."""
-    squares: Counter[str] = Counter()
+    squares: defaultdict[str, float] = defaultdict(float)
     freedom: Counter[str] = Counter()
     for cell in cells:
         if cell.std is not None:
@@ -120,6 +120,8 @@ def _reason(cell: dict, seeds: list[int], per_seed: dict[int, float | None], div
     """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
     if cell["run_id"] is None:
         return cell["reason"] or "no run is planned"
+    if not per_seed:
+        return "not run yet"
     missing = [seed for seed in seeds if seed not in per_seed]
     reasons = []
     if diverged:

@@ -14,12 +14,24 @@ SCHEMA_FILE = Path(__file__).with_name("table.schema.json")
 
 
 def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str, Path]) -> dict[str, Any]:
-    """Everything that a report says, as plain JSON values. Depends on its arguments alone: no clock, no host, no version of ours.
+    """Everything that a report says, as plain JSON values. Depends on its arguments alone: no clock, no host.
 
     `figures` maps a column's key to its learning-curve picture; paths are kept as given, which is relative to the project root.
     """
     measured = table.tabulate(plan, evidence)
-    copied = ("paper", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "metric", "rows", "columns")
+    copied = (
+        "paper",
+        "paper_title",
+        "table",
+        "title",
+        "source",
+        "scale",
+        "scale_note",
+        "comparable",
+        "metric",
+        "rows",
+        "columns",
+    )
     return {
         "schema": SCHEMA,
         **{key: plan[key] for key in copied},

@@ -56,7 +56,9 @@ def load_receipt(path: Path, run_id: str, seed: int, metric: str | None = None) 
             raise UserError(f"{path}: {key} = {got!r} where {value!r} belongs; delete the file and run the same command again")
     _require(receipt, RECEIPT_KEYS, path)
     if receipt["status"] == "finished" and metric is not None and receipt["summary"].get(metric) is None:
-        raise UserError(f"{path}: summary has no {metric!r}, which the table shows; delete the file and run the same command again")
+        raise UserError(
+            f"{path}: summary has no {metric!r}, which the table shows; delete the file and run the same command again"
+        )
     return receipt
 
 

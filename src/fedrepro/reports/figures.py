@@ -7,11 +7,11 @@ from typing import Any
 from fedrepro.files import write_atomic
 from fedrepro.reports.evidence import Evidence, Plan, Receipt
 
-# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines the dashes tell them apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
+COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 INK = "#404040"  # text and axes; pages replace it by their own text colour
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "fedrepro",  # identifiers inside the file depend on its content alone
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -25,7 +25,7 @@ STYLE = {
 
 
 def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
-    """Draws `<folder>/<table>-<column>.svg` for every column that has a curve; pictures of columns that have none are removed."""
+    """Draws `<folder>/<table>-<column>.svg` for every column that has a curve, and removes stale ones."""
     folder = Path(folder)
     drawn: dict[str, Path] = {}
     for column in plan["columns"]:
@@ -39,7 +39,7 @@ def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
 
 
 def curves(plan: Plan, evidence: Evidence, column: str) -> list[dict[str, Any]]:
-    """Per row with a curve in this column: `{row, label, round, mean, low, high}`; a line ends where the first seed diverges."""
+    """Per row with a curve in this column: `{row, label, round, mean, low, high}`; a line ends where a seed diverges."""
     cells = {cell["row"]: cell for cell in plan["cells"] if cell["column"] == column and cell["run_id"]}
     lines = []
     for place, row in enumerate(plan["rows"]):
@@ -52,9 +52,7 @@ def curves(plan: Plan, evidence: Evidence, column: str) -> list[dict[str, Any]]:
 
 def _line(receipts: list[Receipt], metric: str) -> dict[str, list[float]] | None:
     """Mean, minimum and maximum over seeds per round, for the rounds at which every seed has a finite value."""
-    series = [
-        {r: v for r, v in zip(receipt["curves"]["round"], receipt["curves"].get(metric, []), strict=False)} for receipt in receipts
-    ]
+    series = [dict(zip(receipt["curves"]["round"], receipt["curves"].get(metric, []), strict=False)) for receipt in receipts]
     if not series:
         return None
     rounds = []
@@ -101,7 +99,7 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
 
 
 def _bottom(lines: list[dict]) -> float | None:
-    """Where the vertical axis starts: below all that happens after the first fifth of the rounds, so that methods can be told apart."""
+    """Where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ."""
     last = max(line["round"][-1] for line in lines)
     late = [v for line in lines for r, v in zip(line["round"], line["low"], strict=True) if r >= last / 5]
     if not late:

@@ -31,7 +31,9 @@ def render(document: Document, folder: Path) -> str:
         words=words,
         groups=groups(document["columns"]),
         rows=table_rows(document),
-        pictures=[(picture["setting"], inline_svg(Path(picture["path"]), f"f{i}")) for i, picture in enumerate(document["figures"])],
+        pictures=[
+            (picture["setting"], inline_svg(Path(picture["path"]), f"f{i}")) for i, picture in enumerate(document["figures"])
+        ],
         labels={column["key"]: words.column_label(column) for column in document["columns"]},
     )
 
@@ -42,7 +44,7 @@ def groups(columns: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def table_rows(document: Document) -> list[dict[str, Any]]:
-    """Rows with their cells in column order; `starts` marks the columns at which a group begins, for the rule between groups."""
+    """Rows with their cells in column order; each comes with whether a group of columns starts there."""
     cells = {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
     columns = document["columns"]
     starts = [i > 0 and columns[i - 1].get("group") != column.get("group") for i, column in enumerate(columns)]

@@ -63,7 +63,7 @@ def _cell(cell: dict[str, Any] | None, document: Document) -> str:
 def _per_seed(document: Document, folder: Path) -> str:
     seeds = [str(seed) for seed in document["about"]["seeds"]]
     rows = [
-        [cell["method_label"], cell["setting_label"], *(words.seed_value(cell, seed) for seed in seeds), cell["reason"] or ""]
+        [cell["method_label"], cell["setting_label"], *(words.seed_value(cell, seed) for seed in seeds), words.remark(cell)]
         for cell in document["cells"]
     ]
     if not any(cell["per_seed"] for cell in document["cells"]) and not any(cell["reason"] for cell in document["cells"]):
@@ -115,7 +115,10 @@ def _differences(document: Document, folder: Path) -> str:
     parts = []
     if document["disagreements"]:
         rows = [[d["what"], d["paper"], d["authors_code"], d["followed"]] for d in document["disagreements"]]
-        parts += ["## Where the paper and its authors' code disagree", table(["what", "paper", "authors' code", "followed"], rows)]
+        parts += [
+            "## Where the paper and its authors' code disagree",
+            table(["what", "paper", "authors' code", "followed"], rows),
+        ]
     if document["deviations"]:
         rows = [[d["id"], d["text"]] for d in document["deviations"]]
         parts += ["## Where we deviate from the paper", table(["", "deviation"], rows)]
@@ -126,10 +129,11 @@ def _differences(document: Document, folder: Path) -> str:
 
 def _provenance(document: Document, folder: Path) -> str:
     versions = [[name, "<br>".join(values)] for name, values in words.versions(document)]
-    inputs = [[e["kind"], f"`{e['id']}`" if e["id"] else "", str(e["seed"]), f"`{e['sha256'][:16]}`"] for e in document["provenance"]["inputs"]]
     parts = ["## Make it again", f"```\n{document['command']}\n```", "## Provenance", table(["", "of the runs"], versions)]
-    if inputs:
-        parts.append(_folded("", f"{len(inputs)} input files by sha256", table(["kind", "identity", "seed", "sha256"], inputs, "llrl")))
+    found = document["provenance"]["inputs"]
+    if found:
+        rows = [[e["kind"], f"`{e['id']}`", ", ".join(map(str, e["seeds"])), f"`{e['sha256'][:16]}`"] for e in found]
+        parts.append(_folded("", f"{len(rows)} input files by sha256", table(["kind", "identity", "seeds", "sha256"], rows)))
     return "\n\n".join(parts)
 
 

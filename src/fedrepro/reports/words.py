@@ -1,4 +1,4 @@
-"""The wording that Markdown and HTML share, so that both say the same. Every function takes a report document or a part of it."""
+"""The wording that Markdown and HTML share, so that both say the same. Functions take a report document or a part of it."""
 
 from typing import Any
 
@@ -21,7 +21,8 @@ def headline(document: Document) -> str:
     """The first sentence: whether these numbers may be held against the printed ones."""
     if document["comparable"]:
         return "Full scale: the paper's protocol. Measured numbers may be held against the printed ones."
-    return f"{document['scale'].capitalize()} scale: these numbers are not comparable with the printed ones; no difference is computed."
+    scale = document["scale"].capitalize()
+    return f"{scale} scale: these numbers are not comparable with the printed ones; no difference is computed."
 
 
 def facts(document: Document) -> list[tuple[str, str]]:
@@ -36,7 +37,10 @@ def facts(document: Document) -> list[tuple[str, str]]:
         ("device", "; ".join(about["devices"]) or "no run yet"),
         ("runs finished", _period(about["first_finished_at"], about["last_finished_at"])),
         ("commit of the runs", ", ".join(about["commits"]) or "no run yet"),
-        ("complete", f"{about['cells_measured']} of {about['cells']} cells, {about['runs_done']} of {about['runs_planned']} runs"),
+        (
+            "complete",
+            f"{about['cells_measured']} of {about['cells']} cells, {about['runs_done']} of {about['runs_planned']} runs",
+        ),
     ]
 
 
@@ -109,6 +113,11 @@ def seed_value(cell: dict[str, Any], seed: str) -> str:
     return "diverged" if value is None else f"{value:.2f}"
 
 
+def remark(cell: dict[str, Any]) -> str:
+    """Why seeds are missing, and what is odd about the printed number."""
+    return "; ".join(text for text in (cell["reason"], cell["note"]) if text)
+
+
 def rule(document: Document) -> str:
     """The rule behind the statuses, in words."""
     if not document["comparable"]:
@@ -116,8 +125,8 @@ def rule(document: Document) -> str:
     tolerance, factor = document["rule"]["tolerance"], document["rule"]["noise_factor"]
     return (
         f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Within noise: "
-        f"by at most {factor:g} × the standard deviation over seeds, pooled over the rows of the column. Otherwise, and where a "
-        "seed diverged: not reproduced. The rule was fixed before the runs; three seeds decide little."
+        f"by at most {factor:g} × the standard deviation over seeds, pooled over the rows of the column. Otherwise, and where "
+        "a seed diverged: not reproduced. The rule was fixed before the runs; three seeds decide little."
     )
 
 
@@ -164,7 +173,8 @@ def total_cost(document: Document) -> str:
     about = document["about"]
     if not about["runs_done"]:
         return "Nothing has run yet."
-    return f"{about['runs_done']} runs, {duration(about['wall_s'])} of computing in all, at most {about['peak_rss_mib']:,.0f} MiB each."
+    peak = f"{about['peak_rss_mib']:,.0f} MiB"
+    return f"{about['runs_done']} runs, {duration(about['wall_s'])} of computing in all, at most {peak} each."
 
 
 def duration(seconds: float) -> str:

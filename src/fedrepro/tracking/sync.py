@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash, read_json, write_json
 from fedrepro.tracking import store
 from fedrepro.tracking import wanted as view
 from fedrepro.tracking.wanted import Wanted
@@ -37,10 +38,21 @@ def sync(plans: Sequence[Path], root: Path = Path(), database: str = "mlflow.db"
     Every plan below `results/plans` counts when it comes to which tables share a run and which runs are still asked for.
     Returns what was done. UserError when a plan or the database cannot be read; a damaged receipt only becomes a problem.
     """
-    began, root, report = time.monotonic(), Path(root).resolve(), SyncReport()
+    began, root = time.monotonic(), Path(root).resolve()
     given = view.collect(list(plans))
     asked = view.collect([*plans, *view.plan_files(root)])
-    with store.writer(root), store.opened(root / database) as client:
+    with store.writer(root):
+        seen = _Seen(root, root / database, given, asked)
+        report = seen.report() or _write(root, root / database, given, asked)
+        if not report.problems:
+            seen.remember()
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _write(root: Path, database: Path, given: dict, asked: dict) -> SyncReport:
+    report = SyncReport()
+    with store.opened(database) as client:
         for name in sorted({experiment for experiment, _ in given}):
             identity = store.experiment_id(client, root, name)
             existing = _by_key(client, identity)
@@ -50,8 +62,39 @@ def sync(plans: Sequence[Path], root: Path = Path(), database: str = "mlflow.db"
                 except UserError as error:
                     report.problems.append(str(error))
         _retire(client, set(asked), report)
-    report.seconds = time.monotonic() - began
     return report
+
+
+class _Seen:
+    """Whether anything changed since the last sync: plans, receipts, artifacts, or the database under somebody else's hands.
+
+    When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them.
+    """
+
+    def __init__(self, root: Path, database: Path, given: dict, asked: dict) -> None:
+        self.path, self.database = root / store.ARTIFACTS / ".seen.json", database
+        files = {place: view.receipt_file(root, wanted) for place, wanted in given.items()}
+        self.waiting = [key for (_, key), path in files.items() if path is None]
+        self.finished = [key for (_, key), path in files.items() if path is not None]
+        digests = [path and view.digest(root, asked[place], path) for place, path in files.items()]
+        self.state = canonical_hash(
+            [str(root), digests, [[w.experiment, w.key, w.title, w.settings, w.tables] for w in asked.values()]], 32
+        )
+
+    def report(self) -> SyncReport | None:
+        """The report of a sync that has nothing to do, or None when there may be something to do."""
+        if not self.path.exists() or not self.database.exists() or read_json(self.path) != self._now():
+            return None
+        return SyncReport(unchanged=self.finished, waiting=self.waiting)
+
+    def remember(self) -> None:
+        """Keeps the state that the sync leaves."""
+        if not self.path.exists() or read_json(self.path) != self._now():
+            write_json(self.path, self._now())
+
+    def _now(self) -> dict[str, Any]:
+        found = self.database.stat()
+        return {"state": self.state, "size": found.st_size, "changed": found.st_mtime_ns}
 
 
 def _sync_run(client: Any, experiment: str, root: Path, wanted: Wanted, existing: list[Any], report: SyncReport) -> None:

@@ -163,14 +163,14 @@ def inputs(root: Path, wanted: Wanted, receipt: Receipt) -> list[dict[str, Any]]
     """Per input file of the run: name, context, digest, where it lies, and its manifest where that is at hand."""
     found = []
     for kind, sha256 in receipt["inputs"].items():
-        identity = wanted.run.get("inputs", {}).get(kind)
+        identity = str(wanted.run.get("inputs", {}).get(kind) or "")
         if not sha256 or not identity:
             continue
         if kind == "arrays":
             path, name = Path(identity) / "manifest.json", Path(identity).as_posix().removeprefix("data/arrays/")
         else:
             name = f"{identity}/seed{wanted.seed}"
-            path = Path("data") / FOLDERS.get(kind, kind) / f"{name}.json"
+            path = Path("data") / (FOLDERS[kind] if kind in FOLDERS else str(kind)) / f"{name}.json"
         found.append({"context": kind, "name": name, "sha256": sha256, "path": path, "manifest": _manifest(Path(root) / path)})
     return found
 

@@ -112,7 +112,9 @@ def test_best_of_a_column_marks_every_tie(better, best):
     found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
     cells = tabulate(plan, evidence_of(plan, found))
     assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best
-    assert {cell.method for cell in cells if cell.setting == A and cell.best_printed} == {"fedavg" if better == "higher" else "fedlaw"}
+    assert {cell.method for cell in cells if cell.setting == A and cell.best_printed} == {
+        "fedavg" if better == "higher" else "fedlaw"
+    }
 
 
 def test_a_fraction_has_smaller_points():

@@ -33,7 +33,9 @@ def make_report(root: Path, scale: str = "demo", accuracies=SOME, stem: str | No
     write_evidence(root / evidence, plan, accuracies)
     plan_path = Path("results", "plans", scale, "fedlaw", "table3.json")
     write_json(root / plan_path, plan)
-    written = render(plan_path, evidence, Path(stem or f"reports/{scale}/fedlaw/table3"), Path("reports", scale, "fedlaw", "figures"))
+    written = render(
+        plan_path, evidence, Path(stem or f"reports/{scale}/fedlaw/table3"), Path("reports", scale, "fedlaw", "figures")
+    )
     return {path.suffix[1:]: path for path in reversed(written)}
 
 
@@ -64,7 +66,15 @@ def test_same_plan_and_evidence_same_bytes(tmp_path):
 def test_the_report_says_first_what_it_is(tmp_path):
     """Scale, data really used, seeds, device, dates and commit of the runs come before the table."""
     opening = make_report(tmp_path)["md"].read_text().split("## The table")[0]
-    for fact in ("demo scale", "not comparable", "digits (1×28×28)", "8, 9, 10", "cpu, Some CPU", "2026-11-20 10:00", "0a1b2c3d"):
+    for fact in (
+        "demo scale",
+        "not comparable",
+        "digits (1×28×28)",
+        "8, 9, 10",
+        "cpu, Some CPU",
+        "2026-11-20 10:00",
+        "0a1b2c3d",
+    ):
         assert fact in opening, fact
     assert "13 of 15 runs" not in opening
     assert "14 of 15 runs" in opening
@@ -157,13 +167,15 @@ def test_html_is_self_contained_and_well_formed(tmp_path):
     assert (page.fetched, page.open) == ([], [])
     assert len(page.ids) == len(set(page.ids)) > 0
     assert text.count("<svg") == 2
-    assert "<script" not in text and "@import" not in text
+    assert "<script" not in text
+    assert "@import" not in text
 
 
 def test_markup_in_a_plan_is_text(tmp_path):
     """A label with markup does not become markup."""
     text = make_report(tmp_path, title="<b>bold</b> & co")["html"].read_text()
-    assert "<b>bold</b>" not in text and "&lt;b&gt;bold&lt;/b&gt; &amp; co" in text
+    assert "<b>bold</b>" not in text
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; co" in text
 
 
 def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
@@ -189,6 +201,16 @@ def test_inputs_that_differ_between_methods_are_reported(tmp_path):
     assert "Input partition of FashionMNIST · MLP, α = 100 at seed 8 is not the same for every method" in text
 
 
+def test_an_edited_protocol_is_said_first(tmp_path):
+    """A setting taken from params.yaml is named before the table, since the scale's note does not know of it."""
+    plan = make_plan("full")
+    for run in plan["runs"].values():
+        run["sources"]["rounds"] = "params.yaml"
+    write_json(tmp_path / "plan.json", plan)
+    text = render(Path("plan.json"), tmp_path, Path("out/t"), Path("out/figures"))[0].read_text()
+    assert "params.yaml overrides the settings of the table: rounds = 5." in text.split("## The table")[0]
+
+
 def test_damaged_evidence_is_one_line(tmp_path):
     """A receipt of another seed, and one without the table's metric, are named with what to do."""
     make_report(tmp_path)
@@ -198,7 +220,8 @@ def test_damaged_evidence_is_one_line(tmp_path):
         write_json(path, broken)
         with pytest.raises(UserError, match=said) as caught:
             render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))
-        assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_summary_holds_only_the_given_tables(tmp_path):

@@ -1,4 +1,4 @@
-"""A small table in the true format: plan, receipts and result folders, as the workflow writes them, without training anything."""
+"""A small table in the true format: plan, receipts and result folders as the workflow writes them, without any training."""
 
 import copy
 import json
@@ -9,7 +9,12 @@ from fedrepro.files import canonical_hash, sha256_file, write_json
 
 METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
 COLUMNS = {"mlp-a100": ("mlp", 100.0), "mlp-a01": ("mlp", 0.1)}
-PRINTED = {("fedavg", "mlp-a100"): 89.29, ("fedavg", "mlp-a01"): 85.11, ("fedlaw", "mlp-a100"): 88.51, ("fedlaw", "mlp-a01"): 86.30}
+PRINTED = {
+    ("fedavg", "mlp-a100"): 89.29,
+    ("fedavg", "mlp-a01"): 85.11,
+    ("fedlaw", "mlp-a100"): 88.51,
+    ("fedlaw", "mlp-a01"): 86.30,
+}
 SEEDS = [8, 9, 10]
 
 
@@ -34,7 +39,11 @@ def make_run(method: str, column: str, rounds: int = 5) -> dict:
         "method_label": method,
         "config": config,
         "sources": {"client_lr": "paper, appendix D", "rounds": "scale"},
-        "inputs": {"arrays": "data/arrays/digits/1x28x28", "partition": f"digits-dirichlet-{alpha:g}-4c1b2a", "proxy": "digits-10-77aa01"},
+        "inputs": {
+            "arrays": "data/arrays/digits/1x28x28",
+            "partition": f"digits-dirichlet-{alpha:g}-4c1b2a",
+            "proxy": "digits-10-77aa01",
+        },
     }
 
 
@@ -60,7 +69,10 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "seeds": list(SEEDS),
         "comparable": scale == "full",
         "metric": {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"},
-        "rows": [{"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"} for m in METHODS],
+        "rows": [
+            {"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"}
+            for m in METHODS
+        ],
         "columns": [{"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST"} for k, (_, a) in COLUMNS.items()],
         "cells": cells,
         "runs": runs,
@@ -87,16 +99,29 @@ def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes)
         "method": run["method"],
         "method_label": run["method_label"],
         "config": run["config"],
-        "summary": {key: accuracy for key in keys} | {"test_loss": None if accuracy is None else 0.4},
+        "summary": dict.fromkeys(keys, accuracy) | {"test_loss": None if accuracy is None else 0.4},
         "curves": {"round": rounds, "test_accuracy": curve, "test_loss": [v and v / 100 for v in curve]},
         "inputs": {kind: canonical_hash([name, seed], 64) for kind, name in run["inputs"].items()},
         "environment": {
-            "python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6", "platform": "Linux-x86_64", "processor": "Some CPU",
-            "device": "cpu", "threads": 1, "engine": "sequential", "linear_kernel": "mkl", "commit": "0a1b2c3d", "dirty": False,
+            "python": "3.11.9",
+            "torch": "2.13.0",
+            "numpy": "2.4.6",
+            "platform": "Linux-x86_64",
+            "processor": "Some CPU",
+            "device": "cpu",
+            "threads": 1,
+            "engine": "sequential",
+            "linear_kernel": "mkl",
+            "commit": "0a1b2c3d",
+            "dirty": False,
         },
         "cost": {
-            "wall_s": 2.5, "peak_rss_mib": 410.0, "samples": 50_000, "samples_per_second": 20_000.0,
-            "started_at": "2026-11-20T10:00:00+00:00", "finished_at": f"2026-11-20T10:00:{seed:02d}+00:00",
+            "wall_s": 2.5,
+            "peak_rss_mib": 410.0,
+            "samples": 50_000,
+            "samples_per_second": 20_000.0,
+            "started_at": "2026-11-20T10:00:00+00:00",
+            "finished_at": f"2026-11-20T10:00:{seed:02d}+00:00",
         },
         "files": {},
     }

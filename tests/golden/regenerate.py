@@ -1,0 +1,84 @@
+"""Golden curves: what every preset and part computes on the toy task, in float64, committed as JSON.
+
+    python -m tests.golden.regenerate          # says which curves would change, and by how much; exit code 1 if any does
+    python -m tests.golden.regenerate --write  # and writes them
+
+A change that is meant to alter results commits the new curves together with the reason; any other change leaves them alone.
+"""
+
+import json
+import sys
+from pathlib import Path
+from unittest import mock
+
+from fedrepro import tree
+from fedrepro.engine import loop
+from fedrepro.engine.evaluate import evaluate
+from fedrepro.files import write_json
+from fedrepro.methods.compose import compose
+from fedrepro.methods.presets import PRESETS
+from tests import toy
+
+FOLDER = Path(__file__).parent / "curves"
+METRICS = ("test_accuracy", "test_loss", "param_norm")
+ROUNDS = 5
+# name of the file -> (method, model)
+CASES = {text.partition("(")[0]: (text, "tiny") for text in [*PRESETS, *toy.PART_METHODS]} | {"fedavg-lenet": ("fedavg", "lenet")}
+
+
+def compute(name: str) -> dict:
+    """{"method", "model", "seed", metric: one value per round}."""
+    text, model = CASES[name]
+    made = {"tiny": toy.tiny_model, "lenet": toy.lenet_model}[model]()
+    task = toy.make_task(model=made, rounds=ROUNDS, cohorts=((0, 1, 3), (0, 2, 3), (1, 3, 4)))
+
+    def with_norm(model, params, buffers, data) -> dict[str, float]:
+        return evaluate(model, params, buffers, data) | {"param_norm": float(tree.norm(params))}
+
+    with mock.patch.object(loop, "evaluate", with_norm):
+        rows = loop.train(task, compose(text)).progress.rows
+    return {"method": str(compose(text)), "model": model, "seed": task.seed} | {m: toy.values_of(rows, m) for m in METRICS}
+
+
+def stored(name: str) -> dict | None:
+    """The committed curves, if there are any."""
+    path = FOLDER / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def differences(new: dict, old: dict | None, tolerance: float = 1e-9) -> list[str]:
+    """A line a metric that has changed by more than `tolerance`, and one for a changed method."""
+    if old is None:
+        return ["is new"]
+    lines = [f"{key}: {old.get(key)!r} -> {new[key]!r}" for key in ("method", "model", "seed") if old.get(key) != new[key]]
+    for metric in METRICS:
+        gaps = [abs(a - b) for a, b in zip(new[metric], old[metric], strict=True)]
+        changed = [t for t, gap in enumerate(gaps) if not gap <= tolerance]  # NaN counts as a change
+        if changed:
+            values = f"{old[metric][changed[0]]!r} -> {new[metric][changed[0]]!r}"
+            lines.append(f"{metric}: {len(changed)} of {len(gaps)} rounds changed, first round {changed[0]}: {values}")
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    """Prints what has changed; with --write also writes it."""
+    changed = 0
+    for name in CASES:
+        new = compute(name)
+        lines = differences(new, stored(name))
+        changed += bool(lines)
+        print(f"{name}: {'; '.join(lines) or 'unchanged'}")
+        if "--write" in arguments and lines:
+            write_json(FOLDER / f"{name}.json", new)
+    for path in sorted(FOLDER.glob("*.json")):
+        if path.stem not in CASES:
+            changed += 1
+            print(f"{path.stem}: no such part any more")
+            if "--write" in arguments:
+                path.unlink()
+    print(f"{changed} of {len(CASES)} curves {'written' if '--write' in arguments else 'differ'}")
+    return int(changed > 0 and "--write" not in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

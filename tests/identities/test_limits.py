@@ -1,0 +1,136 @@
+"""Limiting cases: what a method reduces to when its own idea is switched off, and what FedAvg itself reduces to."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from fedrepro import tree
+from fedrepro.engine.loop import train
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Task
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import PARTS
+from fedrepro.methods.proxy_weights import ProxyLearning
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort
+from tests import toy
+
+# method, what it must equal, tolerance: 0 is bit for bit, where no rounding separates the two.
+IDENTITIES = [
+    ("fedprox(mu=0)", "fedavg", 0),
+    ("fixed_gamma(gamma=1)", "fedavg", 0),
+    ("server_sgd(server_lr=1)", "fedavg", 0),
+    ("adaptive_gws(server_epochs=0)", "fedavg", 0),
+    ("fedlaw(server_epochs=0)", "fedavg", 1e-12),
+    ("attentive_law(server_epochs=0)", "fedavg", 1e-12),
+    ("fedlaw(server_epochs=0)+adaptive_gws(server_epochs=0)+fixed_gamma(gamma=1)+fedprox(mu=0)", "fedavg", 1e-12),
+    ("fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.9)", "fixed_gamma(gamma=0.81)", 1e-12),
+    ("adaptive_gws(server_epochs=0)+fedprox(mu=0.3)", "fedprox(mu=0.3)", 0),
+]
+COHORTS = {"everybody": toy.EVERYBODY, "partial": toy.PARTIAL}
+
+
+def final(text: str, **changes) -> Tree:
+    """Global weights after all rounds of a toy run."""
+    return train(toy.make_task(**changes), compose(text)).params
+
+
+@pytest.mark.parametrize("seed", [8, 9, 10])
+@pytest.mark.parametrize("cohorts", COHORTS.values(), ids=COHORTS)
+@pytest.mark.parametrize(("text", "same_as", "atol"), IDENTITIES)
+def test_reduces_to(text: str, same_as: str, atol: float, cohorts: tuple, seed: int) -> None:
+    """Limiting cases promised in the docstrings hold over 3 rounds, full and partial participation, and 3 seeds, in float64."""
+    found, expected = final(text, seed=seed, cohorts=cohorts), final(same_as, seed=seed, cohorts=cohorts)
+    torch.testing.assert_close(found.flat, expected.flat, rtol=0, atol=atol)
+
+
+AWAY = ["fedprox(mu=0.3)", "fixed_gamma(gamma=0.81)", "server_sgd(server_lr=0.5)"]
+AWAY += [text for text in toy.PART_METHODS if compose(text) != compose("fedavg")]
+
+
+@pytest.mark.parametrize("text", AWAY)
+def test_away_from_its_limit_a_method_differs(text: str) -> None:
+    """Otherwise the identities above would hold for parts that do nothing."""
+    assert (final(text).flat - final("fedavg").flat).abs().max() > 1e-6
+
+
+def test_every_part_with_arguments_has_an_identity() -> None:
+    """A new part adds its limiting case to IDENTITIES."""
+    listed = {part.name for text, _, _ in IDENTITIES for part in compose(text).parts}
+    missing = [name for name in PARTS.names() if dataclasses.fields(PARTS.get(name)) and name not in listed]
+    assert not missing, f"add a line to IDENTITIES for {missing}"
+
+
+@pytest.mark.parametrize("text", ["fedlaw(server_epochs=0)", "adaptive_gws(server_epochs=0)"])
+def test_without_server_epochs_gamma_is_exactly_one(text: str) -> None:
+    """FedLAW's protocol: zero server epochs are FedAvg with gamma = 1, without rounding."""
+    assert toy.values_of(train(toy.make_task(), compose(text)).progress.rows, "gamma") == [1.0, 1.0, 1.0]
+
+
+def one_cohort(task: Task) -> Cohort:
+    """What the clients send in round 0 of FedAvg."""
+    method = compose("fedavg")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    return cohort
+
+
+def test_weights_held_at_data_sizes_and_gamma_at_one_is_fedavg() -> None:
+    """With neither lambda nor gamma learned, server epochs change nothing at all: the weights are handed back as they came."""
+    task = toy.make_task()
+    cohort = one_cohort(task)
+    models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
+    learning = ProxyLearning(server_epochs=3)
+    gamma, lambda_K = learning.learn(models, cohort.weights, toy.server_context(task), gamma=False, weights_too=False)
+    assert gamma == 1.0
+    assert torch.equal(lambda_K, cohort.weights)
+
+
+def test_identical_clients_make_any_weights_the_same_mean() -> None:
+    """All updates equal: attentive LAW returns that update whatever it learned, and FedLAW returns it times its gamma:
+    gamma (w + u) - w."""
+    task = toy.make_task()
+    cohort = one_cohort(task)
+    same = dataclasses.replace(cohort, updates=cohort.updates.like(cohort.updates.flat[:1].expand_as(cohort.updates.flat)))
+    update, anchor = same.updates.flat[0], cohort.anchor.flat
+    attentive = compose(toy.part_text("attentive_law")).aggregate(same, toy.server_context(task))
+    torch.testing.assert_close(attentive.flat, update, rtol=0, atol=1e-12)
+    ctx = toy.server_context(task)
+    joint = compose(toy.part_text("fedlaw")).aggregate(same, ctx)
+    assert ctx.notes["gamma"] != 1
+    torch.testing.assert_close(joint.flat, ctx.notes["gamma"] * (anchor + update) - anchor, rtol=0, atol=1e-12)
+
+
+def test_full_batch_fedavg_with_one_local_step_is_gradient_descent() -> None:
+    """Everybody takes part with one step on all its data, weighted by its number of samples: the pooled mean loss descends.
+
+    Reference: torch.nn and autograd on the pooled samples, 4 steps of w <- w - 0.1 * 0.9^t * grad.
+    """
+    task = toy.make_task(rounds=4, local_epochs=1, batch_size=1000, client_momentum=0.0, weight_decay=0.0)
+    task = dataclasses.replace(task, client_sizes=torch.tensor(toy.TRAIN_SIZES, dtype=torch.float64))
+    found = train(task, compose("fedavg")).params
+
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 6), nn.ReLU(), nn.Linear(6, 3)).double()
+    for parameter, (_, value) in zip(net.parameters(), task.params.items(), strict=True):
+        parameter.data.copy_(value)
+    for step in range(4):
+        loss = nn.functional.cross_entropy(net(task.train.x), task.train.y)
+        gradients = torch.autograd.grad(loss, list(net.parameters()))
+        for parameter, gradient in zip(net.parameters(), gradients, strict=True):
+            parameter.data -= 0.1 * 0.9**step * gradient
+    expected = torch.cat([parameter.detach().flatten() for parameter in net.parameters()])
+    torch.testing.assert_close(found.flat, expected, rtol=0, atol=1e-12)
+
+
+def test_partial_participation_renormalises_the_weights() -> None:
+    """Clients 0 and 3 hold 10 and 28 samples: together they make (10 w_0 + 28 w_3) / 38, where w_k is what client k makes alone."""
+    alone = {client: final("fedavg", rounds=1, cohorts=((client,),)).flat for client in (0, 3)}
+    both = final("fedavg", rounds=1, cohorts=((0, 3),)).flat
+    torch.testing.assert_close(both, (10 * alone[0] + 28 * alone[3]) / 38, rtol=0, atol=1e-12)
+
+
+def test_an_empty_client_changes_nothing() -> None:
+    """Client 2 has no data: with or without it in the cohort, the round is the same."""
+    assert torch.equal(final("fedavg", cohorts=((0, 2, 3),)).flat, final("fedavg", cohorts=((0, 3),)).flat)

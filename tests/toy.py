@@ -1,0 +1,151 @@
+"""Tiny federated tasks in float64, built straight as `Task`s: no files, a few milliseconds a round.
+
+Five clients of unequal size, client 2 empty; three classes of 4x4 images; a proxy set of 4 images a class. `METHODS` lists every
+registered part, and chains of them: registering a part enrols it in the suites that use this list.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import fedrepro.methods  # noqa: F401  registers the parts
+from fedrepro import rng
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.spec import RunSpec
+from fedrepro.engine.task import Task
+from fedrepro.methods.parts import PARTS, REPEATABLE
+from fedrepro.methods.presets import DEFAULTS
+from fedrepro.models import Model, build, initial, ops
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch, ServerContext
+
+CLASSES, CLIENTS = 3, 5
+TRAIN_SIZES = (7, 12, 0, 20, 5)  # samples that client i trains on
+FULL_SIZES = (10, 17, 0, 28, 7)  # with its local validation part: what aggregation weights are made from
+PROXY_PER_CLASS = 4
+
+# Cohorts of each round: the whole federation, two of five (one of them the empty client), one alone, and nobody with data.
+EVERYBODY = ((0, 1, 2, 3, 4),)
+PARTIAL = ((0, 3), (1, 2), (2, 4))
+ALONE = ((1,), (3,), (4,))
+EMPTY = ((2,),)
+
+# What a toy run uses where a default would take long or is missing: argument -> value, for every part that has it.
+FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 3, "halve_every": 2, "server_lr": 0.05}
+
+
+def part_text(name: str) -> str:
+    """A part as a user would write it, with FAST_ARGUMENTS where it learns on the proxy set or has no default."""
+    fields = {field.name: field for field in dataclasses.fields(PARTS.get(name))}
+    needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+    wanted = [key for key in FAST_ARGUMENTS if key in fields and "server_epochs" in fields] + needed
+    return f"{name}({', '.join(f'{key}={FAST_ARGUMENTS[key]}' for key in dict.fromkeys(wanted))})" if wanted else name
+
+
+def _chains() -> Iterator[str]:
+    """One part of each slot with one of each other slot, and all slots at once; defaults add nothing and are left out."""
+    by_slot: dict[str, list[str]] = {}
+    for name in PARTS.names():
+        if name not in DEFAULTS.values():
+            by_slot.setdefault(PARTS.get(name).slot, []).append(part_text(name))
+    for slot, other in combinations(by_slot, 2):
+        yield from (f"{text}+{by_slot[other][0]}" for text in by_slot[slot])
+        yield from (f"{by_slot[slot][0]}+{text}" for text in by_slot[other][1:])
+    yield "+".join(texts[0] for texts in by_slot.values())
+    for slot in sorted(REPEATABLE & set(by_slot)):
+        yield "+".join(by_slot[slot])
+
+
+PART_METHODS = [part_text(name) for name in PARTS.names()]
+METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
+
+
+def tiny_model() -> Model:
+    """16-6-3 with ReLU: 123 parameters."""
+    layout = Layout.of({"fc1.weight": (6, 16), "fc1.bias": (6,), "fc2.weight": (CLASSES, 6), "fc2.bias": (CLASSES,)})
+
+    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+        h = ops.relu(ops.linear(ops.flatten(x), params["fc1.weight"], params["fc1.bias"]))
+        return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers
+
+    return Model("tiny", (1, 4, 4), CLASSES, layout, Layout.of({}), forward)
+
+
+def lenet_model() -> Model:
+    """A-LeNet on 4x4 images: the smallest that two poolings leave something of."""
+    return build("lenet", (1, 4, 4), CLASSES)
+
+
+def make_spec(**changes: Any) -> RunSpec:
+    """Settings in which everything matters: several steps a round with a partial batch, momentum, weight and lr decay."""
+    values: dict[str, Any] = {
+        "dataset": "toy", "dataset_sha": "0", "input_shape": (1, 4, 4), "classes": CLASSES, "model": "tiny",
+        "partition": "iid", "clients": CLIENTS, "participation": 1.0, "local_validation": 0.3,
+        "proxy_per_class": PROXY_PER_CLASS, "proxy_batch_size": 8, "rounds": 3, "local_epochs": 2, "batch_size": 6,
+        "client_lr": 0.1, "client_lr_decay": 0.9, "client_momentum": 0.5, "weight_decay": 1e-3, "average_last": 2,
+        "method": "fedavg",
+    }  # fmt: skip
+    return RunSpec(**(values | changes))
+
+
+def images(count: int, purpose: str) -> Batch:
+    """Noisy class means, `count` of them in a fixed order, float64."""
+    generator = rng.stream(0, f"toy/{purpose}")
+    means = rng.stream(0, "toy/means").normal(0, 1, (CLASSES, 1, 4, 4))
+    labels = np.arange(count) % CLASSES
+    return Batch(torch.from_numpy(means[labels] + generator.normal(0, 1, (count, 1, 4, 4))), torch.from_numpy(labels))
+
+
+def make_task(
+    *,
+    seed: int = 8,
+    model: Model | None = None,
+    cohorts: tuple[tuple[int, ...], ...] = EVERYBODY,
+    proxy: bool = True,
+    dtype: torch.dtype = torch.float64,
+    **changes: Any,
+) -> Task:
+    """A toy task; `cohorts` repeat over the rounds, `changes` go into the spec."""
+    model, spec = model or tiny_model(), make_spec(**changes)
+    bounds = np.cumsum([0, *TRAIN_SIZES])
+    order = torch.from_numpy(rng.stream(seed, "toy/partition").permutation(int(bounds[-1])))
+    train, test, held = images(int(bounds[-1]), "train"), images(30, "test"), images(PROXY_PER_CLASS * CLASSES, "proxy")
+    params = initial.draw(model, seed)
+    return Task(
+        spec=spec,
+        seed=seed,
+        model=model,
+        train=Batch(train.x.to(dtype), train.y),
+        client_index=[order[a:b] for a, b in zip(bounds, bounds[1:], strict=False)],
+        client_sizes=torch.tensor(FULL_SIZES, dtype=dtype),
+        cohorts=torch.tensor([cohorts[t % len(cohorts)] for t in range(spec.rounds)]),
+        evaluation=Batch(test.x.to(dtype), test.y),
+        proxy=Batch(held.x.to(dtype), held.y) if proxy else None,
+        params=params.like(params.flat.to(dtype)),
+        buffers=Tree(model.buffer_layout, torch.zeros(model.buffer_layout.size, dtype=dtype)),
+        inputs={"arrays": "0" * 64},
+    )
+
+
+def server_context(task: Task, round: int = 0, **changes: Any) -> ServerContext:
+    """What the server's parts are handed in `round`."""
+    values: dict[str, Any] = {
+        "network": TrainingNetwork(task.model, task.buffers),
+        "proxy": task.proxy,
+        "rng": lambda purpose: rng.stream(task.seed, f"server/{purpose}", round),
+        "round": round,
+        "rounds": task.spec.rounds,
+        "proxy_batch_size": task.spec.proxy_batch_size,
+        "notes": {},
+    }
+    return ServerContext(**(values | changes))
+
+
+def values_of(rows: list[tuple[int, str, float]], metric: str) -> list[float]:
+    """One metric of a run, round by round."""
+    return [value for _, name, value in rows if name == metric]

@@ -1,0 +1,329 @@
+"""MLflow is a view of the result folders: repeatable, rebuilt at will, never doubled. Every test uses a real SQLite file."""
+
+import logging
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_table import make_plan, make_run, write_evidence, write_result, write_results
+
+from fedrepro.errors import UserError
+from fedrepro.files import lock, write_json
+from fedrepro.tracking import prune, server, store, sync, ui
+from fedrepro.tracking import wanted as view
+
+SMALL = {"seeds": [8, 9]}
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    """One database with its schema and nothing in it: making one costs seconds."""
+    root = tmp_path_factory.mktemp("empty")
+    sync([], root)
+    return root / "mlflow.db"
+
+
+@pytest.fixture
+def root(tmp_path, empty_database):
+    """A project folder that has an empty database."""
+    shutil.copyfile(empty_database, tmp_path / "mlflow.db")
+    return tmp_path
+
+
+def runs_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
+    """Run key -> MLflow runs, as another MLflow client sees them."""
+    with store.opened(root / "mlflow.db") as client:
+        identity = client.get_experiment_by_name(experiment).experiment_id
+        found: dict[str, list] = {}
+        for run in client.search_runs([identity], max_results=1000):
+            found.setdefault(run.data.tags.get(view.KEY, "none"), []).append(run)
+        return found
+
+
+def picture_of(root: Path) -> dict[str, tuple]:
+    """All that a user sees, without MLflow's own random identifiers."""
+    shown = {}
+    for key, (run,) in runs_in(root).items():
+        data, info = run.data, run.info
+        datasets = sorted((item.dataset.name, item.dataset.digest, item.tags[0].value) for item in run.inputs.dataset_inputs)
+        times = (info.status, info.start_time, info.end_time, info.run_name)
+        shown[key] = (data.params, data.metrics, data.tags, datasets, times)
+    return shown
+
+
+def artifact_folder(run) -> Path:
+    return Path(run.info.artifact_uri.removeprefix("file://"))
+
+
+def test_an_empty_sync_makes_the_database(empty_database):
+    """The database is there at once, whole, and no half-made file beside it."""
+    assert sorted(path.name for path in empty_database.parent.iterdir()) == ["mlartifacts", "mlflow.db"]
+
+
+def test_a_run_as_it_is_shown(root):
+    """Parameters, arguments of the method, every metric of every round, summary, cost, inputs, tags, times and artifacts."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    partition = next(iter(plan["runs"].values()))["inputs"]["partition"]
+    (root / "data" / "partitions" / partition).mkdir(parents=True)
+    (root / "data" / "partitions" / partition / "seed8.svg").write_text("<svg/>")
+    write_json(root / "data" / "partitions" / partition / "seed8.json", {"sizes": [5, 7]})
+    report = sync([path], root)
+    assert len(report.written) == 5 * 2
+    assert not report.problems
+    run_id = make_run("fedlaw", "mlp-a100")["run_id"]
+    (run,) = runs_in(root)[f"{run_id}/seed8"]
+    assert run.info.run_name == "FedLAW · FashionMNIST MLP α=100 · seed 8"
+    assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795168800000, 1795168808000)
+    arguments = {"fedlaw.server_lr": "0.01", "fedlaw.server_epochs": "100"}
+    assert ({"client_lr": "0.08", "seed": "8"} | arguments).items() <= run.data.params.items()
+    tags = {"paper": "fedlaw", "scale": "demo", "tables": "table3", "method_label": "fedlaw", "commit": "0a1b2c3d"}
+    assert (tags | {view.LIVE: "true"}).items() <= run.data.tags.items()
+    assert {"summary/test_accuracy": 88.0, "summary/test_loss": 0.4, "cost/wall_s": 2.5}.items() <= run.data.metrics.items()
+    with store.opened(root / "mlflow.db") as client:
+        history = client.get_metric_history(run.info.run_id, "test_accuracy")
+    assert [metric.step for metric in history] == [0, 1, 2, 3, 4, 5]
+    assert (history[0].value, history[-1].timestamp) == (10.0, run.info.end_time)
+    datasets = {item.tags[0].value: item.dataset for item in run.inputs.dataset_inputs}
+    assert datasets.keys() == {"arrays", "partition", "proxy"}
+    assert datasets["partition"].profile == '{"sizes": [5, 7]}'
+    names = {item.name for item in artifact_folder(run).iterdir()}
+    assert names == {"config.json", "env.json", "model.safetensors", "partition.svg"}
+
+
+def test_syncing_twice_writes_once(root):
+    """The second time nothing is written, down to the bytes of the database."""
+    path = write_results(root, make_plan(**SMALL))
+    first = sync([path], root)
+    before = (root / "mlflow.db").read_bytes()
+    second = sync([path], root)
+    assert (len(first.written), len(second.written), len(second.unchanged)) == (10, 0, 10)
+    assert (root / "mlflow.db").read_bytes() == before
+    assert str(second).startswith("MLflow: 0 runs written, 10 unchanged")
+
+
+def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
+    """The database is not even opened, until somebody else writes into it: a run deleted in the UI comes back."""
+    path = write_results(root, make_plan(seeds=[8]))
+    sync([path], root)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "opened", None)
+        assert len(sync([path], root).unchanged) == 5
+    (run, *_), *_ = runs_in(root).values()
+    with store.opened(root / "mlflow.db") as client:
+        client.delete_run(run.info.run_id)
+    report = sync([path], root)
+    assert (len(report.written), len(report.unchanged)) == (1, 4)
+
+
+def test_two_at_once_write_once(root):
+    """Two processes on the same results, as two reports of one workflow are, without a database to begin with."""
+    (root / "mlflow.db").unlink()
+    path = write_results(root, make_plan(**SMALL))
+    script = f"from pathlib import Path; from fedrepro.tracking import sync; sync([Path({str(path)!r})], Path({str(root)!r}))"
+    children = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
+    assert [child.wait() for child in children] == [0, 0]
+    found = runs_in(root)
+    assert len(found) == 10
+    assert all(len(runs) == 1 for runs in found.values())
+
+
+@pytest.mark.parametrize("step", ["log_batch", "log_inputs", "set_terminated", "set_tag"])
+def test_a_run_left_half_way_is_repaired(root, monkeypatch, step):
+    """A kill at any step leaves a run without a digest; the next sync replaces it and leaves nothing of it behind."""
+    from mlflow import MlflowClient
+
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    calls = iter(range(100))
+    whole = getattr(MlflowClient, step)
+
+    def die(self, *arguments, **options):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return whole(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, step, die)
+        with pytest.raises(KeyboardInterrupt):
+            sync([path], root)
+    assert len(runs_in(root)) == 2
+    report = sync([path], root)
+    assert (len(report.unchanged), len(report.written)) == (1, 4)
+    assert all(len(runs) == 1 and view.DIGEST in runs[0].data.tags for runs in runs_in(root).values())
+    assert len(list((root / "mlartifacts" / "fedlaw" / "demo").iterdir())) == 5
+
+
+def test_a_deleted_database_is_rebuilt(root):
+    """Losing it loses nothing."""
+    path = write_results(root, make_plan(**SMALL))
+    sync([path], root)
+    before = picture_of(root)
+    (root / "mlflow.db").unlink()
+    shutil.rmtree(root / "mlartifacts")
+    assert len(sync([path], root).written) == 10
+    assert picture_of(root) == before
+
+
+def test_a_changed_receipt_replaces_its_run(root):
+    """One run is written again, with its new numbers; the others are not touched, and none is doubled."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    sync([path], root)
+    run = next(iter(plan["runs"].values()))
+    write_result(root, run, 8, 91.5)
+    assert sync([path], root).written == [f"{run['run_id']}/seed8"]
+    found = runs_in(root)
+    assert all(len(runs) == 1 for runs in found.values())
+    assert found[f"{run['run_id']}/seed8"][0].data.metrics["summary/test_accuracy"] == 91.5
+    assert len(list((root / "mlartifacts" / "fedlaw" / "demo").iterdir())) == 10
+
+
+def test_a_diverged_run_is_shown_as_failed(root):
+    """Its finite rounds are there, its missing summary is not zero."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan, accuracy=None)
+    sync([path], root)
+    for (run,) in runs_in(root).values():
+        assert (run.info.status, run.data.tags["status"]) == ("FAILED", "diverged")
+        assert "summary/test_accuracy" not in run.data.metrics
+        assert "test_accuracy" in run.data.metrics
+
+
+def test_a_shared_cell_is_one_run_that_names_its_tables(root):
+    """A second table with the same cells changes a tag and writes no run; each plan alone gives the same picture."""
+    path = write_results(root, make_plan(**SMALL))
+    sync([path], root)
+    other = write_json(path.with_name("table5.json"), make_plan(table="table5", **SMALL))
+    report = sync([other], root)
+    assert (len(report.written), len(report.retagged)) == (0, 10)
+    assert {run.data.tags["tables"] for (run,) in runs_in(root).values()} == {"table3, table5"}
+    assert len(sync([path], root).unchanged) == 10
+
+
+def test_unfinished_runs_wait(root):
+    """A folder without a receipt is a run in progress."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run_id = next(iter(plan["runs"]))
+    (root / "results" / "runs" / run_id / "seed9.json").unlink()
+    report = sync([path], root)
+    assert report.waiting == [f"{run_id}/seed9"]
+    assert len(report.written) == 9
+
+
+def test_a_damaged_receipt_does_not_stop_the_others(root):
+    """It is one line in the report, which names the file."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    broken = root / "results" / "runs" / next(iter(plan["runs"])) / "seed8.json"
+    broken.write_text("{")
+    report = sync([path], root)
+    assert len(report.written) == 4
+    assert len(report.problems) == 1
+    assert str(broken) in report.problems[0]
+    assert "\n" not in str(report)
+
+
+def test_evidence_alone_is_enough(root):
+    """In a fresh clone, where only the reports' evidence is at hand, runs are shown without their models."""
+    plan = make_plan("full", seeds=[8])
+    path = write_json(root / "results" / "plans" / "full" / "fedlaw" / "table3.json", plan)
+    write_evidence(root / "reports" / "full" / "fedlaw" / "evidence", plan, {("fedavg", "mlp-a100"): [89.0]})
+    assert len(sync([path], root).written) == 1
+    assert len(runs_in(root, "fedlaw/full")) == 1
+
+
+def test_what_no_plan_asks_for_retires_and_is_pruned(root):
+    """It loses its live tag, comes back if asked for again, and prune removes results and runs, after showing what it would."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    sync([path], root)
+    write_json(path, make_plan(seeds=[8]))
+    report = sync([path], root)
+    assert len(report.retired) == 5
+    assert all(key.endswith("seed9") for key in report.retired)
+    assert sum(view.LIVE in run.data.tags for (run,) in runs_in(root).values()) == 5
+    write_json(path, plan)
+    assert len(sync([path], root).retagged) == 5
+    write_json(path, make_plan(seeds=[8]))
+    planned = prune(root, dry_run=True)
+    assert len(planned) == 5 * (2 + 1)
+    assert len(runs_in(root)) == 10
+    assert prune(root) == planned
+    assert len(runs_in(root)) == 5
+    assert not list(root.glob("results/runs/*/seed9*"))
+    assert len(list(root.glob("results/runs/*/seed8.json"))) == 5
+    assert prune(root) == []
+
+
+def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
+    """A whole run folder goes only if nobody trains in it; without plans everything would go, so nothing does."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    gone = next(iter(plan["runs"]))
+    plan["cells"] = [cell for cell in plan["cells"] if cell["run_id"] != gone]
+    write_json(path, plan)
+    with lock(root / "results" / "checkpoints" / f"{gone}.lock", busy=print):
+        assert prune(root) == [f"results/runs/{gone}: kept, a training is using it"]
+    assert prune(root) == [f"results/runs/{gone}"]
+    path.unlink()
+    with pytest.raises(UserError, match="no plans"):
+        prune(root)
+
+
+def test_a_moved_project_makes_its_experiment_again(root, tmp_path_factory):
+    """Artifact links are absolute, so an experiment of another place is put aside and written anew."""
+    path = write_results(root, make_plan(seeds=[8]))
+    sync([path], root)
+    new = tmp_path_factory.mktemp("moved") / "project"
+    shutil.copytree(root, new)
+    assert len(sync([new / path.relative_to(root)], new).written) == 5
+    (run, *_), *_ = runs_in(new).values()
+    assert artifact_folder(run).is_relative_to(new)
+
+
+def test_a_foreign_file_is_one_line(tmp_path):
+    """A file that is no database is named, and left alone."""
+    (tmp_path / "mlflow.db").write_text("not a database, but long enough to be looked at" * 50)
+    with pytest.raises(UserError, match=r"mlflow\.db") as caught:
+        sync([], tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_sync_is_quiet(root, capfd, caplog):
+    """MLflow's and Alembic's chatter does not reach the user."""
+    with caplog.at_level(logging.WARNING):
+        sync([write_results(root, make_plan(seeds=[8]))], root)
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+
+
+def test_a_busy_port_is_one_line(root):
+    """It says how to ask for another."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"make ui PORT={port + 1}"):
+            ui(root, port=port)
+
+
+def test_the_server_is_told_where_everything_is(root, monkeypatch):
+    """Absolute database and artifacts, and the address asked for."""
+    started = []
+    monkeypatch.setattr(server.os, "execve", lambda *arguments: started.append(arguments))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ui(root, port=port)
+    ((_, command, _),) = started
+    assert f"sqlite:///{root}/mlflow.db" in command
+    assert f"{root}/mlartifacts" in command
+    assert str(port) in command
+
+
+def test_without_a_database_there_is_nothing_to_serve(tmp_path):
+    """It says what makes one."""
+    with pytest.raises(UserError, match="fedrepro track"):
+        ui(tmp_path)
