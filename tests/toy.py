@@ -1,12 +1,12 @@
 """Tiny federated tasks in float64, built straight as `Task`s: no files, a few milliseconds a round.
 
-Five clients of unequal size, client 2 empty; three classes of 4x4 images; a proxy set of 4 images a class. `METHODS` lists every
-registered part, and chains of them: registering a part enrols it in the suites that use this list.
+Five clients of unequal size, client 2 empty; three classes of 4x4 images; a proxy set of 4 images a class. `METHODS` lists
+every registered part, and chains of them: registering a part enrols it in the suites that use this list.
 """
 
 import dataclasses
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,27 @@ def lenet_model() -> Model:
 def make_spec(**changes: Any) -> RunSpec:
     """Settings in which everything matters: several steps a round with a partial batch, momentum, weight and lr decay."""
     values: dict[str, Any] = {
-        "dataset": "toy", "dataset_sha": "0", "input_shape": (1, 4, 4), "classes": CLASSES, "model": "tiny",
-        "partition": "iid", "clients": CLIENTS, "participation": 1.0, "local_validation": 0.3,
-        "proxy_per_class": PROXY_PER_CLASS, "proxy_batch_size": 8, "rounds": 3, "local_epochs": 2, "batch_size": 6,
-        "client_lr": 0.1, "client_lr_decay": 0.9, "client_momentum": 0.5, "weight_decay": 1e-3, "average_last": 2,
+        "dataset": "toy",
+        "dataset_sha": "0",
+        "input_shape": (1, 4, 4),
+        "classes": CLASSES,
+        "model": "tiny",
+        "partition": "iid",
+        "clients": CLIENTS,
+        "participation": 1.0,
+        "local_validation": 0.3,
+        "proxy_per_class": PROXY_PER_CLASS,
+        "proxy_batch_size": 8,
+        "rounds": 3,
+        "local_epochs": 2,
+        "batch_size": 6,
+        "client_lr": 0.1,
+        "client_lr_decay": 0.9,
+        "client_momentum": 0.5,
+        "weight_decay": 1e-3,
+        "average_last": 2,
         "method": "fedavg",
-    }  # fmt: skip
+    }
     return RunSpec(**(values | changes))
 
 
@@ -121,7 +136,7 @@ def make_task(
         seed=seed,
         model=model,
         train=Batch(train.x.to(dtype), train.y),
-        client_index=[order[a:b] for a, b in zip(bounds, bounds[1:], strict=False)],
+        client_index=[order[a:b] for a, b in pairwise(bounds)],
         client_sizes=torch.tensor(FULL_SIZES, dtype=dtype),
         cohorts=torch.tensor([cohorts[t % len(cohorts)] for t in range(spec.rounds)]),
         evaluation=Batch(test.x.to(dtype), test.y),

@@ -37,5 +37,7 @@ def fail(line: str) -> None:
 
 
 def _append(path: Path, line: str) -> None:
-    with contextlib.suppress(OSError), path.open("a") as stream:
-        stream.write(line + "\n")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as stream:
+            stream.write(line + "\n")

@@ -46,7 +46,10 @@ def _calls(node: ast.expr, text: str) -> Iterator[Call]:
         case ast.Name(id=name):
             yield Call(name, {})
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if all(k.arg for k in keywords):
-            yield Call(name, {str(k.arg): _value(k.value) for k in keywords})
+            arguments = {str(k.arg): _value(k.value) for k in keywords}
+            if len(arguments) < len(keywords):
+                raise ValueError(f"an argument is given twice in {ast.unparse(node)!r}")
+            yield Call(name, arguments)
         case ast.Call(args=[_, *_]):
             raise ValueError(f"arguments are given by name, as in {ast.unparse(node.func)}(argument=value)")
         case _:
@@ -133,7 +136,7 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
     if kind in (int, float, bool, str):
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
-        if type(value) is not kind or (kind is float and not math.isfinite(value)):
+        if type(value) is not kind or (kind is float and not math.isfinite(float(value))):
             raise UserError(f"{where}: {value!r} is not {_ARTICLE[kind]}")
         return value
     options = getattr(kind, "__args__", ())

@@ -1,5 +1,6 @@
 """What the Snakefile asks: which files a table needs, and by which command each is made; all known before the first job."""
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -133,12 +134,12 @@ class Workflow:
         self._lock.flush()
 
     def repeat_errors(self) -> None:
-        """Ends a failed workflow with what its jobs said was wrong, each line once."""
+        """Ends a failed workflow with what its jobs said was wrong, each line once, after Snakemake's own last words."""
         path = Path(os.environ["FEDREPRO_ERRORS"])
         with contextlib.suppress(OSError):
-            for line in dict.fromkeys(path.read_text().splitlines()):
-                print(line, file=sys.stderr, flush=True)
+            lines = dict.fromkeys(path.read_text().splitlines())
             path.unlink()
+            atexit.register(print, *lines, sep="\n", file=sys.stderr, flush=True)
 
     @cached_property
     def _home(self) -> dict[str, tuple[str, str, str]]:

@@ -11,7 +11,7 @@ import torch
 
 from fedrepro.engine import checkpoint
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.loop import Outcome, train
+from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
@@ -65,7 +65,7 @@ def test_a_part_is_a_frozen_dataclass_in_a_known_slot(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_opens_with_its_source_and_states_its_limit(name: str) -> None:
-    """The module's docstring begins with a publication and an address or a place in one; a part with arguments says what they reduce to."""
+    """The module's docstring begins with a publication and a place in it; a part with arguments says what they reduce to."""
     cls = PARTS.get(name)
     text = " ".join((inspect.getdoc(inspect.getmodule(cls)) or "").split())
     opening = " ".join(text.split()[:60])
@@ -123,7 +123,7 @@ def test_two_seeds_differ(text: str) -> None:
 @pytest.mark.parametrize("text", toy.METHODS)
 @pytest.mark.parametrize("cohorts", [toy.PARTIAL, toy.ALONE, toy.EMPTY], ids=["partial", "alone", "empty"])
 def test_any_cohort_will_do(text: str, cohorts: tuple[tuple[int, ...], ...]) -> None:
-    """Two of five clients (one of them without data), a single client, or nobody with data: finite, and the model stays when nobody trains."""
+    """Two of five clients (one of them without data), one alone, or nobody with data: all finite; no training, no change."""
     task = toy.make_task(cohorts=cohorts)
     outcome = run(text, task)
     assert outcome.status == "finished"
@@ -178,9 +178,7 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("text", toy.METHODS)
 @pytest.mark.parametrize("at", [1, 2])
 def test_interrupted_and_resumed_is_bit_identical(text: str, at: int, tmp_path: Path) -> None:
-    """Killed in round `at` and started again: the same weights and records as an undisturbed run, and the checkpoint was really used."""
-    from fedrepro.engine.loop import Checkpoints
-
+    """Killed in round `at` and started again: weights and records of an undisturbed run, and the checkpoint was really used."""
     whole = run(text, toy.make_task(rounds=4, cohorts=toy.PARTIAL))
     checkpoints = Checkpoints(tmp_path / "seed8.pt", canonical_hash(text), every_s=0)
     seen = []

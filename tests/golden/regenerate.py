@@ -23,7 +23,8 @@ FOLDER = Path(__file__).parent / "curves"
 METRICS = ("test_accuracy", "test_loss", "param_norm")
 ROUNDS = 5
 # name of the file -> (method, model)
-CASES = {text.partition("(")[0]: (text, "tiny") for text in [*PRESETS, *toy.PART_METHODS]} | {"fedavg-lenet": ("fedavg", "lenet")}
+CASES = {text.partition("(")[0]: (text, "tiny") for text in [*PRESETS, *toy.PART_METHODS]}
+CASES |= {"fedavg-lenet": ("fedavg", "lenet")}
 
 
 def compute(name: str) -> dict:

@@ -1,4 +1,4 @@
-"""Nothing drifts: the committed curves of every preset and part, to 1e-9. See regenerate.py for how to change them on purpose."""
+"""Nothing drifts: the committed curves of every preset and part, to 1e-9. To change them on purpose: regenerate.py."""
 
 import copy
 

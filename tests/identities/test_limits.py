@@ -125,7 +125,7 @@ def test_full_batch_fedavg_with_one_local_step_is_gradient_descent() -> None:
 
 
 def test_partial_participation_renormalises_the_weights() -> None:
-    """Clients 0 and 3 hold 10 and 28 samples: together they make (10 w_0 + 28 w_3) / 38, where w_k is what client k makes alone."""
+    """Clients 0 and 3 hold 10 and 28 samples: together they make (10 w_0 + 28 w_3) / 38, w_k being client k alone."""
     alone = {client: final("fedavg", rounds=1, cohorts=((client,),)).flat for client in (0, 3)}
     both = final("fedavg", rounds=1, cohorts=((0, 3),)).flat
     torch.testing.assert_close(both, (10 * alone[0] + 28 * alone[3]) / 38, rtol=0, atol=1e-12)

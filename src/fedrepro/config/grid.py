@@ -1,11 +1,13 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
-import csv
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.printed import printed_numbers
 from fedrepro.config.schema import Arguments, Column, Paper, Params, Row, Scale, Sourced, Table, Times, check, read_yaml
 from fedrepro.data import participation, partition, proxy
 from fedrepro.data.arrays import arrays_folder
@@ -72,6 +74,8 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
     content = read_yaml(root / "params.yaml") if params is None else params
     where = root / "papers" / "scales.yaml"
     scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
+    for name, scale in scales.items():
+        _check_methods(f"{where}: {name}: methods", scale.methods)
     registry = load_registry(root / "data" / "registry.yaml")
     project = Project(root, check(Params, content, "params.yaml"), scales, registry)
     project.scale(project.params.scale)
@@ -81,8 +85,10 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
     """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full."""
-    paper, table, scale = project.paper(paper_name), project.table(paper_name, table_name), project.scale(scale_name)
-    printed = _printed(project.root / "papers" / paper_name / "published" / table.published, table)
+    table, paper, scale = project.table(paper_name, table_name), project.paper(paper_name), project.scale(scale_name)
+    for layer in (paper.methods, *paper.methods_by_dataset.values()):
+        _check_methods(f"papers/{paper_name}/paper.yaml: methods", _values(layer))
+    printed = printed_numbers(project.root / "papers" / paper_name / "published" / table.published, table)
     rows = [(row, True) for row in table.rows] + [(row, False) for row in table.companions if scale.companions]
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     runs, cells = {}, []
@@ -92,7 +98,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             reason = row.pending if row.method is None else column.pending
             run = None
             if reason is None:
-                run = _run(project, paper_name, paper, table, scale, row, column)
+                run = _run(project, paper_name, paper, table_name, table, scale, row, column)
                 runs[run["run_id"]] = run
             cell = {"row": row.key, "column": column.key, "printed": value if is_printed else None, "note": note}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": reason})
@@ -119,21 +125,27 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
 
 
 def _run(
-    project: Project, paper_name: str, paper: Paper, table: Table, scale: Scale, row: Row, column: Column
+    project: Project, paper_name: str, paper: Paper, table_name: str, table: Table, scale: Scale, row: Row, column: Column
 ) -> dict[str, Any]:
-    where = f"papers/{paper_name}: {table.source}, {row.label}, {column.label}"
-    settings = _settings(project, paper, table, scale, column, where)
-    method = compose(with_arguments(row.method or "", _arguments(project, paper_name, paper, scale, column)))
-    entry = _entry(project, settings, where)
+    file = f"papers/{paper_name}/tables/{table_name}.yaml"
+    settings = _settings(project, paper, table, scale, column, f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
-    values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
+    where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731
+    if values["dataset"] not in project.registry:
+        raise UserError(f"{where('dataset')}: {unknown('data set', values['dataset'], sorted(project.registry))}")
     if values["model"] not in MODELS:
-        raise UserError(f"{where}: {unknown('model', values['model'], sorted(MODELS))}")
-    shape = MODELS[values["model"]]
+        raise UserError(f"{where('model')}: {unknown('model', values['model'], sorted(MODELS))}")
+    entry, shape = project.registry[values["dataset"]], MODELS[values["model"]]
+    with _at(f"{file}: rows: {row.key}: method"):
+        method = compose(with_arguments(row.method or "", _arguments(project, paper_name, paper, table, scale, column)))
+    with _at(where("partition")):
+        values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     try:
         spec = RunSpec(**values, dataset_sha=entry.sha, input_shape=shape, classes=entry.classes, method=str(method))
     except UserError as error:
-        raise UserError(f"{where}: {error}") from error
+        raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
+    if "proxy" in method.needs and not spec.proxy_per_class:
+        raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
     return {
         "run_id": run_id(spec, method),
         "method": str(method),
@@ -154,7 +166,8 @@ def run_id(spec: RunSpec, method: Method) -> str:
 
 def short_name(method: Method) -> str:
     """The parts that are not the default of their slot, `fedprox+fixed_gamma`; `fedavg` when there are none."""
-    return "+".join(part.name for part in method.parts if part.name not in DEFAULTS.values()) or "fedavg"
+    defaults = [PARTS.make(Call(name, {})) for name in DEFAULTS.values()]
+    return "+".join(part.name for part in method.parts if part not in defaults) or "fedavg"
 
 
 def artifacts(spec: RunSpec, entry: Entry) -> dict[str, str]:
@@ -183,22 +196,45 @@ def _check_params(project: Project) -> None:
     for paper, methods in project.params.methods.items():
         if paper not in papers:
             raise UserError(f"params.yaml: methods: {unknown('paper', paper, papers)}")
-        for method, arguments in (methods or {}).items():
-            given = {key: value for key, value in (arguments or {}).items() if value is not None}
-            try:
-                PARTS.make(Call(method, given))
-            except UserError as error:
-                raise UserError(f"params.yaml: methods.{paper}: {error}") from error
-            fields_known = [field.name for field in fields(PARTS.get(method))]
-            for key in arguments or {}:
-                if key not in fields_known:
-                    raise UserError(f"params.yaml: methods.{paper}.{method}: {unknown('argument', key, fields_known)}")
+        _check_methods(f"params.yaml: methods.{paper}", methods or {})
+
+
+def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
+    """Names, types and ranges of method arguments, those that are null too."""
+    for method, arguments in layer.items():
+        with _at(where):
+            PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
+        known = [field.name for field in fields(PARTS.get(method))]
+        for key in arguments or {}:
+            if key not in known:
+                raise UserError(f"{where}: {method}: {unknown('argument', key, known)}")
+
+
+@contextlib.contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Adds to a mistake the place where a person wrote it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def _place(key: str, source: str, file: str, column: str) -> str:
+    """Where a person writes the setting `key`, from where its value came."""
+    if source == "params.yaml":
+        return f"params.yaml: settings.{key}"
+    return f"papers/scales.yaml: settings.{key}" if source == "scale" else f"{file}: {column}: {key}"
+
+
+def _paper_dataset(paper: Paper, table: Table, column: Column) -> str:
+    """The paper's own data set of a column, whatever the scale puts in its place."""
+    below = table.base.get("dataset") or paper.protocol.get("dataset")
+    return str(column.setting.get("dataset", below and below.value))
 
 
 def _settings(project: Project, paper: Paper, table: Table, scale: Scale, column: Column, where: str) -> dict[str, Sourced]:
     """Every setting with its source; later layers win: protocol, data set, table, column, scale, params.yaml."""
-    dataset = column.setting.get("dataset")
-    found = paper.protocol | paper.datasets.get(str(dataset), {}) | table.base
+    found = paper.protocol | paper.datasets.get(_paper_dataset(paper, table, column), {}) | table.base
     found |= {key: Sourced(value=value, source=table.source) for key, value in column.setting.items()}
     for key, value in scale.settings.items():
         if isinstance(value, Times):
@@ -208,18 +244,21 @@ def _settings(project: Project, paper: Paper, table: Table, scale: Scale, column
     for key, item in found.items():
         if key not in _SETTINGS:
             raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(_SETTINGS))}")
-        found[key] = Sourced(value=coerce(f"{where}: {key}", item.value, _SETTINGS[key]), source=item.source)
+        place = where if item.source != "scale" else "papers/scales.yaml: settings"
+        found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, _SETTINGS[key]), source=item.source)
     missing = sorted(set(_SETTINGS) - set(found))
     if missing:
         raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
     return found
 
 
-def _arguments(project: Project, paper_name: str, paper: Paper, scale: Scale, column: Column) -> dict[str, Arguments]:
+def _arguments(
+    project: Project, paper_name: str, paper: Paper, table: Table, scale: Scale, column: Column
+) -> dict[str, Arguments]:
     """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
     merged: dict[str, Arguments] = {}
-    by_dataset = paper.methods_by_dataset.get(str(column.setting.get("dataset")), {})
-    plain = [{m: {k: a.value for k, a in args.items()} for m, args in layer.items()} for layer in (paper.methods, by_dataset)]
+    by_dataset = paper.methods_by_dataset.get(_paper_dataset(paper, table, column), {})
+    plain = [_values(layer) for layer in (paper.methods, by_dataset)]
     edited = project.params.methods.get(paper_name) or {}
     for layer in (*plain, scale.methods, {m: {k: v for k, v in (a or {}).items() if v is not None} for m, a in edited.items()}):
         for method, arguments in layer.items():
@@ -227,11 +266,8 @@ def _arguments(project: Project, paper_name: str, paper: Paper, scale: Scale, co
     return merged
 
 
-def _entry(project: Project, settings: dict[str, Sourced], where: str) -> Entry:
-    name = settings["dataset"].value
-    if name not in project.registry:
-        raise UserError(f"{where}: {unknown('data set', name, sorted(project.registry))}; see data/registry.yaml")
-    return project.registry[name]
+def _values(layer: dict[str, dict[str, Sourced]]) -> dict[str, Arguments]:
+    return {method: {key: item.value for key, item in arguments.items()} for method, arguments in layer.items()}
 
 
 def _number(found: dict[str, Sourced], key: str, where: str) -> float:
@@ -239,22 +275,6 @@ def _number(found: dict[str, Sourced], key: str, where: str) -> float:
     if not isinstance(value, int | float):
         raise UserError(f"papers/scales.yaml: settings.{key}: nothing to multiply at {where}")
     return value
-
-
-def _printed(path: Path, table: Table) -> dict[tuple[str, str], tuple[float | None, str]]:
-    """(row key, column key) -> (printed value or None, the transcriber's note)."""
-    found = {}
-    with path.open(newline="", encoding="utf-8") as stream:
-        for line in csv.DictReader(stream):
-            for column in table.columns:
-                if all(line.get(key) == value for key, value in column.published.items()):
-                    found[line["method"], column.key] = (float(line["value"]) if line["value"] else None, line["note"])
-    absent = [(r.key, c.key) for r in table.rows for c in table.columns if (r.key, c.key) not in found]
-    if absent:
-        raise UserError(
-            f"{path}: no printed number for row {absent[0][0]!r}, column {absent[0][1]!r}; check `published` in the table file"
-        )
-    return found
 
 
 @cache

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 
 Scalar = bool | int | float | str | None
 Arguments = dict[str, Scalar]
+_SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
 
 
 class _Strict(BaseModel):
@@ -89,6 +90,12 @@ class Row(_Strict):
     method: str | None = None
     pending: str | None = None
 
+    @model_validator(mode="after")
+    def _method_or_reason(self) -> "Row":
+        if (self.method is None) == (self.pending is None):
+            raise ValueError("give either the method, or `pending` with the reason why there is none")
+        return self
+
 
 class Column(_Strict):
     """A column: the setting it stands for and how the published CSV names it."""
@@ -157,12 +164,17 @@ def check(model: type[Model], value: Any, where: str) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the whole file"
+        # A misspelt key also leaves the true one missing: the misspelling is the better news.
+        first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
+        key = ".".join(str(part) for part in loc) or "the whole file"
         if first["type"] == "extra_forbidden":
-            fields = _fields_at(model, first["loc"][:-1])
-            raise UserError(f"{where}: {unknown('key', key, fields)}") from error
+            *inside, last = first["loc"]
+            what = unknown("key", last, _fields_at(model, tuple(inside)))
+            raise UserError(": ".join(filter(None, [where, ".".join(map(str, inside)), what]))) from error
         message = first["msg"].removeprefix("Value error, ")
+        if loc != first["loc"]:
+            message = "give a number, a word, true, false or null"
         raise UserError(f"{where}: {key} = {first['input']!r}: {message[:1].lower() + message[1:]}") from error
 
 

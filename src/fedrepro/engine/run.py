@@ -33,7 +33,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     spec = RunSpec(**run["config"])
     inputs = Inputs(**run["inputs"], root=options.root)
     device = environment.pick_device(options.device)
-    environment.set_deterministic()
+    environment.set_deterministic(device)
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.

@@ -22,7 +22,7 @@ from fedrepro.tracking.wanted import Wanted
 ARTIFACTS = Path("mlartifacts")
 METRICS, PARAMETERS = 900, 100  # a call; MLflow takes 1000 in all, of which 100 parameters
 OURS = "fedrepro.experiment"
-# The UI opens such an experiment on its table of training runs and charts this metric first.
+# Tells the UI that this is model training, and which metric counts.
 LOOK = {"mlflow.experimentKind": "custom_model_development", "mlflow.experiment.primaryMetric.name": "summary/test_accuracy"}
 
 

@@ -1,0 +1,265 @@
+"""The command line: what it prints, exit codes, one line for a mistake."""
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro import console
+from fedrepro.cli import main, parser
+from fedrepro.config.grid import load_project, plan
+from fedrepro.engine import run as engine_run
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import PARTS, SLOTS
+from fedrepro.methods.presets import PRESETS
+
+ROOT = Path(__file__).parents[3]
+FEDREPRO = Path(sys.executable).with_name("fedrepro")
+CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with the real tables and default parameters, as the current folder."""
+    shutil.copytree(ROOT / "papers", tmp_path / "papers")
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+# --- information ---------------------------------------------------------------------------------------------------------
+
+
+def test_methods_lists_every_part_under_its_slot(capsys: pytest.CaptureFixture[str]) -> None:
+    """Slots in the order of a round, a line a part, recipes at the end."""
+    assert run("methods") == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    slots = [line.split(" (")[0] for line in lines if not line.startswith(" ")]
+    assert slots == [*SLOTS, "recipes"]
+    found, slot = {}, ""
+    for line in lines:
+        if line.startswith("  "):
+            found[line.split()[0]] = slot
+        else:
+            slot = line.split(" (")[0]
+    assert {name: PARTS.get(name).slot for name in PARTS.names()}.items() <= found.items()
+    assert {name for name, slot in found.items() if slot == "recipes"} == set(PRESETS)
+
+
+def test_describe_spells_out_canonical_name_source_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    """The canonical name first; each part with its paper, its arguments, their values and defaults, and its needs."""
+    assert run("describe", "fedprox(mu=0.5)+adaptive_gws") == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] == str(compose("fedprox(mu=0.5)+adaptive_gws"))
+    for word in (
+        "fedprox (client)",
+        "Li et al., MLSys 2020",
+        "mu = 0.5 (default 0.001)",
+        "adaptive_gws (refine)",
+        "needs: proxy",
+    ):
+        assert word in out
+
+
+@pytest.mark.parametrize("name", PARTS.names())
+def test_every_part_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No part's docstring or argument breaks the output."""
+    assert run("describe", name) == 0
+    assert f"{name} ({PARTS.get(name).slot})" in capsys.readouterr().out
+
+
+def test_every_command_has_a_function() -> None:
+    """The parser's table against the modules behind it."""
+    commands = next(a for a in parser()._actions if a.dest == "command").choices
+    assert isinstance(commands, dict)
+    for name, command in commands.items():
+        module = importlib.import_module(f"fedrepro.cli.{command.get_default('module')}")
+        assert callable(getattr(module, command.get_default("function"))), name
+
+
+# --- mistakes ------------------------------------------------------------------------------------------------------------
+
+MISTAKES = [
+    (["describe", "fedporx"], ["'fedporx'", "'fedprox'"]),
+    (["describe", "fedprox(nu=1)"], ["'nu'", "mu"]),
+    (["plan", "fedlaw/tabel3"], ["'fedlaw/tabel3'", "'fedlaw/table3'"]),
+    (["plan", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
+    (["plan", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
+    (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
+    (["run", "fedlaw/table3", "--columns", "x"], ["unknown column 'x'"]),
+    (["run", "fedlaw/table3", "--rows", "feddyn"], ["nothing to run", "not available yet"]),
+    (["run", "fedlaw/table3", "--set", "rounds"], ["--set rounds", "key=value"]),
+    (["run", "fedlaw/table3", "--set", "rounds=["], ["--set rounds=["]),
+    (["run", "fedlaw/table3", "--set", "rounds=0"], ["rounds = 0", "at least 1"]),
+    (["run", "fedlaw/table3", "--set", "dataset=minst"], ["'minst'", "'mnist'"]),
+    (["run", "results/plans/demo/fedlaw/table3.json"], ["results/plans/demo/fedlaw/table3.json", "no such file"]),
+    (["evidence", "results/runs/x/seed8.json", "out.json"], ["results/runs/x/seed8.json"]),
+    (["init", "lennet", "--classes", "10", "--seeds", "8"], ["'lennet'", "'lenet'"]),
+    (["init", "mlp", "--classes", "0", "--seeds", "8"], ["classes = 0"]),
+    (["init", "mlp", "--classes", "10", "--seeds", "-1"], ["seed = -1"]),
+    (["participation", "--clients", "0", "--rounds", "3", "--seeds", "8"], ["clients", "0"]),
+    (["participation", "--clients", "5", "--ratio", "2", "--rounds", "3", "--seeds", "8"], ["participation", "2"]),
+    (["partition", "digits", "dirichlet_per_class(alpha=0)", "--clients", "5", "--seeds", "8"], ["alpha", "0"]),
+    (["partition", "digitz", "iid", "--clients", "5", "--seeds", "8"], ["'digitz'", "'digits'"]),
+    (["proxy", "digits", "--per-class", "-1", "--seeds", "8"], ["proxy_per_class", "-1"]),
+    (["data", "digits", "--shape", "28x28"], ["--shape 28x28"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else None
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], words: list[str], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on stderr that names what is wrong; with --debug the error comes through for its traceback."""
+    assert run(*arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("fedrepro: error: ")
+    assert err.count("\n") == 1
+    assert all(word in err for word in words), err
+    with pytest.raises(UserError):
+        run("--debug", *arguments)
+    assert not (project / "results").exists()
+
+
+def test_a_bug_is_one_line_too_but_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its type is named, and how to see the traceback."""
+
+    def broken(options):
+        raise KeyError("two\nlines")
+
+    monkeypatch.setattr("fedrepro.cli.info.methods", broken)
+    assert run("methods") == 1
+    err = capsys.readouterr().err
+    assert "KeyError" in err
+    assert "--debug" in err
+    assert err.count("\n") == 1
+
+
+def test_an_error_is_left_for_the_workflow(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """$FEDREPRO_ERRORS collects the lines of all jobs."""
+    monkeypatch.setenv("FEDREPRO_ERRORS", str(project / "errors.txt"))
+    run("describe", "fedporx")
+    run("describe", "fedlav")
+    lines = (project / "errors.txt").read_text().splitlines()
+    assert len(lines) == 2
+    assert "'fedporx'" in lines[0]
+
+
+def test_as_a_process() -> None:
+    """The exit code and the line reach the shell; --debug shows the traceback; no stray output."""
+    plain = subprocess.run([FEDREPRO, "describe", "fedporx"], capture_output=True, text=True)
+    assert (plain.returncode, plain.stdout) == (2, "")
+    assert plain.stderr.startswith("fedrepro: error: unknown method 'fedporx'")
+    assert plain.stderr.count("\n") == 1
+    debug = subprocess.run([FEDREPRO, "--debug", "describe", "fedporx"], capture_output=True, text=True)
+    assert debug.returncode not in (0, 2)
+    assert "Traceback" in debug.stderr
+    assert debug.stderr.strip().splitlines()[-1].startswith("fedrepro.errors.UserError: unknown method 'fedporx'")
+
+
+def test_training_imports_nothing_slow() -> None:
+    """A training process neither validates schemas nor tracks nor draws: those packages cost seconds at each start."""
+    code = "import sys, fedrepro.engine.run; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    slow = {"pydantic", "snakemake", "dvc", "mlflow", "pandas", "torchvision", "matplotlib", "sklearn", "scipy"}
+    assert not slow & set(done.stdout.split())
+
+
+# --- plans and runs ------------------------------------------------------------------------------------------------------
+
+
+def test_plan_round_trip(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Printed or written to a file, from params.yaml or from its content as JSON: the same plan."""
+    assert run("plan", "fedlaw/table3") == 0
+    printed = capsys.readouterr().out
+    assert run("plan", "fedlaw/table3", "--out", "deep/plan.json") == 0
+    assert (project / "deep/plan.json").read_text() == printed
+    assert json.loads(printed) == plan(load_project(project), "fedlaw", "table3", "demo")
+    params = {"scale": "demo", "seeds": [8]}
+    assert run("plan", "fedlaw/table3", "--params", json.dumps(params), "--scale", "demo") == 0
+    assert capsys.readouterr().out == printed
+    assert run("plan", "fedlaw/table3", "--scale", "full") == 0
+    assert json.loads(capsys.readouterr().out)["comparable"] is True
+
+
+def test_run_keep_lose_and_interrupt(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One cell by hand, from nothing: data and draws are made, the seed is trained; again: kept; a lost receipt comes back; a new seed
+    trains alone; an interrupted seed goes on and ends with the bits of an undisturbed one; the plain engine agrees."""
+    small = ["--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64", "--log", "log.txt"]
+    command = ["run", "fedlaw/table3", *CELL, *small]
+    assert run(*command) == 0
+    assert "seed 8 trained" in capsys.readouterr().err
+    assert "seed 8 trained" in (project / "log.txt").read_text()
+    (receipt,) = project.glob("results/runs/*/seed8.json")
+    evidence = json.loads(receipt.read_text())
+    assert evidence["status"] == "finished"
+    assert evidence["config"]["rounds"] == 3
+    assert set(evidence["inputs"]) == {"arrays", "partition", "participation", "proxy", "init"}
+    assert len(evidence["curves"]["test_accuracy"]) == 3
+    assert {"commit", "torch", "device", "engine"} <= set(evidence["environment"])
+    assert not list(project.glob("results/checkpoints/**/*.pt"))
+    model = receipt.with_suffix("") / "model.safetensors"
+    first, folder = model.read_bytes(), receipt.parent
+
+    receipt.unlink()
+    assert run(*command, "--seeds", "8", "9") == 0
+    assert "seed 8 kept, seed 9 trained" in capsys.readouterr().err
+    assert json.loads(receipt.read_text()) == evidence
+
+    undisturbed = (folder / "seed9" / "model.safetensors").read_bytes()
+    shutil.rmtree(folder / "seed9")
+    (folder / "seed9.json").unlink()
+
+    class Killed(BaseException):
+        pass
+
+    with monkeypatch.context() as patch:
+
+        def kill(self, round, progress):
+            if round == 2:
+                raise Killed
+
+        patch.setattr(engine_run._Reporter, "__call__", kill)
+        with pytest.raises(Killed):
+            run(*command, "--seeds", "9", "--checkpoint-seconds", "0")
+    assert list(project.glob("results/checkpoints/**/seed9.pt"))
+    assert run(*command, "--seeds", "9") == 0
+    assert (folder / "seed9" / "model.safetensors").read_bytes() == undisturbed
+    assert model.read_bytes() == first
+
+    out = project / "reports" / "seed8.json"
+    assert run("evidence", receipt, out) == 0
+    assert out.read_bytes() == receipt.read_bytes()
+    capsys.readouterr()
+    assert run("runs") == 0
+    assert f"{folder.name} 8:{evidence['summary']['test_accuracy']:.2f} 9:" in capsys.readouterr().out
+
+    shutil.rmtree(folder)
+    assert run(*command, "--engine", "plain") == 0
+    plain = json.loads(receipt.read_text())
+    assert plain["environment"]["engine"] == "plain"
+    assert plain["curves"]["test_loss"] == pytest.approx(evidence["curves"]["test_loss"], abs=1e-4)  # float32
+
+    path = next(project.glob("data/partitions/*/seed8.npz"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    capsys.readouterr()
+    assert run(*command) == 2
+    assert str(path.relative_to(project)) in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""A client's round, by hand and in both forms; the order of its batches."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedrepro.engine import sequential
+from fedrepro.engine.batches import local_batches
+from fedrepro.engine.local import ENGINES, Solver, TrainingNetwork
+from fedrepro.engine.loop import train
+from fedrepro.engine.task import Task
+from fedrepro.methods.compose import Method, compose
+from fedrepro.methods.parts import PARTS, LocalRule
+from fedrepro.models import Model
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch, ClientContext
+from tests import toy
+
+
+@dataclass(frozen=True)
+class Linear(LocalRule):
+    """Loss w * mean(x), linear in the only weight: its gradient is the batch's mean, whatever w is."""
+
+    name = "linear"
+    slot = "client"
+
+    def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
+        return (params["w"] * batch.x.mean()).sum()
+
+
+ONE_WEIGHT = Model(
+    "one_weight",
+    (1, 1, 1),
+    2,
+    Layout.of({"w": (1,)}),
+    Layout.of({}),
+    lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
+)
+
+
+def linear_task(rounds: int) -> Task:
+    """Client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; lr 0.1, halved every round,
+    momentum 0.5, weight decay 0.1."""
+    settings = {"local_epochs": 1, "batch_size": 1, "client_lr": 0.1, "client_lr_decay": 0.5, "client_momentum": 0.5}
+    spec = toy.make_spec(rounds=rounds, clients=2, weight_decay=0.1, **settings)
+    x = torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64).reshape(3, 1, 1, 1)
+    data = Batch(x, torch.zeros(3, dtype=torch.int64))
+    return dataclasses.replace(
+        toy.make_task(),
+        spec=spec,
+        model=ONE_WEIGHT,
+        train=data,
+        evaluation=data,
+        proxy=None,
+        client_index=[torch.tensor([0, 1]), torch.tensor([2])],
+        client_sizes=torch.tensor([2.0, 1.0], dtype=torch.float64),
+        cohorts=torch.tensor([[0, 1]] * rounds),
+        params=Tree(ONE_WEIGHT.layout, torch.ones(1, dtype=torch.float64)),
+        buffers=Tree(Layout.of({}), torch.zeros(0, dtype=torch.float64)),
+    )
+
+
+def linear_method() -> Method:
+    return dataclasses.replace(compose("fedavg"), client=Linear())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_rounds_by_hand(engine: str) -> None:
+    """v <- 0.5 v + (g + 0.1 w), w <- w - lr v, v = 0 at the start of each round; then the mean with weights 2/3 and 1/3.
+
+    Round 0, lr 0.1, w = 1.
+      client 0, g = 2:  v = 2 + 0.1 = 2.1                      w = 1 - 0.21 = 0.79
+                        v = 1.05 + 2 + 0.079 = 3.129           w = 0.79 - 0.3129 = 0.4771
+      client 1, g = -1: v = -1 + 0.1 = -0.9                    w = 1.09
+      server: (2 * 0.4771 + 1.09) / 3 = 0.6814
+    Round 1, lr 0.05, w = 0.6814, momentum again from zero.
+      client 0:         v = 2 + 0.06814 = 2.06814              w = 0.6814 - 0.103407 = 0.577993
+                        v = 1.03407 + 2 + 0.0577993 = 3.0918693   w = 0.577993 - 0.154593465 = 0.423399535
+      client 1:         v = -1 + 0.06814 = -0.93186            w = 0.6814 + 0.046593 = 0.727993
+      server: (2 * 0.423399535 + 0.727993) / 3 = 1.57479207 / 3 = 0.52493069
+    """
+    for rounds, expected in ((1, 0.6814), (2, 0.52493069)):
+        outcome = train(linear_task(rounds), linear_method(), engine=engine)
+        torch.testing.assert_close(outcome.params.flat, torch.tensor([expected], dtype=torch.float64), rtol=0, atol=1e-14)
+    assert toy.values_of(outcome.progress.rows, "client_lr") == [0.1, 0.05]
+    # The updates -0.5229 and 0.09 have the weighted mean -0.3186; in round 1 it is 0.52493069 - 0.6814.
+    assert toy.values_of(outcome.progress.rows, "update_norm") == pytest.approx([0.3186, 0.15646931], abs=1e-14)
+    assert outcome.progress.samples == 2 * 3
+
+
+def test_fedprox_by_hand() -> None:
+    """The proximal term mu (w - anchor), with mu = 1 on top of client 0's round 0 (no momentum, no decay, lr 0.1, g = 2, anchor 1).
+
+    step 1: w = 1 - 0.1 * (2 + 0) = 0.8; step 2: w = 0.8 - 0.1 * (2 + 0.8 - 1) = 0.62.
+    """
+    task = linear_task(1)
+    rule = PARTS.get("fedprox")(mu=1.0)
+    proximal = type("LinearProx", (type(rule),), {"loss": Linear.loss})(mu=1.0)
+    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
+    batches = [torch.tensor([0]), torch.tensor([1])]
+    for form in ENGINES.values():
+        result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx)
+        assert result.params.flat.item() == pytest.approx(0.62, abs=1e-15)
+        assert result.num_steps == 2
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS.names() if PARTS.get(name).slot == "client"])
+@pytest.mark.parametrize("model", [toy.tiny_model, toy.lenet_model])
+@pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 5e-4)])
+def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: float) -> None:
+    """Every client rule, 3 rounds in float64, with and without momentum and decay: what a client sends agrees to 1e-12."""
+    method = compose(toy.part_text(name))
+    settings = {"client_momentum": momentum, "weight_decay": weight_decay, "rounds": 3}
+    task = toy.make_task(model=model(), **settings)
+    state = method.init(task.params, task.buffers)
+    runners = [sequential.SequentialEngine(task, method, engine) for engine in ("sequential", "plain")]
+    for round in range(3):
+        (tuned, _), (plain, _) = (runner.run_cohort(state, round) for runner in runners)
+        assert tuned is not None
+        assert plain is not None
+        torch.testing.assert_close(tuned.updates.flat, plain.updates.flat, rtol=0, atol=1e-12)
+        assert torch.equal(tuned.num_steps, plain.num_steps)
+        assert tuned.updates.flat.abs().max() > 1e-3
+        state = method.apply(state, tuned, toy.server_context(task, round))
+
+
+def test_cohort_says_who_how_much_and_how_long() -> None:
+    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N; updates w_k - w."""
+    task, method = toy.make_task(), compose("fedavg")
+    state = method.init(task.params, task.buffers)
+    cohort, samples = sequential.SequentialEngine(task, method).run_cohort(state, 0)
+    assert cohort is not None
+    assert cohort.clients == [0, 1, 3, 4]
+    torch.testing.assert_close(cohort.weights, torch.tensor([10, 17, 28, 7], dtype=torch.float64) / 62)
+    assert cohort.num_steps.tolist() == [4, 4, 8, 2]
+    assert cohort.fraction == 4 / 5
+    assert samples == 2 * (7 + 12 + 20 + 5)
+    assert cohort.updates.flat.shape == (4, task.model.parameters)
+    assert torch.equal(cohort.anchor.flat, task.params.flat)
+
+
+# --- batches -------------------------------------------------------------------------------------------------------------
+
+
+def flat(batches: list[Tensor]) -> list[int]:
+    return torch.cat(batches).tolist()
+
+
+def test_batches_cover_each_epoch_once_and_keep_the_partial_one() -> None:
+    """14 samples in batches of 6: 6, 6, 2 in each of 2 epochs, every sample once an epoch, in another order the second time."""
+    batches = local_batches(14, seed=8, client=1, round=2, epochs=2, batch_size=6)
+    assert [len(b) for b in batches] == [6, 6, 2, 6, 6, 2]
+    first, second = flat(batches[:3]), flat(batches[3:])
+    assert sorted(first) == sorted(second) == list(range(14))
+    assert first != second
+
+
+def test_batches_are_fixed_by_seed_client_and_round() -> None:
+    """Equal arguments, equal batches; another seed, client or round, another order. More epochs begin with the same ones, and the batch
+    size only cuts the same order elsewhere."""
+    same = {"seed": 8, "client": 1, "round": 2}
+    order = flat(local_batches(14, **same, epochs=1, batch_size=6))
+    assert flat(local_batches(14, **same, epochs=1, batch_size=6)) == order
+    assert flat(local_batches(14, **same, epochs=3, batch_size=6))[:14] == order
+    assert flat(local_batches(14, **same, epochs=1, batch_size=5)) == order
+    for key in same:
+        assert flat(local_batches(14, **same | {key: 3}, epochs=1, batch_size=6)) != order
+
+
+@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.5)", toy.part_text("fedlaw")])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_method_and_engine_sees_the_same_batches(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batches of a client do not depend on the method, the engine, or on who else takes part."""
+
+    def record(cohorts: tuple[tuple[int, ...], ...]) -> dict:
+        seen = {}
+
+        def spy(samples: int, **where) -> list[Tensor]:
+            batches = local_batches(samples, **where)
+            seen[where["client"], where["round"]] = flat(batches)
+            return batches
+
+        monkeypatch.setattr(sequential, "local_batches", spy)
+        train(toy.make_task(cohorts=cohorts), compose(text), engine=engine)
+        return seen
+
+    everybody, partial = record(toy.EVERYBODY), record(toy.PARTIAL)
+    assert set(partial) == {(0, 0), (3, 0), (1, 1), (4, 2)}
+    assert all(everybody[key] == order for key, order in partial.items())
+    reference = {
+        (c, t): flat(local_batches(toy.TRAIN_SIZES[c], seed=8, client=c, round=t, epochs=2, batch_size=6)) for c, t in everybody
+    }
+    assert everybody == reference

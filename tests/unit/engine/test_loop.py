@@ -1,0 +1,302 @@
+"""Rounds, evaluation, divergence, checkpoints; and the evidence that is made of them."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fedrepro.engine import checkpoint, evaluate, results
+from fedrepro.engine.loop import Checkpoints, Outcome, train
+from fedrepro.errors import UserError
+from fedrepro.files import sha256_file, write_json
+from fedrepro.methods.compose import compose
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch
+from tests import toy
+
+FEDAVG = compose("fedavg")
+
+
+def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five samples in batches of 2, 2, 1; logits (ln 3, 0) give probability 3/4 to class 0. Labels 0, 0, 0, 1, 1: 60 % right, mean loss
+    (3 * ln(4/3) + 2 * ln 4) / 5."""
+    monkeypatch.setattr(evaluate, "BATCH", 2)
+    seen = []
+
+    def forward(params, buffers, x, train):
+        seen.append((len(x), train, torch.is_grad_enabled()))
+        return torch.tensor([[math.log(3), 0.0]], dtype=torch.float64).expand(len(x), 2), buffers
+
+    model = dataclasses.replace(toy.tiny_model(), forward=forward)
+    data = Batch(torch.zeros(5, 1, 4, 4, dtype=torch.float64), torch.tensor([0, 0, 0, 1, 1]))
+    empty = Tree(Layout.of({}), torch.zeros(0))
+    found = evaluate.evaluate(model, empty, empty, data)
+    assert found["test_accuracy"] == pytest.approx(60.0)
+    assert found["test_loss"] == pytest.approx((3 * math.log(4 / 3) + 2 * math.log(4)) / 5)
+    assert seen == [(2, False, False), (2, False, False), (1, False, False)]
+
+
+def test_rows_are_one_a_round_and_metric() -> None:
+    """Round, name, value, in order; FedAvg records learning rate, accuracy, loss and the norm of its update."""
+    rows = train(toy.make_task(), FEDAVG).progress.rows
+    assert [(t, name) for t, name, _ in rows] == [
+        (t, name) for t in range(3) for name in ("client_lr", "test_accuracy", "test_loss", "update_norm")
+    ]
+
+
+def test_training_learns() -> None:
+    """Chance is 33 %: after ten rounds the toy task is mostly right, and the loss has fallen."""
+    rows = train(toy.make_task(rounds=10), FEDAVG).progress.rows
+    losses = toy.values_of(rows, "test_loss")
+    assert toy.values_of(rows, "test_accuracy")[-1] > 70
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def diverged() -> Outcome:
+    """A learning rate of 1e300 overflows in the first steps, and the run stops there."""
+    return train(toy.make_task(rounds=9, client_lr=1e300), FEDAVG)
+
+
+def test_divergence_is_recorded_and_ends_the_run() -> None:
+    """Status "diverged" after the round in which it happened, with what was recorded until then."""
+    outcome = diverged()
+    assert outcome.status == "diverged"
+    assert outcome.progress.round == len(toy.values_of(outcome.progress.rows, "test_loss")) < 9
+
+
+def test_a_loss_that_is_not_finite_is_divergence_even_with_finite_weights() -> None:
+    """Weights of 1e200 stay as they are, since nobody has data, but their logits overflow: in the last round no later one would
+    notice."""
+    task = toy.make_task(rounds=1, cohorts=toy.EMPTY)
+    task = dataclasses.replace(task, params=task.params.like(torch.full_like(task.params.flat, 1e200)))
+    outcome = train(task, FEDAVG)
+    assert torch.isfinite(outcome.params.flat).all()
+    assert outcome.status == "diverged"
+
+
+RUN = {"run_id": "toy-fedavg-0", "method": str(FEDAVG), "method_label": "fedavg", "config": toy.make_spec().as_dict()}
+COST = {"wall_s": 1.0, "samples": 1}
+INPUTS = {"arrays": "a" * 64, "partition": "b" * 64}
+
+
+def evidence_of(outcome: Outcome, **spec) -> dict:
+    return results.evidence(toy.make_spec(**spec), RUN, 8, outcome, {"device": "cpu"}, INPUTS, COST)
+
+
+def test_evidence_of_a_finished_run() -> None:
+    """The reported accuracy is the mean over the last `average_last` rounds; last, best and every curve are there."""
+    outcome = train(toy.make_task(rounds=5, client_lr=0.01), FEDAVG)
+    accuracy = toy.values_of(outcome.progress.rows, "test_accuracy")
+    assert len(set(accuracy[-3:])) > 1, "the mean would show nothing"
+    found = evidence_of(outcome, average_last=3)
+    assert found["status"] == "finished"
+    assert found["summary"]["test_accuracy"] == pytest.approx(sum(accuracy[-3:]) / 3, abs=1e-12)
+    assert found["summary"]["last_test_accuracy"] == accuracy[-1]
+    assert found["summary"]["best_test_accuracy"] == max(accuracy)
+    assert found["summary"]["test_loss"] == toy.values_of(outcome.progress.rows, "test_loss")[-1]
+    assert found["curves"]["round"] == [0, 1, 2, 3, 4]
+    assert found["curves"]["test_accuracy"] == accuracy
+    assert set(found["curves"]) == {"round", "client_lr", "test_accuracy", "test_loss", "update_norm"}
+    assert (found["schema"], found["run_id"], found["seed"], found["inputs"]) == (1, "toy-fedavg-0", 8, INPUTS)
+
+
+def test_a_metric_that_not_every_round_has_is_null_elsewhere() -> None:
+    """Nobody trains in round 1, so that round has no update_norm; all curves are as long as `round`."""
+    task = toy.make_task()
+    task = dataclasses.replace(task, cohorts=torch.tensor([[0], [2], [1]]))
+    curves = evidence_of(train(task, FEDAVG))["curves"]
+    assert curves["update_norm"][1] is None
+    assert curves["update_norm"][0] > 0
+    assert {len(curve) for curve in curves.values()} == {3}
+
+
+def test_evidence_of_a_diverged_run_is_valid_json_with_nulls(tmp_path: Path) -> None:
+    """No NaN or Infinity reaches a file; the reported accuracy is null."""
+    found = evidence_of(diverged())
+    assert found["status"] == "diverged"
+    assert found["summary"]["test_accuracy"] is None
+    assert found["summary"]["last_test_accuracy"] is None
+    assert found["summary"]["test_loss"] is None
+    assert found["curves"]["test_loss"][-1] is None
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} in a JSON file")
+
+    text = write_json(tmp_path / "seed8.json", found).read_text()
+    assert json.loads(text, parse_constant=refuse) == found
+
+
+# --- a seed's folder and receipt -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> tuple[Path, Outcome]:
+    """The root of a project in which seed 8 has been written, without its receipt."""
+    outcome = train(toy.make_task(), FEDAVG)
+    results.write_seed(tmp_path, "toy-fedavg-0", evidence_of(outcome), outcome)
+    return tmp_path, outcome
+
+
+def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: tuple[Path, Outcome]) -> None:
+    """Metrics as (int32, string, float64) rows, weights by name, sha256 of every file in the manifest."""
+    root, outcome = written
+    folder = root / "results/runs/toy-fedavg-0/seed8"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "env.json",
+        "manifest.json",
+        "metrics.parquet",
+        "model.safetensors",
+    ]
+    table = pq.read_table(folder / "metrics.parquet")
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("round", "int32"),
+        ("metric", "string"),
+        ("value", "double"),
+    ]
+    rows = list(zip(*(table[name].to_pylist() for name in ("round", "metric", "value")), strict=True))
+    assert rows == outcome.progress.rows
+    tensors = load_file(folder / "model.safetensors")
+    assert all(torch.equal(tensors[name], value) for name, value in outcome.params.items())
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    assert files == {name: sha256_file(folder / name) for name in ("env.json", "metrics.parquet", "model.safetensors")}
+
+
+def test_the_receipt_is_written_from_the_folder_and_again_when_it_is_lost(written: tuple[Path, Outcome]) -> None:
+    """A failed job loses its outputs: the receipt comes back with the same bytes. Another seed is not there."""
+    root, _ = written
+    receipt = results.receipt_path(root, "toy-fedavg-0", 8)
+    assert results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+    before = receipt.read_bytes()
+    receipt.unlink()
+    assert results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+    assert receipt.read_bytes() == before
+    assert "files" in json.loads(before)
+    assert not results.confirm(root, "toy-fedavg-0", 9, INPUTS)
+    assert not results.receipt_path(root, "toy-fedavg-0", 9).exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "model.safetensors", "env.json"])
+@pytest.mark.parametrize("damage", ["flip", "delete"])
+def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path, Outcome]) -> None:
+    """One line with the file's path; no receipt is written for it."""
+    root, _ = written
+    path = root / "results/runs/toy-fedavg-0/seed8" / name
+    if damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(UserError, match="sha256") as caught:
+        results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+    assert str(path) in str(caught.value)
+    assert not results.receipt_path(root, "toy-fedavg-0", 8).exists()
+
+
+def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> None:
+    """The partition file is not the one that the results were computed from: said, not overwritten."""
+    root, _ = written
+    with pytest.raises(UserError, match="another partition") as caught:
+        results.confirm(root, "toy-fedavg-0", 8, INPUTS | {"partition": "c" * 64})
+    assert "\n" not in str(caught.value)
+
+
+# --- checkpoints (resuming bit for bit, for every method: tests/contract) -----------------------------------------------
+
+
+class Interrupted(Exception):
+    """Stands for a killed process."""
+
+
+def interrupted(path: Path, *, at: int, every_s: float = 0, key: str = "k") -> Checkpoints:
+    """A run of 4 rounds that died while it reported round `at`."""
+    checkpoints = Checkpoints(path, key, every_s)
+
+    def stop(round: int, progress) -> None:
+        if round == at:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=stop)
+    return checkpoints
+
+
+def rounds_of(checkpoints: Checkpoints) -> tuple[list[int], Outcome]:
+    """(rounds that were computed, outcome) of starting again."""
+    seen: list[int] = []
+    return seen, train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=lambda round, _: seen.append(round))
+
+
+def nothing(path: Path) -> None:
+    pass
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def scramble(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3 : len(content) // 2] = b"x" * (len(content) // 2 - len(content) // 3)
+    path.write_bytes(content)
+
+
+def old_format(path: Path) -> None:
+    torch.save({"key": "k", "round": 3}, path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (nothing, [2, 3]),
+        (cut, [0, 1, 2, 3]),
+        (empty, [0, 1, 2, 3]),
+        (scramble, [0, 1, 2, 3]),
+        (old_format, [0, 1, 2, 3]),
+        (Path.unlink, [0, 1, 2, 3]),
+    ],
+)
+def test_a_damaged_checkpoint_starts_anew(damage, expected: list[int], tmp_path: Path) -> None:
+    """Rounds 0 and 1 were saved. Whatever happened to the file, the result is that of an undisturbed run."""
+    checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
+    damage(checkpoints.path)
+    seen, outcome = rounds_of(checkpoints)
+    assert seen == expected
+    whole = train(toy.make_task(rounds=4), FEDAVG)
+    assert torch.equal(outcome.params.flat, whole.params.flat)
+    assert outcome.progress.rows == whole.progress.rows
+
+
+def test_a_checkpoint_of_another_run_is_not_used(tmp_path: Path) -> None:
+    """The key holds run, seed, inputs, engine and device."""
+    checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
+    assert rounds_of(dataclasses.replace(checkpoints, key="other"))[0] == [0, 1, 2, 3]
+
+
+def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
+    """With an hour between saves, nothing is saved in a second; how often is saved leaves no trace in the result."""
+    path = tmp_path / "seed8.pt"
+    interrupted(path, at=3, every_s=3600)
+    assert not path.exists()
+    often = train(toy.make_task(rounds=4), FEDAVG, checkpoints=Checkpoints(path, "k", 0))
+    assert torch.equal(often.params.flat, train(toy.make_task(rounds=4), FEDAVG).params.flat)
+
+
+def test_cost_adds_up_over_attempts(tmp_path: Path) -> None:
+    """Samples and seconds count all attempts; the start is that of the first."""
+    checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
+    saved = checkpoint.load(checkpoints.path, "k", FEDAVG.init(toy.make_task().params, toy.make_task().buffers))
+    assert saved is not None
+    before = saved[2]
+    assert before.round == 2
+    _, outcome = rounds_of(checkpoints)
+    assert outcome.progress.samples == 4 * 2 * (7 + 12 + 20 + 5)
+    assert outcome.progress.wall_s > before.wall_s > 0
+    assert outcome.progress.started_at == before.started_at

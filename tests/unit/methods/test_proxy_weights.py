@@ -1,0 +1,239 @@
+"""Learning aggregation weights on the proxy set: Adam, the closed-form gradients, and a server step by hand."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedrepro import rng, tree
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.errors import UserError
+from fedrepro.methods.adam import Adam
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import PARTS, proxy_batches
+from fedrepro.methods.proxy_weights import ProxyLearning, blend, logit_gradient
+from fedrepro.models import Model, ops
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch, Cohort
+from tests import toy
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def test_adam_against_torch() -> None:
+    """Twenty steps with a changing rate on a moving gradient; bias correction and eps as in torch.optim.Adam."""
+    x, adam = normal(7), Adam(0.5, 0.999)
+    reference = x.clone().requires_grad_()
+    optimiser = torch.optim.Adam([reference], lr=1.0, betas=(0.5, 0.999))
+    state = adam.init(x)
+    for step in range(20):
+        gradient, rate = normal(7, seed=step) * 10.0 ** (step % 5 - 2), 0.1 * 0.9**step
+        optimiser.param_groups[0]["lr"] = rate
+        reference.grad = gradient.clone()
+        optimiser.step()
+        x, state = adam.step(x, gradient, state, rate)
+        torch.testing.assert_close(x, reference.detach(), rtol=0, atol=1e-13)
+    assert state[2] == 20
+
+
+def models_and_loss(clients: int) -> tuple[Tree, object]:
+    """K random weight vectors of the tiny network, and the loss of the whole proxy set as one batch."""
+    task = toy.make_task()
+    models = Tree(task.model.layout, task.params.flat + 0.3 * normal(clients, task.model.parameters, seed=clients))
+    network = TrainingNetwork(task.model, task.buffers)
+    assert task.proxy is not None
+    proxy = task.proxy
+    return models, lambda params: ops.cross_entropy(network(params, proxy.x), proxy.y)
+
+
+def logits(clients: int, away: float) -> Tensor:
+    """x = log p with unequal sizes and x_gamma = 0, moved away from the start by `away`."""
+    sizes = torch.arange(1.0, clients + 1, dtype=torch.float64)
+    return torch.cat([(sizes / sizes.sum()).log(), torch.zeros(1, dtype=torch.float64)]) + away * normal(clients + 1, seed=9)
+
+
+@pytest.mark.parametrize("clients", [1, 2, 5, 20])
+@pytest.mark.parametrize("away", [0.0, 0.7])
+def test_closed_form_gradients_against_finite_differences(clients: int, away: float) -> None:
+    """Central differences of L(exp(x_gamma) sum_i softmax(x)_i w_i), step 1e-6 in float64, at the start and away from it."""
+    models, loss = models_and_loss(clients)
+    x, step = logits(clients, away), 1e-6
+    found = logit_gradient(models, x, loss)
+    for i in range(clients + 1):
+        e = torch.zeros_like(x)
+        e[i] = step
+        difference = (loss(blend(models, x + e)) - loss(blend(models, x - e))) / (2 * step)
+        assert found[i].item() == pytest.approx(difference.item(), abs=1e-8, rel=1e-6)
+    assert found.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("clients", [1, 2, 5, 20])
+@pytest.mark.parametrize("away", [0.0, 0.7])
+def test_closed_form_gradients_against_autograd_through_the_sum(clients: int, away: float) -> None:
+    """Autograd from the loss through exp, softmax and sum_i lambda_i w_i to the logits, to 1e-12."""
+    models, loss = models_and_loss(clients)
+    x = logits(clients, away).requires_grad_()
+    v = (x[-1].exp() * x[:-1].softmax(0)).unsqueeze(-1).mul(models.flat).sum(0)
+    (expected,) = torch.autograd.grad(loss(models.like(v)), x)
+    torch.testing.assert_close(logit_gradient(models, x.detach(), loss), expected, rtol=0, atol=1e-12)
+
+
+# One weight, two classes: logits (w * x, 0).
+ONE_WEIGHT = Model(
+    "one_weight",
+    (1, 1, 1),
+    2,
+    Layout.of({"w": (1,)}),
+    Layout.of({}),
+    lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
+)
+# Client models 1 and 3 with data-size weights 1/4 and 3/4, from the global weight 0.5.
+COHORT = Cohort(
+    clients=[0, 1],
+    updates=Tree(ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
+    weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
+    num_steps=torch.ones(2, dtype=torch.float64),
+    fraction=1.0,
+    anchor=Tree(ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
+    buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
+)
+STEP = 0.1
+
+
+def one_weight_context():
+    """A proxy set of one sample x = 1 of class 0: the loss is ln(1 + exp(-v))."""
+    task = dataclasses.replace(toy.make_task(), model=ONE_WEIGHT)
+    proxy = Batch(torch.ones(1, 1, 1, 1, dtype=torch.float64), torch.tensor([0]))
+    return toy.server_context(task, network=TrainingNetwork(ONE_WEIGHT, COHORT.buffers), proxy=proxy)
+
+
+LAMBDA_2 = 3 * math.exp(2 * STEP) / (1 + 3 * math.exp(2 * STEP))
+
+
+@pytest.mark.parametrize(
+    ("part", "expected", "notes"),
+    [
+        ("fedlaw", math.exp(STEP) * (1 + 2 * LAMBDA_2), {"gamma": math.exp(STEP), "lambda_max": LAMBDA_2}),
+        ("attentive_law", 1 + 2 * LAMBDA_2, {"lambda_max": LAMBDA_2}),
+        ("adaptive_gws", math.exp(STEP) * 2.5, {"gamma": math.exp(STEP)}),
+    ],
+)
+def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, float]) -> None:
+    """One epoch over one batch, so one step; Adam's first step is the rate times the sign of the gradient.
+
+    v = 1/4 + 9/4 = 2.5; G = dL/dv = -1 / (1 + e^2.5) < 0; u = (G, 3 G), ubar = 2.5 G.
+      dL/dx_gamma = 2.5 G < 0: x_gamma = +0.1.
+      dL/dx_1 = 1/4 (G - 2.5 G) > 0: x_1 = ln 1/4 - 0.1;  dL/dx_2 = 3/4 (3 G - 2.5 G) < 0: x_2 = ln 3/4 + 0.1.
+      lambda_2 / lambda_1 = 3 e^0.2, so the blended model is lambda_1 * 1 + lambda_2 * 3 = 1 + 2 lambda_2, times gamma = e^0.1.
+    Adam's eps of 1e-8 beside gradients of at least 0.02 moves a step by a relative 5e-7.
+    """
+    method, ctx = compose(f"{part}(server_lr={STEP}, server_epochs=1)"), one_weight_context()
+    state = method.apply(method.init(COHORT.anchor, COHORT.buffers), COHORT, ctx)
+    assert state.params.flat.item() == pytest.approx(expected, rel=1e-6)
+    assert ctx.notes == pytest.approx(notes, rel=1e-6)
+
+
+def test_the_rate_is_halved_after_every_so_many_epochs() -> None:
+    """The gradient of x_gamma keeps its sign and nearly its size, so each step is nearly the rate: 4 epochs at 0.01, 0.01, 0.005, 0.005
+    make x_gamma = 0.03 (within 3 %); with halving switched off it is 0.04."""
+    models = tree.stack([COHORT.anchor])
+    for halve_every, total in ((2, 0.03), (100, 0.04)):
+        learning = ProxyLearning(server_lr=0.01, server_epochs=4, halve_every=halve_every)
+        gamma, _ = learning.learn(models, models.flat.new_ones(1), one_weight_context(), gamma=True, weights_too=False)
+        assert math.log(gamma) == pytest.approx(total, rel=0.03)
+
+
+def toy_cohort():
+    task, method = toy.make_task(), compose("fedavg")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    return task, cohort
+
+
+def test_what_is_not_learned_stays_where_it_began() -> None:
+    """lambda at the data sizes when only gamma is learned (adaptive GWS), gamma at exactly 1 when only lambda is (attentive LAW); what is
+    learned has moved."""
+    task, cohort = toy_cohort()
+    models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
+    learning = ProxyLearning(server_lr=0.05, server_epochs=3)
+    gamma, lambda_K = learning.learn(models, cohort.weights, toy.server_context(task), gamma=True, weights_too=False)
+    assert torch.equal(lambda_K, cohort.weights)
+    assert abs(gamma - 1) > 1e-3
+    gamma, lambda_K = learning.learn(models, cohort.weights, toy.server_context(task), gamma=False, weights_too=True)
+    assert gamma == 1.0
+    assert (lambda_K - cohort.weights).abs().max() > 1e-3
+    assert lambda_K.sum().item() == pytest.approx(1.0, abs=1e-15)
+
+
+def test_the_learned_weights_lower_the_proxy_loss() -> None:
+    """From the same cohort, FedLAW's model fits the proxy set better than attentive LAW's, and that better than the plain mean."""
+    task, cohort = toy_cohort()
+    assert task.proxy is not None
+    losses = {}
+    for text in ("fedavg", "attentive_law(server_lr=0.02, server_epochs=40)", "fedlaw(server_lr=0.02, server_epochs=40)"):
+        method = compose(text)
+        params = method.apply(method.init(task.params, task.buffers), cohort, toy.server_context(task)).params
+        losses[text] = ops.cross_entropy(task.model.forward(params, task.buffers, task.proxy.x, False)[0], task.proxy.y).item()
+    fedavg, attentive, fedlaw = losses.values()
+    assert fedlaw < attentive < fedavg
+
+
+@pytest.mark.parametrize("part", [name for name in PARTS.names() if issubclass(PARTS.get(name), ProxyLearning)])
+def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 proxy samples in batches of 5 are 3 steps an epoch; 4 epochs make 12 forward passes, each with its one backward pass."""
+    task, cohort = toy_cohort()
+    network, backward, sizes = TrainingNetwork(task.model, task.buffers), [], []
+
+    class Counting:
+        buffers = task.buffers
+
+        def __call__(self, params: Tree, x: Tensor) -> Tensor:
+            sizes.append(len(x))
+            return network(params, x)
+
+    grad = torch.autograd.grad
+    monkeypatch.setattr(torch.autograd, "grad", lambda *a, **k: backward.append(1) or grad(*a, **k))
+    method = compose(f"{part}(server_epochs=4)")
+    ctx = toy.server_context(task, network=Counting(), proxy_batch_size=5)
+    method.apply(method.init(task.params, task.buffers), cohort, ctx)
+    assert sizes == [5, 5, 2] * 4
+    assert len(backward) == 12
+
+
+def test_proxy_batches_cover_the_set_each_epoch_in_an_order_fixed_by_seed_and_round() -> None:
+    """Every sample once an epoch, a fresh order the next; the same order for the same (seed, round), another for another."""
+    task = toy.make_task()
+
+    def order(round: int, seed: int = 8) -> list[float]:
+        ctx = toy.server_context(task, rng=lambda purpose: rng.stream(seed, f"server/{purpose}", round), proxy_batch_size=5)
+        return [value for _, batch in proxy_batches(ctx, "server-weights", 2) for value in batch.x[:, 0, 0, 0].tolist()]
+
+    first = order(0)
+    assert task.proxy is not None
+    assert sorted(first[:12]) == sorted(first[12:]) == sorted(task.proxy.x[:, 0, 0, 0].tolist())
+    assert first[:12] != first[12:]
+    assert order(0) == first
+    assert order(1) != first
+    assert order(0, seed=9) != first
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ("server_lr=0", "server_lr = 0.0: must be greater than 0"),
+        ("server_epochs=-1", "server_epochs = -1"),
+        ("halve_every=0", "halve_every = 0"),
+        ("beta1=1", "beta1 = 1.0"),
+        ("beta2=-0.1", "beta2 = -0.1"),
+    ],
+)
+@pytest.mark.parametrize("part", [name for name in PARTS.names() if issubclass(PARTS.get(name), ProxyLearning)])
+def test_bounds(part: str, argument: str, says: str) -> None:
+    """One line with part, argument, value and bound."""
+    with pytest.raises(UserError, match=f"^{part}: {says}"):
+        compose(f"{part}({argument})")

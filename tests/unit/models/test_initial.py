@@ -1,0 +1,132 @@
+"""Initial models: how they are drawn, saved and checked."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fedrepro.errors import UserError
+from fedrepro.models import build, initial
+from fedrepro.models.names import MODELS
+
+DEFINITION = initial.definition("lenet", (1, 8, 8), 3)
+MODEL = build("lenet", (1, 8, 8), 3)
+NAME = initial.artifact_id(DEFINITION)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
+    """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3 within
+    5 standard errors."""
+    model = build(name, MODELS[name], 10)
+    inputs = {"mlp": {"fc1": 784, "fc2": 200, "fc3": 200}, "lenet": {"conv1": 25, "conv2": 400, "fc": 1568}}[name]
+    params = initial.draw(model, 8)
+    assert params.flat.dtype == torch.float32
+    for key, value in params.items():
+        bound = inputs[key.split(".")[0]] ** -0.5
+        assert value.abs().max() <= bound
+        if value.numel() > 300:
+            assert value.abs().max() > 0.97 * bound
+            n = value.numel()
+            assert abs(value.mean()) < 5 * bound / (3 * n) ** 0.5
+            assert (
+                abs(value.double().var() / (bound**2 / 3) - 1) < 5 * (0.8 / n) ** 0.5
+            )  # var of u^2 over its mean squared: 4/5
+
+
+def test_drawn_from_the_seed_alone() -> None:
+    """Same seed, same weights, whatever torch's global generator did; another seed or model, other weights."""
+    first = initial.draw(MODEL, 8).flat
+    torch.manual_seed(123)
+    assert torch.equal(initial.draw(MODEL, 8).flat, first)
+    assert not torch.equal(initial.draw(MODEL, 9).flat, first)
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    """The same weights and the sha256 of the manifest; drawing again writes the same bytes."""
+    path = initial.create(DEFINITION, 8, tmp_path)
+    before = path.read_bytes()
+    params, sha = initial.load(tmp_path, NAME, 8, MODEL)
+    assert torch.equal(params.flat, initial.draw(MODEL, 8).flat)
+    assert params.layout == MODEL.layout
+    manifest = json.loads(path.with_suffix(".json").read_text())
+    assert manifest["sha256"] == sha
+    assert (manifest["id"], manifest["seed"], manifest["definition"], manifest["parameters"]) == (
+        NAME,
+        8,
+        DEFINITION,
+        416 + 12_832 + 387,
+    )
+    initial.create(DEFINITION, 8, tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_the_name_says_what_decides(tmp_path: Path) -> None:
+    """Model, shape and classes, and a hash of them."""
+    assert NAME.startswith("lenet-1x8x8-c3-")
+    others = [("mlp", (1, 8, 8), 3), ("lenet", (1, 8, 12), 3), ("lenet", (1, 8, 8), 4)]
+    assert len({NAME, *(initial.artifact_id(initial.definition(*other)) for other in others)}) == 4
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+
+
+def other_names(path: Path) -> None:
+    """Weights of another architecture with a manifest that fits the bytes."""
+    save_file({"w": torch.zeros(3)}, path)
+    forge(path)
+
+
+def other_shape(path: Path) -> None:
+    """The right names in another shape."""
+    save_file({name: value[:2] for name, value in load_file(path).items()}, path)
+    forge(path)
+
+
+def no_safetensors(path: Path) -> None:
+    path.write_bytes(b"not safetensors")
+    forge(path)
+
+
+def forge(path: Path) -> None:
+    from fedrepro.files import sha256_file
+
+    path.with_suffix(".json").write_text(json.dumps({"sha256": sha256_file(path)}))
+
+
+DAMAGE = [
+    (truncate, "sha256"),
+    (flip, "sha256"),
+    (Path.unlink, "sha256"),
+    (other_names, "not the weights of lenet"),
+    (other_shape, "another shape"),
+    (no_safetensors, "not the weights of lenet"),
+    (lambda p: p.with_suffix(".json").write_text("[]"), "sha256"),
+    (lambda p: p.with_suffix(".json").write_text("{"), "not valid JSON"),
+    (lambda p: p.with_suffix(".json").unlink(), "no such file"),
+]
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGE)
+def test_damage_is_one_line_that_names_the_file(damage, says: str, tmp_path: Path) -> None:
+    """Whatever was done to file or manifest, training does not begin with it."""
+    path = initial.create(DEFINITION, 8, tmp_path)
+    damage(path)
+    with pytest.raises(UserError, match=says) as caught:
+        initial.load(tmp_path, NAME, 8, MODEL)
+    assert "seed8" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("classes", "seed", "says"), [(0, 8, "classes = 0"), (10, -1, "seed = -1")])
+def test_impossible_requests(classes: int, seed: int, says: str, tmp_path: Path) -> None:
+    """One line that names the value."""
+    with pytest.raises(UserError, match=says):
+        initial.create(initial.definition("mlp", (1, 8, 8), classes), seed, tmp_path)

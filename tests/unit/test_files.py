@@ -1,0 +1,228 @@
+"""Files are whole or absent; locks die with their holder; a full or read-only folder is one line for the user."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fedrepro.errors import UserError
+from fedrepro.files import (
+    canonical_hash,
+    fresh_folder,
+    lock,
+    read_json,
+    sha256_file,
+    write_atomic,
+    write_json,
+    write_text,
+    writing,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
+    """The writer dies half-way: readers go on seeing the old content."""
+    path = write_text(tmp_path / "a.txt", "old")
+
+    def half(temporary: Path) -> None:
+        temporary.write_text("ne")
+        raise RuntimeError("died")
+
+    with pytest.raises(RuntimeError):
+        write_atomic(path, half)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_the_writer_never_sees_the_final_name(tmp_path: Path) -> None:
+    """While it writes, the file is not there; then all of it is. Folders are made; the mode follows the umask, not mkstemp's 0600."""
+    path = tmp_path / "deep" / "a.txt"
+    seen = []
+    write_atomic(path, lambda temporary: (seen.append(path.exists()), temporary.write_text("new")))
+    assert seen == [False]
+    assert path.read_text() == "new"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    assert names(path.parent) == ["a.txt"]
+
+
+def test_equal_values_are_equal_files_and_hashes(tmp_path: Path) -> None:
+    """The order of keys does not count; any value does. The hash is fixed for good: names of artifacts are made from it."""
+    a, b = {"x": 1, "y": [1, 2.5]}, {"y": [1, 2.5], "x": 1}
+    assert sha256_file(write_json(tmp_path / "a", a)) == sha256_file(write_json(tmp_path / "b", b))
+    assert canonical_hash(a) == canonical_hash(b)
+    assert canonical_hash(a) != canonical_hash({"x": 1, "y": [2.5, 1]})
+    assert len(canonical_hash(a, 6)) == 6
+    # printf '{"x":1,"y":[1,2.5]}' | sha256sum
+    assert canonical_hash(a, 16) == "f2095e97c6c4c993"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [1, {"x": float("-inf")}]])
+def test_json_that_others_cannot_read_is_never_written(value: object, tmp_path: Path) -> None:
+    """NaN and infinity are not JSON."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", value)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_hash(value)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(None, "no such file"), (b"{", "not valid JSON"), (b"\xff\xfe", "not valid JSON")]
+)
+def test_reading_what_is_missing_or_damaged_names_the_file(content: bytes | None, says: str, tmp_path: Path) -> None:
+    """One line with the path and what to do."""
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=says) as caught:
+        read_json(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
+    """The new folder takes the old one's place; one that fails changes nothing."""
+    folder = tmp_path / "seed8"
+    for round in range(2):
+        with fresh_folder(folder) as new:
+            (new / f"{round}.txt").write_text("x")
+            assert not (folder / f"{round}.txt").exists()
+        assert names(folder) == [f"{round}.txt"]
+    with pytest.raises(RuntimeError), fresh_folder(folder) as new:
+        (new / "half.txt").write_text("x")
+        raise RuntimeError
+    assert names(folder) == ["1.txt"]
+    assert names(tmp_path) == ["seed8"]
+
+
+def test_other_errors_keep_their_traceback(tmp_path: Path) -> None:
+    """Only what a user can mend becomes a UserError."""
+    with pytest.raises(IsADirectoryError), writing(tmp_path):
+        tmp_path.write_text("x")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from fedrepro.files import lock
+with lock(Path(sys.argv[1]), busy=lambda pid: None):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
+    """A real process holds the lock: `busy` hears its process id. It is killed with SIGKILL: the lock is free at once."""
+    path = tmp_path / "run.lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+
+        def give_up(pid: str) -> None:
+            raise UserError(f"held by {pid}")
+
+        with pytest.raises(UserError, match=f"held by {holder.pid}"), lock(path, busy=give_up):
+            pytest.fail("two holders")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        start = time.monotonic()
+        with lock(path, busy=lambda _: pytest.fail("still held")):
+            assert path.read_text() == str(os.getpid())
+        assert time.monotonic() - start < 1
+    finally:
+        holder.kill()
+        holder.wait()
+        assert holder.stdout is not None
+        holder.stdout.close()
+
+
+def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
+    """`busy` returns instead of raising: the lock is taken when the holder has gone."""
+    path = tmp_path / "run.lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with lock(path, busy=lambda _: holder.kill()):
+            assert holder.wait() == -signal.SIGKILL
+    finally:
+        holder.kill()
+        holder.wait()
+        assert holder.stdout is not None
+        holder.stdout.close()
+
+
+# Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.
+SMALL_DISK = """
+import json, sys
+from pathlib import Path
+import torch
+from fedrepro.console import log_to
+from fedrepro.engine import checkpoint, results
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.loop import Outcome
+from fedrepro.errors import UserError
+from fedrepro.files import lock, write_json
+from fedrepro.methods.compose import compose
+from fedrepro.models import initial
+from fedrepro.tree import Tree
+
+root = Path(sys.argv[1])
+params = Tree.from_tensors({"w": torch.randn(100_000)})
+state = compose("fedavg").init(params, Tree.from_tensors({}))
+progress = Progress(1, [(0, "test_accuracy", 1.0)], 0.0, 1, "")
+evidence = {"seed": 8, "environment": {}, "cost": {}}
+attempts = {
+    "json": lambda: write_json(root / "a.json", "x" * 100_000),
+    "checkpoint": lambda: checkpoint.save(root / "a.pt", "key", state, {}, progress),
+    "initial model": lambda: initial.create(initial.definition("lenet", (1, 28, 28), 10), 8, root),
+    "results": lambda: results.write_seed(root, "run", evidence, Outcome(params, Tree.from_tensors({}), progress, "finished")),
+}
+if sys.argv[2] == "ro":
+    attempts |= {"lock": lambda: lock(root / "a.lock", busy=print).__enter__(), "log": lambda: log_to(root / "a.log")}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        error = "no error"
+    except BaseException as caught:
+        error = f"{type(caught).__name__}: {caught}"
+    print(json.dumps([name, error, sorted(p.name for p in root.rglob("*") if p.is_file())]))
+"""
+
+
+@pytest.mark.parametrize(("mode", "says"), [("rw", "the disk is full; free some space"), ("ro", "read-only")])
+def test_a_full_or_read_only_disk_is_one_line(mode: str, says: str, tmp_path: Path) -> None:
+    """Every kind of file that training writes: the line names the path, says why and what to do, and nothing half-written stays."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no `unshare` to mount a small disk with")
+    if os.geteuid() != 0:
+        pytest.skip("not root: cannot mount a small disk in a namespace of its own")
+    disk, script = tmp_path / "disk", tmp_path / "script.py"
+    disk.mkdir()
+    script.write_text(SMALL_DISK)
+    remount = f"mount -o remount,ro {disk}" if mode == "ro" else "true"
+    command = f"mount -t tmpfs -o size=64k tmpfs {disk} && {remount} && exec {sys.executable} {script} {disk} {mode}"
+    done = subprocess.run(["unshare", "-m", "bash", "-c", command], capture_output=True, text=True, timeout=120)
+    if "unshare failed" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"this machine does not let root mount: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    attempts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(attempts) == (4 if mode == "rw" else 6)
+    for name, error, left in attempts:
+        assert error.startswith("UserError: "), (name, error)
+        assert says in error, (name, error)
+        assert str(disk) in error, (name, error)
+        assert "\n" not in error, (name, error)
+        assert left == [], name

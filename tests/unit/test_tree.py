@@ -1,0 +1,122 @@
+"""Trees: layout, views, leading axes, the algebra, and gradients against autograd on plain tensors."""
+
+import pytest
+import torch
+
+from fedrepro import tree
+from fedrepro.tree import Layout, Leaves, Tree
+
+LAYOUT = Layout.of({"w": (2, 3), "b": (2,), "s": ()})
+
+
+def counting(*leading: int) -> Tree:
+    """0, 1, 2, ... in float64, with the given leading axes."""
+    return Tree(LAYOUT, torch.arange(9.0 * torch.Size(leading).numel(), dtype=torch.float64).reshape(*leading, 9))
+
+
+def test_layout_lays_tensors_end_to_end() -> None:
+    """6 + 2 + 1 numbers in the order in which they were named; a scalar takes one place."""
+    assert LAYOUT.sizes == [6, 2, 1]
+    assert LAYOUT.size == 9
+    assert LAYOUT.spans() == {"w": (0, 6, (2, 3)), "b": (6, 8, (2,)), "s": (8, 9, ())}
+    assert Layout.of({}).size == 0
+
+
+def test_from_tensors_copies_and_keeps_names() -> None:
+    """The flat vector is the tensors one after another; later changes of a source leave the tree alone."""
+    source = {"w": torch.tensor([[0.0, 1, 2], [3, 4, 5]]), "b": torch.tensor([6.0, 7]), "s": torch.tensor(8.0)}
+    made = Tree.from_tensors(source)
+    source["w"][0, 0] = 99
+    assert made.layout == LAYOUT
+    assert made.flat.tolist() == list(range(9))
+    assert [name for name, _ in made.items()] == ["w", "b", "s"]
+
+
+@pytest.mark.parametrize("leading", [(), (4,), (2, 4)])
+def test_items_are_views_that_carry_leading_axes(leading: tuple[int, ...]) -> None:
+    """Each tensor has its own shape behind the leading axes, and writing into it writes into the flat vector."""
+    made = counting(*leading)
+    assert {name: tuple(value.shape) for name, value in made.items()} == {
+        "w": (*leading, 2, 3),
+        "b": (*leading, 2),
+        "s": leading,
+    }
+    made["b"].zero_()
+    assert made.flat[..., 6:8].abs().max() == 0
+    assert made.flat[..., 5].min() == 5, "a neighbour was overwritten"
+
+
+def test_an_unknown_name_is_an_error() -> None:
+    """A misspelt parameter must not become a silent default."""
+    with pytest.raises(KeyError):
+        counting()["fc1"]
+
+
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_algebra_by_elements(leading: tuple[int, ...]) -> None:
+    """add, sub, scale by a number, axpy, map and zeros_like against the flat vectors themselves."""
+    a, b = counting(*leading), counting(*leading)
+    b = b.like(b.flat.flip(-1) + 1)
+    assert torch.equal(tree.add(a, b).flat, a.flat + b.flat)
+    assert torch.equal(tree.sub(a, b).flat, a.flat - b.flat)
+    assert torch.equal(tree.scale(a, 0.5).flat, a.flat * 0.5)
+    assert torch.equal(tree.scale(a, torch.tensor(2.0)).flat, a.flat * 2)
+    assert torch.equal(tree.axpy(-0.5, a, b).flat, b.flat - 0.5 * a.flat)
+    assert torch.equal(tree.map(lambda x, y: x * y + 1, a, b).flat, a.flat * b.flat + 1)
+    assert torch.equal(tree.zeros_like(a).flat, torch.zeros_like(a.flat))
+    assert tree.add(a, b).layout is LAYOUT
+
+
+def test_factors_and_reductions_go_by_client() -> None:
+    """With a leading axis, a tensor factor has one number per client, and dot and norm give one number per client."""
+    a = counting(3)
+    factor = torch.tensor([1.0, 10.0, -2.0], dtype=torch.float64)
+    scaled, moved = tree.scale(a, factor), tree.axpy(factor, a, tree.zeros_like(a))
+    for k in range(3):
+        assert torch.equal(scaled.flat[k], a.flat[k] * factor[k])
+        assert torch.equal(moved.flat[k], a.flat[k] * factor[k])
+        assert tree.dot(a, scaled)[k] == (a.flat[k] * scaled.flat[k]).sum()
+        torch.testing.assert_close(tree.norm(a)[k], (a.flat[k] ** 2).sum().sqrt())
+    assert tree.norm(a).shape == (3,)
+
+
+def test_stack_and_weighted_sum() -> None:
+    """Two trees 0..8 and its double: 0.25 a + 0.75 * 2a = 1.75 a."""
+    a = counting()
+    both = tree.stack([a, tree.scale(a, 2.0)])
+    assert both.flat.shape == (2, 9)
+    torch.testing.assert_close(tree.weighted_sum(torch.tensor([0.25, 0.75]), both).flat, 1.75 * a.flat, rtol=0, atol=0)
+
+
+def quadratic(params: Tree) -> torch.Tensor:
+    """A scalar that mixes all tensors: |w|^2 / 2 + s * sum(b) + sum over w's rows times b."""
+    w, b, s = params["w"], params["b"], params["s"]
+    return (w**2).sum() / 2 + (s * b.sum(-1)).sum() + (w.sum(-1) * b).sum()
+
+
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_gradient_against_autograd(leading: tuple[int, ...]) -> None:
+    """Against autograd through views of one flat leaf; with a leading axis every client gets its own gradient."""
+    params = counting(*leading)
+    flat = params.flat.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(quadratic(params.like(flat)), flat)
+    found = tree.gradient(quadratic, params)
+    torch.testing.assert_close(found.flat, expected, rtol=0, atol=1e-12)
+    assert not found.flat.requires_grad
+    assert not params.flat.requires_grad
+    if leading:
+        alone = tree.gradient(quadratic, Tree(LAYOUT, params.flat[1]))
+        torch.testing.assert_close(found.flat[1], alone.flat, rtol=0, atol=1e-12)
+
+
+def test_gradient_through_the_whole_vector() -> None:
+    """A loss that uses `flat` (a proximal term): d/dx |x - 1|^2 / 2 = x - 1."""
+    params = counting()
+    found = tree.gradient(lambda p: ((p.flat - 1) ** 2).sum() / 2, params)
+    torch.testing.assert_close(found.flat, params.flat - 1, rtol=0, atol=0)
+
+
+def test_leaves_join_to_the_same_vector() -> None:
+    """Separate leaves, same numbers in the same places, leading axes too."""
+    for made in (counting(), counting(2)):
+        assert torch.equal(Leaves(made).flat, made.flat)
