@@ -136,8 +136,9 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
     if kind in (int, float, bool, str):
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
-        if type(value) is not kind or (kind is float and not math.isfinite(float(value))):
+        if type(value) is not kind:
             raise UserError(f"{where}: {value!r} is not {_ARTICLE[kind]}")
+        require(kind is not float or math.isfinite(float(value)), where, value, "must be finite")
         return value
     options = getattr(kind, "__args__", ())
     if value is None and type(None) in options:
@@ -155,4 +156,4 @@ def require(condition: bool, where: str, value: object, rule: str) -> None:
 
 
 _WORDS = {"true": True, "false": False, "null": None}
-_ARTICLE = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word"}
+_ARTICLE = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}

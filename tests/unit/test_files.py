@@ -44,7 +44,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -
 
 
 def test_the_writer_never_sees_the_final_name(tmp_path: Path) -> None:
-    """While it writes, the file is not there; then all of it is. Folders are made; the mode follows the umask, not mkstemp's 0600."""
+    """While it writes, the file is not there; then all of it is. Folders are made; the mode follows the umask."""
     path = tmp_path / "deep" / "a.txt"
     seen = []
     write_atomic(path, lambda temporary: (seen.append(path.exists()), temporary.write_text("new")))
@@ -99,9 +99,14 @@ def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
             (new / f"{round}.txt").write_text("x")
             assert not (folder / f"{round}.txt").exists()
         assert names(folder) == [f"{round}.txt"]
-    with pytest.raises(RuntimeError), fresh_folder(folder) as new:
-        (new / "half.txt").write_text("x")
-        raise RuntimeError
+
+    def fail_half_way() -> None:
+        with fresh_folder(folder) as new:
+            (new / "half.txt").write_text("x")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert names(folder) == ["1.txt"]
     assert names(tmp_path) == ["seed8"]
 
@@ -204,7 +209,7 @@ for name, attempt in attempts.items():
 
 @pytest.mark.parametrize(("mode", "says"), [("rw", "the disk is full; free some space"), ("ro", "read-only")])
 def test_a_full_or_read_only_disk_is_one_line(mode: str, says: str, tmp_path: Path) -> None:
-    """Every kind of file that training writes: the line names the path, says why and what to do, and nothing half-written stays."""
+    """Every kind of file that training writes: the line names the path, says why and what to do; nothing half-written stays."""
     if shutil.which("unshare") is None:
         pytest.skip("no `unshare` to mount a small disk with")
     if os.geteuid() != 0:

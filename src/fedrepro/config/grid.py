@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.layers import EDITED, SETTINGS, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
-from fedrepro.config.schema import Arguments, Column, Paper, Params, Row, Scale, Sourced, Table, Times, check, read_yaml
+from fedrepro.config.schema import Arguments, Column, Paper, Params, Row, Scale, Table, check, read_yaml
 from fedrepro.data import participation, partition, proxy
 from fedrepro.data.arrays import arrays_folder
 from fedrepro.data.registry import Entry, load_registry
@@ -32,9 +33,6 @@ FOLDERS = {
     "proxy": proxy.PROXY,
     "init": initial.FOLDER,
 }
-# Filled in by the registry and the model, never written in a table.
-_DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method"})
-_SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full."""
     table, paper, scale = project.table(paper_name, table_name), project.paper(paper_name), project.scale(scale_name)
     for layer in (paper.methods, *paper.methods_by_dataset.values()):
-        _check_methods(f"papers/{paper_name}/paper.yaml: methods", _values(layer))
+        _check_methods(f"papers/{paper_name}/paper.yaml: methods", {m: plain(arguments) for m, arguments in layer.items()})
     printed = printed_numbers(project.root / "papers" / paper_name / "published" / table.published, table)
     rows = [(row, True) for row in table.rows] + [(row, False) for row in table.companions if scale.companions]
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
@@ -112,7 +110,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "scale": scale_name,
         "scale_note": scale.note,
         "seeds": project.params.seeds,
-        "comparable": scale.comparable,
+        "comparable": scale.comparable and not _edited(runs),
         "metric": table.metric.model_dump(),
         "rows": [{"key": row.key, "label": row.label, "printed": is_printed} for row, is_printed in rows],
         "columns": [column.model_dump(include={"key", "label", "group"}) for column in columns],
@@ -128,7 +126,8 @@ def _run(
     project: Project, paper_name: str, paper: Paper, table_name: str, table: Table, scale: Scale, row: Row, column: Column
 ) -> dict[str, Any]:
     file = f"papers/{paper_name}/tables/{table_name}.yaml"
-    settings = _settings(project, paper, table, scale, column, f"{file}: {row.key}, {column.key}")
+    layers = Layers(paper, table, scale, column, project.params)
+    settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731
     if values["dataset"] not in project.registry:
@@ -137,7 +136,8 @@ def _run(
         raise UserError(f"{where('model')}: {unknown('model', values['model'], sorted(MODELS))}")
     entry, shape = project.registry[values["dataset"]], MODELS[values["model"]]
     with _at(f"{file}: rows: {row.key}: method"):
-        method = compose(with_arguments(row.method or "", _arguments(project, paper_name, paper, table, scale, column)))
+        arguments = layers.arguments(paper_name)
+        method = compose(with_arguments(row.method or "", {name: plain(values) for name, values in arguments.items()}))
     with _at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     try:
@@ -152,8 +152,14 @@ def _run(
         "method_label": short_name(method),
         "config": spec.as_dict(),
         "sources": {key: item.source for key, item in settings.items()},
+        "argument_sources": argument_sources(method, row.method or "", arguments, table.source),
         "inputs": artifacts(spec, entry),
     }
+
+
+def _edited(runs: dict[str, dict[str, Any]]) -> bool:
+    """Whether params.yaml has put any value in the place of the paper's: then nothing is held against a printed number."""
+    return any(EDITED in (run["sources"] | run["argument_sources"]).values() for run in runs.values())
 
 
 def run_id(spec: RunSpec, method: Method) -> str:
@@ -189,9 +195,9 @@ def definitions(spec: RunSpec, entry: Entry) -> dict[str, dict[str, Any]]:
 def _check_params(project: Project) -> None:
     """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
     for key, value in project.params.settings.items():
-        if key not in _SETTINGS:
-            raise UserError(f"params.yaml: settings: {unknown('setting', key, sorted(_SETTINGS))}")
-        coerce(f"params.yaml: settings.{key}", value, _SETTINGS[key])
+        if key not in SETTINGS:
+            raise UserError(f"params.yaml: settings: {unknown('setting', key, sorted(SETTINGS))}")
+        coerce(f"params.yaml: settings.{key}", value, SETTINGS[key])
     papers = sorted({name.partition("/")[0] for name in project.table_names()})
     for paper, methods in project.params.methods.items():
         if paper not in papers:
@@ -221,60 +227,9 @@ def _at(where: str) -> Iterator[None]:
 
 def _place(key: str, source: str, file: str, column: str) -> str:
     """Where a person writes the setting `key`, from where its value came."""
-    if source == "params.yaml":
+    if source == EDITED:
         return f"params.yaml: settings.{key}"
     return f"papers/scales.yaml: settings.{key}" if source == "scale" else f"{file}: {column}: {key}"
-
-
-def _paper_dataset(paper: Paper, table: Table, column: Column) -> str:
-    """The paper's own data set of a column, whatever the scale puts in its place."""
-    below = table.base.get("dataset") or paper.protocol.get("dataset")
-    return str(column.setting.get("dataset", below and below.value))
-
-
-def _settings(project: Project, paper: Paper, table: Table, scale: Scale, column: Column, where: str) -> dict[str, Sourced]:
-    """Every setting with its source; later layers win: protocol, data set, table, column, scale, params.yaml."""
-    found = paper.protocol | paper.datasets.get(_paper_dataset(paper, table, column), {}) | table.base
-    found |= {key: Sourced(value=value, source=table.source) for key, value in column.setting.items()}
-    for key, value in scale.settings.items():
-        if isinstance(value, Times):
-            value = max(1, round(value.times * _number(found, key, where)))
-        found[key] = Sourced(value=value, source="scale")
-    found |= {key: Sourced(value=value, source="params.yaml") for key, value in project.params.settings.items()}
-    for key, item in found.items():
-        if key not in _SETTINGS:
-            raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(_SETTINGS))}")
-        place = where if item.source != "scale" else "papers/scales.yaml: settings"
-        found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, _SETTINGS[key]), source=item.source)
-    missing = sorted(set(_SETTINGS) - set(found))
-    if missing:
-        raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
-    return found
-
-
-def _arguments(
-    project: Project, paper_name: str, paper: Paper, table: Table, scale: Scale, column: Column
-) -> dict[str, Arguments]:
-    """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
-    merged: dict[str, Arguments] = {}
-    by_dataset = paper.methods_by_dataset.get(_paper_dataset(paper, table, column), {})
-    plain = [_values(layer) for layer in (paper.methods, by_dataset)]
-    edited = project.params.methods.get(paper_name) or {}
-    for layer in (*plain, scale.methods, {m: {k: v for k, v in (a or {}).items() if v is not None} for m, a in edited.items()}):
-        for method, arguments in layer.items():
-            merged[method] = merged.get(method, {}) | arguments
-    return merged
-
-
-def _values(layer: dict[str, dict[str, Sourced]]) -> dict[str, Arguments]:
-    return {method: {key: item.value for key, item in arguments.items()} for method, arguments in layer.items()}
-
-
-def _number(found: dict[str, Sourced], key: str, where: str) -> float:
-    value = found[key].value if key in found else None
-    if not isinstance(value, int | float):
-        raise UserError(f"papers/scales.yaml: settings.{key}: nothing to multiply at {where}")
-    return value
 
 
 @cache

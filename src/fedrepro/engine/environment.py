@@ -24,7 +24,7 @@ def pick_device(wanted: str) -> str:
 def set_deterministic(device: str, threads: int = 1) -> None:
     """One thread a process (parallelism lies between jobs), and on a GPU only deterministic kernels.
 
-    The kernels used here are deterministic on a CPU as they are (tested), and torch's switch costs 4 s: it imports its compiler.
+    On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
     """
     torch.set_num_threads(threads)
     if device == "cuda":

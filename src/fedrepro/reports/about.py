@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fedrepro.registry import parse
 from fedrepro.reports.cells import Cell
 from fedrepro.reports.evidence import Evidence, Plan, Receipt, evidence_path
 from fedrepro.reports.settings import show
@@ -44,7 +45,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> list[str]:
         said.append(f"{diverged} of {len(receipts)} runs diverged; their cells have no mean: {', '.join(named)}.")
     edited = _edited(plan)
     if edited:
-        said.append(f"params.yaml overrides the settings of the table: {', '.join(edited)}.")
+        said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
     commits = {receipt["environment"].get("commit") for receipt in receipts}
     if len(commits) > 1:
         said.append(f"The runs come from {len(commits)} different commits; see the provenance below.")
@@ -138,12 +139,17 @@ def _data(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _edited(plan: Plan) -> list[str]:
-    """`rounds = 5` for every setting whose value comes from params.yaml instead of from the table, its paper or the scale."""
+    """`rounds = 5` for every value that comes from params.yaml instead of from the table, its paper or the scale."""
     found: dict[str, None] = {}
     for run in plan["runs"].values():
         for key, source in run.get("sources", {}).items():
             if source == "params.yaml":
                 found[f"{key} = {show(run['config'][key])}"] = None
+        for key, source in run.get("argument_sources", {}).items():
+            if source == "params.yaml":
+                part, _, argument = key.partition(".")
+                call = next(call for call in parse(run["method"]) if call.name == part)
+                found[f"{key} = {show(call.arguments[argument])}"] = None
     return sorted(found)
 
 

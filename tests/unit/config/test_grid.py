@@ -10,6 +10,7 @@ import yaml
 
 from fedrepro.config import grid
 from fedrepro.config.grid import load_project, plan
+from fedrepro.config.layers import SETTINGS
 from fedrepro.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -162,8 +163,8 @@ def test_settings_by_layer_and_their_sources(files: Files) -> None:
 
 
 def test_the_papers_data_set_decides_its_layer_whatever_the_scale_puts_in_its_place(files: Files) -> None:
-    """Demo trains digits, with the learning rate that the paper gives the column's own data set; also when the data set is in the
-    table's base instead of the column."""
+    """Demo trains digits, with the learning rate that the paper gives the column's own data set; also when the data set is in
+    the table's base instead of the column."""
     assert run_of(files.plan({"scale": "demo"}), "fedavg")["config"]["client_lr"] == 0.01
     files.table["columns"] = files.table["columns"][:1]
     del files.table["columns"][0]["setting"]["dataset"]
@@ -247,7 +248,7 @@ def test_every_setting_decides_the_run(key: str, files: Files) -> None:
 
 def test_every_setting_is_tried_above() -> None:
     """A new setting adds its line."""
-    assert set(OTHER) == set(grid._SETTINGS)
+    assert set(OTHER) == set(SETTINGS)
 
 
 def test_the_registry_entry_decides_the_run(files: Files) -> None:
@@ -304,7 +305,7 @@ def test_ids_are_readable_and_fit_for_file_names(files: Files) -> None:
 
 
 def test_artifacts_are_shared_as_far_as_they_can_be(files: Files) -> None:
-    """All methods of a column read the same partition, cohorts, proxy set and initial model; another column only what fits it."""
+    """All methods of a column read the same partition, cohorts, proxy set and initial model; another column what fits it."""
     made = files.plan(FULL)
     assert run_of(made, "fedavg")["inputs"] == run_of(made, "fedlaw")["inputs"]
     mnist, fashion = (run_of(made, "fedavg", column)["inputs"] for column in ("mnist", "fashion_mnist"))

@@ -135,7 +135,7 @@ def test_local_split_has_a_stream_per_client():
 REFUSED = [
     (("dirichlet_per_class(alpha=0)", 10), r"dirichlet_per_class\(alpha=\.\.\.\) = 0\.0: must be finite and > 0"),
     (("dirichlet_per_class(alpha=-1.5)", 10), "must be finite and > 0"),
-    (("dirichlet_per_class(alpha=1e999)", 10), "must be finite and > 0"),
+    (("dirichlet_per_class(alpha=1e999)", 10), "must be finite"),
     (("dirichlet_per_class(alpha=much)", 10), "is not a number"),
     (("dirichlet_per_class", 10), "argument 'alpha' is missing"),
     (("dirichlet_per_class(alfa=1)", 10), "unknown argument 'alfa'; did you mean 'alpha'"),

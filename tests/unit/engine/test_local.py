@@ -92,7 +92,7 @@ def test_two_rounds_by_hand(engine: str) -> None:
 
 
 def test_fedprox_by_hand() -> None:
-    """The proximal term mu (w - anchor), with mu = 1 on top of client 0's round 0 (no momentum, no decay, lr 0.1, g = 2, anchor 1).
+    """The proximal term mu (w - anchor) with mu = 1, on client 0's round 0 (no momentum, no decay, lr 0.1, g = 2, anchor 1).
 
     step 1: w = 1 - 0.1 * (2 + 0) = 0.8; step 2: w = 0.8 - 0.1 * (2 + 0.8 - 1) = 0.62.
     """
@@ -128,7 +128,7 @@ def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: flo
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
-    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N; updates w_k - w."""
+    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N."""
     task, method = toy.make_task(), compose("fedavg")
     state = method.init(task.params, task.buffers)
     cohort, samples = sequential.SequentialEngine(task, method).run_cohort(state, 0)
@@ -159,8 +159,8 @@ def test_batches_cover_each_epoch_once_and_keep_the_partial_one() -> None:
 
 
 def test_batches_are_fixed_by_seed_client_and_round() -> None:
-    """Equal arguments, equal batches; another seed, client or round, another order. More epochs begin with the same ones, and the batch
-    size only cuts the same order elsewhere."""
+    """Equal arguments, equal batches; another seed, client or round, another order. More epochs begin with the same ones, and
+    the batch size only cuts the same order elsewhere."""
     same = {"seed": 8, "client": 1, "round": 2}
     order = flat(local_batches(14, **same, epochs=1, batch_size=6))
     assert flat(local_batches(14, **same, epochs=1, batch_size=6)) == order

@@ -23,8 +23,8 @@ FEDAVG = compose("fedavg")
 
 
 def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five samples in batches of 2, 2, 1; logits (ln 3, 0) give probability 3/4 to class 0. Labels 0, 0, 0, 1, 1: 60 % right, mean loss
-    (3 * ln(4/3) + 2 * ln 4) / 5."""
+    """Five samples in batches of 2, 2, 1; logits (ln 3, 0) give probability 3/4 to class 0. Labels 0, 0, 0, 1, 1: 60 % right,
+    mean loss (3 * ln(4/3) + 2 * ln 4) / 5."""
     monkeypatch.setattr(evaluate, "BATCH", 2)
     seen = []
 
@@ -227,7 +227,7 @@ def interrupted(path: Path, *, at: int, every_s: float = 0, key: str = "k") -> C
 def rounds_of(checkpoints: Checkpoints) -> tuple[list[int], Outcome]:
     """(rounds that were computed, outcome) of starting again."""
     seen: list[int] = []
-    return seen, train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=lambda round, _: seen.append(round))
+    return seen, train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=lambda t, _: seen.append(t))
 
 
 def nothing(path: Path) -> None:
@@ -285,6 +285,8 @@ def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
     path = tmp_path / "seed8.pt"
     interrupted(path, at=3, every_s=3600)
     assert not path.exists()
+    train(toy.make_task(rounds=1), FEDAVG, checkpoints=Checkpoints(path, "k", 0))
+    assert not path.exists(), "nothing is left to go on with after the last round"
     often = train(toy.make_task(rounds=4), FEDAVG, checkpoints=Checkpoints(path, "k", 0))
     assert torch.equal(often.params.flat, train(toy.make_task(rounds=4), FEDAVG).params.flat)
 

@@ -34,12 +34,13 @@ def test_fedavg_is_the_default_of_every_slot() -> None:
         ),
         (
             "fedlaw",
-            "local_sgd+fedlaw(server_lr=0.005, server_epochs=100, halve_every=20, beta1=0.5, beta2=0.999)+server_sgd(server_lr=1.0)",
+            "local_sgd+fedlaw(server_lr=0.005, server_epochs=100, halve_every=20, beta1=0.5, beta2=0.999)"
+            "+server_sgd(server_lr=1.0)",
         ),
     ],
 )
 def test_canonical_names(text: str, canonical: str) -> None:
-    """Parts in the order of a round, those that repeat in the order written, every argument spelt out. Run hashes depend on these."""
+    """Parts in the order of a round, those that repeat in the order written, every argument spelt out. Hashes hang on it."""
     assert str(compose(text)) == canonical
 
 
@@ -90,8 +91,8 @@ def test_arguments_are_filled_in_below_what_the_text_says() -> None:
 
 
 def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*, whatever the order of the name; each
-    part gets its own state back and nobody else's."""
+    """client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*, whatever the order of the
+    name; each part gets its own state back and nobody else's."""
     log: list[str] = []
     monkeypatch.setattr(PARTS, "_classes", dict(PARTS._classes))
     layout = Layout.of({"w": (1,)})

@@ -139,8 +139,8 @@ def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, fl
 
 
 def test_the_rate_is_halved_after_every_so_many_epochs() -> None:
-    """The gradient of x_gamma keeps its sign and nearly its size, so each step is nearly the rate: 4 epochs at 0.01, 0.01, 0.005, 0.005
-    make x_gamma = 0.03 (within 3 %); with halving switched off it is 0.04."""
+    """The gradient of x_gamma keeps its sign and nearly its size, so each step is nearly the rate: 4 epochs at 0.01, 0.01,
+    0.005, 0.005 make x_gamma = 0.03 (within 3 %); with halving switched off it is 0.04."""
     models = tree.stack([COHORT.anchor])
     for halve_every, total in ((2, 0.03), (100, 0.04)):
         learning = ProxyLearning(server_lr=0.01, server_epochs=4, halve_every=halve_every)
@@ -156,8 +156,8 @@ def toy_cohort():
 
 
 def test_what_is_not_learned_stays_where_it_began() -> None:
-    """lambda at the data sizes when only gamma is learned (adaptive GWS), gamma at exactly 1 when only lambda is (attentive LAW); what is
-    learned has moved."""
+    """lambda at the data sizes when only gamma is learned (adaptive GWS), gamma at exactly 1 when only lambda is (attentive
+    LAW); what is learned has moved."""
     task, cohort = toy_cohort()
     models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
     learning = ProxyLearning(server_lr=0.05, server_epochs=3)
@@ -171,7 +171,7 @@ def test_what_is_not_learned_stays_where_it_began() -> None:
 
 
 def test_the_learned_weights_lower_the_proxy_loss() -> None:
-    """From the same cohort, FedLAW's model fits the proxy set better than attentive LAW's, and that better than the plain mean."""
+    """From the same cohort, FedLAW's model fits the proxy set better than attentive LAW's, and that better than the mean."""
     task, cohort = toy_cohort()
     assert task.proxy is not None
     losses = {}
@@ -185,7 +185,7 @@ def test_the_learned_weights_lower_the_proxy_loss() -> None:
 
 @pytest.mark.parametrize("part", [name for name in PARTS.names() if issubclass(PARTS.get(name), ProxyLearning)])
 def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """12 proxy samples in batches of 5 are 3 steps an epoch; 4 epochs make 12 forward passes, each with its one backward pass."""
+    """12 proxy samples in batches of 5 are 3 steps an epoch; 4 epochs make 12 forward passes with one backward pass each."""
     task, cohort = toy_cohort()
     network, backward, sizes = TrainingNetwork(task.model, task.buffers), [], []
 

@@ -18,8 +18,8 @@ NAME = initial.artifact_id(DEFINITION)
 
 @pytest.mark.parametrize("name", MODELS)
 def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
-    """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3 within
-    5 standard errors."""
+    """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3
+    within 5 standard errors."""
     model = build(name, MODELS[name], 10)
     inputs = {"mlp": {"fc1": 784, "fc2": 200, "fc3": 200}, "lenet": {"conv1": 25, "conv2": 400, "fc": 1568}}[name]
     params = initial.draw(model, 8)

@@ -208,7 +208,7 @@ def test_an_edited_protocol_is_said_first(tmp_path):
         run["sources"]["rounds"] = "params.yaml"
     write_json(tmp_path / "plan.json", plan)
     text = render(Path("plan.json"), tmp_path, Path("out/t"), Path("out/figures"))[0].read_text()
-    assert "params.yaml overrides the settings of the table: rounds = 5." in text.split("## The table")[0]
+    assert "params.yaml overrides what the table would take: rounds = 5." in text.split("## The table")[0]
 
 
 def test_damaged_evidence_is_one_line(tmp_path):

@@ -1,0 +1,100 @@
+"""Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
+
+from dataclasses import dataclass, fields
+
+from fedrepro.config.schema import Arguments, Column, Paper, Params, Scale, Sourced, Table, Times
+from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import Method, expand
+from fedrepro.methods.presets import DEFAULTS
+from fedrepro.registry import coerce, parse, unknown
+
+# Filled in by the registry and the model, never written in a table.
+_DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method"})
+# name -> type of everything that a person may set
+SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
+EDITED = "params.yaml"
+
+SourcedArguments = dict[str, dict[str, Sourced]]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The files that decide one cell of a table."""
+
+    paper: Paper
+    table: Table
+    scale: Scale
+    column: Column
+    params: Params
+
+    def settings(self, where: str) -> dict[str, Sourced]:
+        """Every setting; later layers win: protocol, data set, table, column, scale, params.yaml."""
+        found = self.paper.protocol | self.paper.datasets.get(self._dataset, {}) | self.table.base
+        found |= {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
+        for key, value in self.scale.settings.items():
+            if isinstance(value, Times):
+                value = max(1, round(value.times * _number(found, key, where)))
+            found[key] = Sourced(value=value, source="scale")
+        for key, value in self.params.settings.items():
+            found[key] = _edit(found.get(key), value)
+        for key, item in found.items():
+            if key not in SETTINGS:
+                raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
+            place = where if item.source != "scale" else "papers/scales.yaml: settings"
+            found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, SETTINGS[key]), source=item.source)
+        missing = sorted(set(SETTINGS) - set(found))
+        if missing:
+            raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
+        return found
+
+    def arguments(self, paper: str) -> SourcedArguments:
+        """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
+        merged: SourcedArguments = {}
+        for layer in (self.paper.methods, self.paper.methods_by_dataset.get(self._dataset, {})):
+            for method, arguments in layer.items():
+                merged[method] = merged.get(method, {}) | arguments
+        for method, arguments in self.scale.methods.items():
+            scaled = {key: Sourced(value=value, source="scale") for key, value in arguments.items()}
+            merged[method] = merged.get(method, {}) | scaled
+        for method, arguments in (self.params.methods.get(paper) or {}).items():
+            below = merged.setdefault(method, {})
+            below |= {key: _edit(below.get(key), value) for key, value in (arguments or {}).items() if value is not None}
+        return merged
+
+    @property
+    def _dataset(self) -> str:
+        """The paper's own data set of the column, whatever the scale puts in its place."""
+        below = self.table.base.get("dataset") or self.paper.protocol.get("dataset")
+        return str(self.column.setting.get("dataset", below and below.value))
+
+
+def plain(arguments: dict[str, Sourced]) -> Arguments:
+    """Values without their sources."""
+    return {key: item.value for key, item in arguments.items()}
+
+
+def argument_sources(method: Method, text: str, arguments: SourcedArguments, table: str) -> dict[str, str]:
+    """`part.argument` -> source, for every argument of every part that is not a default of its slot."""
+    written = {call.name: call.arguments for call in expand(parse(text))}
+    found = {}
+    for part in method.parts:
+        if part.name in DEFAULTS.values() and part.name not in written:
+            continue
+        for name in vars(part):
+            sourced = arguments.get(part.name, {}).get(name)
+            source = sourced.source if sourced else "default of the method"
+            found[f"{part.name}.{name}"] = table if name in written.get(part.name, {}) else source
+    return found
+
+
+def _edit(below: Sourced | None, value: object) -> Sourced:
+    """A value of params.yaml; one that says what holds anyway changes nothing, its source neither."""
+    return below if below is not None and below.value == value else Sourced.model_validate({"value": value, "source": EDITED})
+
+
+def _number(found: dict[str, Sourced], key: str, where: str) -> float:
+    value = found[key].value if key in found else None
+    if not isinstance(value, int | float):
+        raise UserError(f"papers/scales.yaml: settings.{key}: nothing to multiply at {where}")
+    return value
