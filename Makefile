@@ -38,8 +38,8 @@ test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2
 
 check: $(READY)  ## style, types, and the workflow's own linter
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
 	$(BIN)/basedpyright src
 	$(BIN)/snakemake --lint
 

@@ -19,7 +19,7 @@ wildcard_constraints:
     run_id=r"[A-Za-z0-9_.+-]+",
     seed=r"\d+",
 
-localrules: all, data, partitions, runs, reports, plan, evidence, track, report, current_fedlaw, current, summary
+localrules: all, data, partitions, runs, reports, config, plan, evidence, track, report, current_fedlaw, current, summary
 
 rule all:
     input: FLOW.reports(), "results/summary.json"

@@ -3,6 +3,15 @@
 rule reports:
     input: FLOW.reports(), "results/summary.json"
 
+rule plan:
+    input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", "papers/{paper}/tables/{table}.yaml"
+    output: "results/plans/{scale}/{paper}/{table}.json"
+    params: content=FLOW.params_json
+    log: "logs/plan/{scale}-{paper}-{table}.log"
+    message: "plan of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
+    shell:
+        "fedrepro plan {wildcards.paper}/{wildcards.table} --scale {wildcards.scale} --params {params.content:q} --out {output} > {log} 2>&1"
+
 rule evidence:
     input: "results/runs/{run_id}/seed{seed}.json"
     output: "reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json"

@@ -4,18 +4,18 @@
 rule runs:
     input: FLOW.receipts()
 
-rule plan:
-    input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", "papers/{paper}/tables/{table}.yaml"
-    output: "results/plans/{scale}/{paper}/{table}.json"
-    params: content=FLOW.params_json
-    log: "logs/plan/{scale}-{paper}-{table}.log"
-    message: "plan of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
-    shell:
-        "fedrepro plan {wildcards.paper}/{wildcards.table} --scale {wildcards.scale} --params {params.content:q} --out {output} > {log} 2>&1"
+# What one run is. Its content follows from the run_id, so it never changes once it is there. (It must not: in Snakemake 9.27 a job whose
+# ancient input is made again is dropped, even when its own outputs are missing.)
+rule config:
+    output: "results/configs/{run_id}.json"
+    params: content=lambda w: FLOW.config_json(w.run_id)
+    log: "logs/config/{run_id}.log"
+    message: "configuration of {wildcards.run_id}"
+    shell: "fedrepro config {params.content:q} --out {output} > {log} 2>&1"
 
 rule train:
     input:
-        plan=ancient(lambda w: FLOW.plan_of(w.run_id)),
+        config=ancient("results/configs/{run_id}.json"),
         data=ancient(lambda w: FLOW.inputs_of(w.run_id)),
     output: expand("results/runs/{{run_id}}/seed{seed}.json", seed=FLOW.seeds)
     log: "logs/train/{run_id}.log"
@@ -23,4 +23,4 @@ rule train:
     resources: gpu=FLOW.gpus_per_run
     message: "train {wildcards.run_id}"
     shell:
-        "fedrepro run {input.plan} --run-id {wildcards.run_id} --seeds {FLOW.seeds} --device {FLOW.device} --log {log}"
+        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --log {log}"

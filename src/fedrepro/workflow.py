@@ -55,10 +55,10 @@ class Workflow:
             self._plans[key] = plan(self.project, paper, table, scale)
         return self._plans[key]
 
-    def plan_of(self, run_id: str) -> str:
-        """The plan file of a table that has this run."""
-        scale, paper, table = self._home[run_id]
-        return f"results/plans/{scale}/{paper}/{table}.json"
+    def config_json(self, run_id: str) -> str:
+        """What a training needs to know of its run, as JSON; decided by the run_id alone, hence without the sources of values."""
+        run = self.plan(*self._home[run_id])["runs"][run_id]
+        return json.dumps({key: run[key] for key in ("run_id", "method", "method_label", "config", "inputs")}, sort_keys=True)
 
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables at its scale, under their short names too."""

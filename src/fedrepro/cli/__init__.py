@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(module=module, function=name)
         return command
 
-    table = "table as paper/table, for example fedlaw/table3, or a plan file that `fedrepro plan` wrote"
+    table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
     run = add("run", "runs", "train runs of a table, seed by seed; finished seeds are kept, begun ones go on")
     run.add_argument("target", help=table)
     run.add_argument("--run-id", nargs="+", metavar="ID", help="only these runs")
@@ -47,6 +47,10 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--scale", help="default: params.yaml")
     plan.add_argument("--params", help="content of params.yaml as JSON, to use instead of the file")
     plan.add_argument("--out", type=Path, help="file to write; default: standard output")
+
+    config = add("config", "runs", "write the configuration of one run")
+    config.add_argument("content", help="JSON")
+    config.add_argument("--out", type=Path, required=True)
 
     evidence = add("evidence", "runs", "copy the receipts of finished seeds to where reports are rendered from")
     evidence.add_argument("receipt", type=Path)

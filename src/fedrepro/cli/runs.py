@@ -1,4 +1,4 @@
-"""fedrepro run | plan | evidence | runs."""
+"""fedrepro run | config | plan | evidence | runs."""
 
 import json
 import shutil
@@ -8,14 +8,14 @@ from typing import Any
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_atomic, write_text
+from fedrepro.files import read_json, write_atomic, write_json, write_text
 
 ROOT = Path()
 
 
 def run(options: Namespace) -> None:
     console.log_to(options.log)
-    plan = read_json(Path(options.target)) if options.target.endswith(".json") else _resolve(options)
+    plan = _read(Path(options.target), options.seeds) if options.target.endswith(".json") else _resolve(options)
     wanted = _select(plan, options)
     from fedrepro.engine.run import Options, run_seeds
 
@@ -23,6 +23,23 @@ def run(options: Namespace) -> None:
     for entry in wanted:
         done = run_seeds(entry, options.seeds or plan["seeds"], how)
         console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
+
+
+def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
+    """A plan file, or the configuration of one run as a plan of nothing else."""
+    content = read_json(path)
+    if "runs" in content:
+        return content
+    if not {"run_id", "method", "config", "inputs"} <= content.keys():
+        raise UserError(f"{path}: neither a plan nor the configuration of a run; `fedrepro plan` writes one")
+    if not seeds:
+        raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
+    cell = {"row": "", "column": "", "run_id": content["run_id"], "reason": None}
+    return {"rows": [{"key": ""}], "columns": [{"key": ""}], "cells": [cell], "runs": {content["run_id"]: content}}
+
+
+def config(options: Namespace) -> None:
+    write_json(options.out, json.loads(options.content))
 
 
 def plan(options: Namespace) -> None:

@@ -48,6 +48,8 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
     """Reads and verifies the artifacts of one seed. UserError when one is missing, damaged or does not fit `spec`."""
     model = build(spec.model, spec.input_shape, spec.classes)
     data = arrays.load_arrays(inputs.root / inputs.arrays)
+    if data.manifest["source"]["entry_sha"] != spec.dataset_sha:
+        raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
     clients = partition.load(inputs.root, inputs.partition, seed)
     rounds = participation.load(inputs.root, inputs.participation, seed)
     split = proxy.load(inputs.root, inputs.proxy, seed)
