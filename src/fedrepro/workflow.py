@@ -15,7 +15,7 @@ from typing import Any
 from fedrepro.config.grid import FOLDERS, Project, definitions, load_project, plan
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.environment import pick_device
-from fedrepro.engine.results import RUNS
+from fedrepro.engine.results import RUNS, identity
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 
@@ -56,9 +56,8 @@ class Workflow:
         return self._plans[key]
 
     def config_json(self, run_id: str) -> str:
-        """What a training needs to know of its run, as JSON; decided by the run_id alone, hence without the sources of values."""
-        run = self.plan(*self._home[run_id])["runs"][run_id]
-        return json.dumps({key: run[key] for key in ("run_id", "method", "method_label", "config", "inputs")}, sort_keys=True)
+        """What a training needs to know of its run, as JSON."""
+        return json.dumps(identity(self.plan(*self._home[run_id])["runs"][run_id]), sort_keys=True)
 
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables at its scale, under their short names too."""

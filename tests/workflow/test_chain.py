@@ -9,8 +9,8 @@ TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
 
 
 def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(project: Project) -> None:
-    """The main command on a fresh checkout with eight jobs at once: the report is there, MLflow has every run once, and a second call has
-    nothing to do."""
+    """The main command on a fresh checkout with eight jobs at once: the report is there, MLflow has every run once, and a
+    second call has nothing to do."""
     project.run(*TABLE)
     report = json.loads((project.root / "reports/table3.json").read_text())
     measured = {(cell["method"], cell["setting"]): cell["mean"] for cell in report["cells"]}

@@ -6,7 +6,7 @@ SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scip
 
 
 def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:
-    """A run from a plan, as the workflow starts it, leaves none of the slow modules behind; nor does it need the schema library."""
+    """A run as the workflow starts it loads none of the slow modules, nor the schema library."""
     selection = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
     project.run("fedrepro", "run", "fedlaw/table3", *selection)
     project.run("fedrepro", "plan", "fedlaw/table3", "--out", "plan.json")

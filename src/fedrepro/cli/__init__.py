@@ -129,7 +129,3 @@ def main(arguments: list[str] | None = None) -> int:
         detail = str(error) if expected else f"{type(error).__name__}: {error}; run again with --debug for the traceback"
         console.fail("fedrepro: error: " + " ".join(detail.split()))
         return UserError.exit_code if expected else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -61,10 +61,12 @@ def doctor(options: Namespace) -> int:
     checks = [("python", sys.version_info >= (3, 11), platform.python_version())]
     locked = _locked()
     for name in PINNED:
-        found = importlib.metadata.version(name)
-        checks.append(
-            (name, found in locked.get(name, {found}), f"{found} (locked: {', '.join(sorted(locked.get(name, {'?'})))})")
-        )
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found = "missing"
+        wanted = locked.get(name, {found})
+        checks.append((name, found in wanted, f"{found} (locked: {', '.join(sorted(wanted))})"))
     for name in ("snakemake", "dvc", "mlflow", "git"):
         where = shutil.which(name)
         checks.append(

@@ -6,7 +6,6 @@ from fedrepro.config.schema import Arguments, Column, Paper, Params, Scale, Sour
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
-from fedrepro.methods.presets import DEFAULTS
 from fedrepro.registry import coerce, parse, unknown
 
 # Filled in by the registry and the model, never written in a table.
@@ -34,7 +33,7 @@ class Layers:
         found |= {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
         for key, value in self.scale.settings.items():
             if isinstance(value, Times):
-                value = max(1, round(value.times * _number(found, key, where)))
+                value = _multiply(value.times, found.get(key), key)
             found[key] = Sourced(value=value, source="scale")
         for key, value in self.params.settings.items():
             found[key] = _edit(found.get(key), value)
@@ -75,12 +74,10 @@ def plain(arguments: dict[str, Sourced]) -> Arguments:
 
 
 def argument_sources(method: Method, text: str, arguments: SourcedArguments, table: str) -> dict[str, str]:
-    """`part.argument` -> source, for every argument of every part that is not a default of its slot."""
+    """`part.argument` -> source, for every argument of every part."""
     written = {call.name: call.arguments for call in expand(parse(text))}
     found = {}
     for part in method.parts:
-        if part.name in DEFAULTS.values() and part.name not in written:
-            continue
         for name in vars(part):
             sourced = arguments.get(part.name, {}).get(name)
             source = sourced.source if sourced else "default of the method"
@@ -93,8 +90,9 @@ def _edit(below: Sourced | None, value: object) -> Sourced:
     return below if below is not None and below.value == value else Sourced.model_validate({"value": value, "source": EDITED})
 
 
-def _number(found: dict[str, Sourced], key: str, where: str) -> float:
-    value = found[key].value if key in found else None
-    if not isinstance(value, int | float):
-        raise UserError(f"papers/scales.yaml: settings.{key}: nothing to multiply at {where}")
-    return value
+def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
+    """A share of the paper's value; what is counted stays a whole number, at least 1."""
+    value = below.value if below else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"papers/scales.yaml: settings.{key}: there is no number to multiply")
+    return max(1, round(times * value)) if isinstance(value, int) else times * value

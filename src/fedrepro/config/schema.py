@@ -140,7 +140,7 @@ class Table(_Strict):
 
 
 class Times(_Strict):
-    """A value of the paper multiplied by a factor and rounded, at least 1."""
+    """A share of the paper's value; a whole number is rounded and stays at least 1."""
 
     times: float
 

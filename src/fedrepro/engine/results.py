@@ -25,6 +25,11 @@ RUNS = Path("results/runs")
 SCHEMA = 1
 
 
+def identity(run: dict[str, Any]) -> dict[str, Any]:
+    """The part of a plan's run that its run_id decides alone; the sources of its values may be told differently one day."""
+    return {key: run[key] for key in ("run_id", "method", "method_label", "config", "inputs")}
+
+
 def receipt_path(root: Path, run_id: str, seed: int) -> Path:
     """`results/runs/<run_id>/seed<k>.json`."""
     return Path(root) / RUNS / run_id / f"seed{seed}.json"

@@ -38,7 +38,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
-        write_json(options.root / results.RUNS / run["run_id"] / "config.json", run)
+        write_json(options.root / results.RUNS / run["run_id"] / "config.json", results.identity(run))
         for seed in seeds:
             task = load_task(spec, inputs, seed, device)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):

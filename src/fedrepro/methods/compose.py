@@ -123,11 +123,15 @@ def expand(calls: list[Call]) -> list[Call]:
 
 
 def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
-    """`text` with {name: {argument: value}} filled in; what `text` writes itself wins, null leaves the default."""
-    calls = [
-        Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in parse(text)
-    ]
-    return "+".join(map(str, calls))
+    """`text` with {part: {argument: value}} filled in, also for the parts of a recipe and for those that slots take by default.
+
+    What `text` writes itself wins; null leaves the default.
+    """
+    calls = expand(parse(text))
+    taken = {PARTS.get(call.name).slot for call in calls}  # pyright: ignore[reportAttributeAccessIssue]
+    calls += [Call(name, {}) for slot, name in DEFAULTS.items() if slot not in taken]
+    filled = [Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in calls]
+    return "+".join(map(str, filled))
 
 
 __all__ = ["Method", "ServerState", "compose", "expand", "parts", "with_arguments"]

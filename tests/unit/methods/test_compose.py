@@ -153,3 +153,12 @@ def test_an_unknown_slot_is_a_bug() -> None:
     """Refused where the part is written, not in a user's run."""
     with pytest.raises(ValueError, match="slot"):
         parts.register("clients", "x")
+
+
+def test_arguments_reach_the_parts_that_slots_take_by_default() -> None:
+    """`server_sgd` is nowhere in "fedavg", yet its argument is filled in; what the text writes itself still wins."""
+    given = {"server_sgd": {"server_lr": 0.5}, "fedprox": {"mu": 0.3}}
+    assert str(compose(with_arguments("fedavg", given))) == "local_sgd+mean+server_sgd(server_lr=0.5)"
+    assert str(compose(with_arguments("fedprox(mu=0.1)+server_sgd(server_lr=1)", given))) == (
+        "fedprox(mu=0.1)+mean+server_sgd(server_lr=1.0)"
+    )
