@@ -37,11 +37,11 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2
 
-check: $(READY)  ## style, types, and the workflow's own linter
+check: $(READY)  ## style, types, and whether the workflow loads
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/basedpyright src
-	$(BIN)/snakemake --lint
+	$(BIN)/snakemake --dry-run --quiet all --cores 1 > /dev/null
 
 ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 for another port)
 	@$(BIN)/fedrepro ui --port $(PORT)
