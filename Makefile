@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml
 
 env: $(READY)  ## create or update the environment in .venv
 
-lock:  ## pin every dependency again, from requirements.in
+lock: $(READY)  ## pin every dependency again, from requirements.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url requirements.in --output-file requirements.lock
 
@@ -47,5 +47,5 @@ ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 f
 	@$(BIN)/fedrepro ui --port $(PORT)
 
 clean:  ## remove what the workflow made, except downloads; the environment stays
-	rm -rf .snakemake logs results/runs results/plans results/tracked results/checkpoints data/arrays data/partitions \
+	rm -rf .snakemake logs results/runs results/configs results/plans results/tracked results/checkpoints data/arrays data/partitions \
 	    data/participation data/proxy data/init reports/demo reports/table*.* mlflow.db mlartifacts

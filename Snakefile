@@ -1,8 +1,4 @@
 # The only graph: data -> partitions -> training -> evidence -> reports. Loads and validates here, rules live in rules/*.smk.
-import os
-import sys
-from pathlib import Path
-
 from fedrepro.workflow import Workflow
 
 configfile: "params.yaml"

@@ -2,7 +2,7 @@
 
 A Tree holds all parameters of a model (or of K clients) as one tensor `flat` [..., D]; `tree["fc1.weight"]` is a view of it
 in its own shape. Elementwise formulas therefore run as one operation on the whole vector, and the update matrix of a cohort
-is simply `updates.flat`, update_KD. Leading axes (clients, seeds) are carried along by every function here.
+is simply `updates.flat`, update_KD. Leading axes (clients, seeds) are carried along by every function that does not name one.
 """
 
 import math
@@ -118,11 +118,6 @@ def zeros_like(tree: Tree) -> Tree:
     return tree.like(torch.zeros_like(tree.flat))
 
 
-def add(a: Tree, b: Tree) -> Tree:
-    """a + b."""
-    return a.like(a.flat + b.flat)
-
-
 def sub(a: Tree, b: Tree) -> Tree:
     """a - b."""
     return a.like(a.flat - b.flat)
@@ -154,7 +149,7 @@ def stack(trees: Sequence[Tree]) -> Tree:
 
 
 def weighted_sum(weights_K: Tensor, tree_KD: Tree) -> Tree:
-    """sum_k weights_k * tree_k."""
+    """sum_k weights_k * tree_k for one cohort: weights [K], tree [K, D]."""
     return tree_KD.like(weights_K.to(tree_KD.flat.dtype) @ tree_KD.flat)
 
 

@@ -23,6 +23,16 @@ ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
 
 
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """Ends the process with one line and exit code 2 on a user's mistake, past Snakemake's own handling of exceptions."""
+    try:
+        yield
+    except UserError as error:
+        print("fedrepro: error: " + " ".join(str(error).split()), file=sys.stderr, flush=True)
+        os._exit(UserError.exit_code)
+
+
 class Workflow:
     """The project of params.yaml, seen as files."""
 
@@ -42,17 +52,15 @@ class Workflow:
         # Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
-        try:
+        with one_line():
             return cls(load_project(Path(), params), params)
-        except UserError as error:
-            print("fedrepro: error: " + " ".join(str(error).split()), file=sys.stderr)
-            sys.exit(UserError.exit_code)
 
     def plan(self, scale: str, paper: str, table: str) -> dict[str, Any]:
         """The plan of one table, made once."""
         key = (scale, paper, table)
         if key not in self._plans:
-            self._plans[key] = plan(self.project, paper, table, scale)
+            with one_line():
+                self._plans[key] = plan(self.project, paper, table, scale)
         return self._plans[key]
 
     def config_json(self, run_id: str) -> str:

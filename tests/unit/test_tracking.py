@@ -269,6 +269,7 @@ def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
     write_json(path, plan)
     with lock(root / "results" / "checkpoints" / f"{gone}.lock", busy=print):
         assert prune(root) == [f"results/runs/{gone}: kept, a training is using it"]
+    assert prune(root, asked_runs={gone}) == []
     assert prune(root) == [f"results/runs/{gone}"]
     path.unlink()
     with pytest.raises(UserError, match="no plans"):

@@ -63,6 +63,15 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(name: str, untouched: P
         assert word in lines[0], lines[0]
 
 
+def test_an_unknown_target_is_one_line(untouched: Project) -> None:
+    """A table that no file describes, named on the command line: the near one is offered, no traceback."""
+    done = untouched.run("snakemake", "--cores", "1", "reports/demo/fedlaw/table33.md", ok=False)
+    assert done.returncode == 2
+    assert last_line(done).startswith("fedrepro: error: ")
+    assert "'fedlaw/table3'" in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.strip().splitlines()[-1]
 

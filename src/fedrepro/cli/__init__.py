@@ -21,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
 
     def add(name: str, module: str, help: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help, description=help)
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(module=module, function=name)
         return command
 
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
     )
-    run.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
     run.add_argument("--engine", choices=["sequential", "plain"], default="sequential", help="plain is the readable reference")
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"

@@ -9,6 +9,13 @@ from typing import Any
 from fedrepro.errors import UserError
 
 ROOT = Path()
+# folder of a kind of artifact -> the files of one seed
+SUFFIXES = {
+    Path("data/partitions"): (".npz", ".json", ".svg"),
+    Path("data/participation"): (".npz", ".json"),
+    Path("data/proxy"): (".npz", ".json"),
+    Path("data/init"): (".safetensors", ".json"),
+}
 
 
 def data(options: Namespace) -> None:
@@ -55,10 +62,11 @@ def init(options: Namespace) -> None:
 
 
 def _draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int]) -> None:
-    """Draws the seeds that are not there yet: what was drawn once is never drawn again."""
+    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again."""
     for seed in seeds:
-        manifest = ROOT / folder / module.artifact_id(definition) / f"seed{seed}.json"
-        print(manifest if manifest.exists() else module.create(definition, seed, ROOT).with_suffix(".json"))
+        stem = ROOT / folder / module.artifact_id(definition) / f"seed{seed}"
+        complete = all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[folder])
+        print(stem.with_suffix(".json") if complete else module.create(definition, seed, ROOT).with_suffix(".json"))
 
 
 def _shape(text: str) -> tuple[int, int, int]:

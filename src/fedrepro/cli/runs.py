@@ -19,7 +19,7 @@ def run(options: Namespace) -> None:
     wanted = _select(plan, options)
     from fedrepro.engine.run import Options, run_seeds
 
-    how = Options(ROOT, options.device, options.engine, options.checkpoint_seconds)
+    how = Options(ROOT, options.device or plan.get("device", "auto"), options.engine, options.checkpoint_seconds)
     for entry in wanted:
         done = run_seeds(entry, options.seeds or plan["seeds"], how)
         console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
@@ -61,9 +61,10 @@ def runs(options: Namespace) -> None:
     from fedrepro.engine.results import RUNS
 
     if options.prune or options.dry_run:
+        from fedrepro.config.grid import every_run, load_project
         from fedrepro.tracking import prune
 
-        for line in prune(ROOT, dry_run=options.dry_run):
+        for line in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run):
             print(line)
         return
     for folder in sorted((ROOT / RUNS).glob("*/")):

@@ -52,7 +52,8 @@ class Project:
         """papers/<paper>/tables/<name>.yaml."""
         path = self.root / "papers" / paper / "tables" / f"{name}.yaml"
         if not path.exists():
-            raise UserError(f"params.yaml: tables: {unknown('table', f'{paper}/{name}', self.table_names())}")
+            known = self.table_names()
+            raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
         return _read(Table, path)
 
     def table_names(self) -> list[str]:
@@ -110,6 +111,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "scale": scale_name,
         "scale_note": scale.note,
         "seeds": project.params.seeds,
+        "device": project.params.device,
         "comparable": scale.comparable and not _edited(runs),
         "metric": table.metric.model_dump(),
         "rows": [{"key": row.key, "label": row.label, "printed": is_printed} for row, is_printed in rows],
@@ -120,6 +122,13 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
     }
+
+
+def every_run(project: Project) -> set[str]:
+    """The run_ids of every table at every scale, as params.yaml stands."""
+    tables = [name.partition("/") for name in project.table_names()]
+    plans = (plan(project, paper, table, scale) for paper, _, table in tables for scale in project.scales)
+    return {run_id for made in plans for run_id in made["runs"]}
 
 
 def _run(

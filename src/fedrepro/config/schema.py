@@ -28,7 +28,9 @@ class Params(_Strict):
     seeds: list[Annotated[int, Field(ge=0)]] = Field(
         [8, 9, 10], min_length=1, description="one run per seed; adding one trains it alone"
     )
-    tables: list[str] = Field(["fedlaw/table3"], description="what `snakemake` and `dvc repro` build without a target")
+    tables: list[str] = Field(
+        ["fedlaw/table3"], min_length=1, description="what `snakemake` and `dvc repro` build without a target"
+    )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train; auto takes a GPU when there is one")
     settings: dict[str, Scalar] = Field({}, description="settings that every run takes instead of its table's, e.g. rounds: 5")
     methods: dict[str, dict[str, Arguments | None] | None] = Field(

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from fedrepro.console import say
 from fedrepro.files import write_atomic
 from fedrepro.methods.compose import ServerState
-from fedrepro.tree import Tree
+from fedrepro.tree import Layout, Tree
 
 FOLDER = Path("results/checkpoints")
 
@@ -38,29 +39,26 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     write_atomic(path, lambda temporary: temporary.write_bytes(buffer.getbuffer()))
 
 
-def load(path: Path, key: str, like: ServerState) -> tuple[ServerState, dict[int, Any], Progress] | None:
-    """The checkpoint at `path`, or None when there is none, it is damaged, or it belongs to another run: then one starts anew.
-
-    `like` is a freshly initialised state of the same method; it supplies layouts.
-    """
+def load(path: Path, key: str) -> tuple[ServerState, dict[int, Any], Progress] | None:
+    """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
     try:
         content = torch.load(path, weights_only=True)
         if content["key"] != key:
             return None
-        trees = {"params": like.params, "buffers": like.buffers}
-        fields = {k: _unpack(v, trees.get(k, like.params)) for k, v in content["state"].items()}
+        fields = {name: _unpack(value) for name, value in content["state"].items()}
         progress = Progress(**content["progress"])
         progress.rows = [(round, name, value) for round, name, value in progress.rows]
-        return ServerState(**fields), _unpack(content["own"], like.params), progress
+        return ServerState(**fields), _unpack(content["own"]), progress
     except FileNotFoundError:
         return None
-    except Exception:  # torch.load raises many types on a damaged file; whatever it is, the run can be computed again
+    except Exception as error:  # torch.load raises many types on a damaged file; whatever it is, the run starts again
+        say(f"{path}: checkpoint not readable ({type(error).__name__}); starting from round 0")
         return None
 
 
 def _pack(value: Any) -> Any:
     if isinstance(value, Tree):
-        return {"__tree__": value.flat}
+        return {"__tree__": value.flat, "names": list(value.layout.names), "shapes": [list(s) for s in value.layout.shapes]}
     if isinstance(value, tuple | list):
         return type(value)(_pack(item) for item in value)
     if isinstance(value, dict):
@@ -68,11 +66,11 @@ def _pack(value: Any) -> Any:
     return value
 
 
-def _unpack(value: Any, like: Tree) -> Any:
+def _unpack(value: Any) -> Any:
     if isinstance(value, dict):
         if "__tree__" in value:
-            return like.like(value["__tree__"])
-        return {key: _unpack(item, like) for key, item in value.items()}
+            return Tree(Layout(tuple(value["names"]), tuple(map(tuple, value["shapes"]))), value["__tree__"])
+        return {key: _unpack(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return type(value)(_unpack(item, like) for item in value)
+        return type(value)(_unpack(item) for item in value)
     return value

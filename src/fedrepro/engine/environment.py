@@ -22,7 +22,7 @@ def pick_device(wanted: str) -> str:
 
 
 def set_deterministic(device: str, threads: int = 1) -> None:
-    """One thread a process (parallelism lies between jobs), and on a GPU only deterministic kernels.
+    """One thread a process (parallelism lies between jobs), and on a GPU only deterministic kernels in full float32.
 
     On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
     """
@@ -30,6 +30,8 @@ def set_deterministic(device: str, threads: int = 1) -> None:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+        # Full float32, as on a CPU; TF32 would round factors to 10 bits.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:

@@ -1,8 +1,9 @@
 """The training loop: rounds, evaluation, checkpoints. It knows no method by name."""
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,7 @@ def train(
     runner = SequentialEngine(task, method, engine)
     state = method.init(task.params, task.buffers)
     progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
-    saved = checkpoint.load(checkpoints.path, checkpoints.key, state) if checkpoints else None
+    saved = checkpoint.load(checkpoints.path, checkpoints.key) if checkpoints else None
     if saved:
         state, runner.own, progress = saved
     status, clock = "finished", _Clock(progress.wall_s)
@@ -69,9 +70,9 @@ def train(
         if not (math.isfinite(notes["test_loss"]) and torch.isfinite(state.params.flat).all()):
             status = "diverged"
             break
-        if checkpoints and round + 1 < task.spec.rounds and clock.since_save() >= checkpoints.every_s:
-            checkpoint.save(checkpoints.path, checkpoints.key, state, runner.own, progress)
-            clock.saved()
+        if checkpoints and round + 1 < task.spec.rounds and clock.save_is_due(checkpoints.every_s):
+            with clock.saving():
+                checkpoint.save(checkpoints.path, checkpoints.key, state, runner.own, progress)
     return Outcome(state.params, state.buffers, progress, status)
 
 
@@ -98,17 +99,22 @@ def _round(runner: SequentialEngine, state: ServerState, round: int) -> tuple[Se
 
 
 class _Clock:
-    """Seconds spent over all attempts, and since the last save."""
+    """Seconds spent over all attempts, and when to save: saving takes a twentieth of the time at most."""
 
     def __init__(self, before: float) -> None:
         self._before, self._start = before, time.monotonic()
-        self._save = self._start
+        self._saved, self._took = self._start, 0.0
 
     def total(self) -> float:
         return self._before + time.monotonic() - self._start
 
-    def since_save(self) -> float:
-        return time.monotonic() - self._save
+    def save_is_due(self, every_s: float) -> bool:
+        share = 20 * self._took if every_s else 0.0
+        return time.monotonic() - self._saved >= max(every_s, share)
 
-    def saved(self) -> None:
-        self._save = time.monotonic()
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self._saved = time.monotonic()
+        self._took = self._saved - begun

@@ -59,7 +59,7 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")
     if not folder.exists():
-        committed = sorted(Path(root).glob(f"reports/*/*/evidence/{run_id}/seed{seed}.json"))
+        committed = [p for s in ("short", "full") for p in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
         found = next((content for content in map(read_json, committed) if content["inputs"] == inputs), None)
         if found is not None:
             write_json(receipt, found)
@@ -71,13 +71,17 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
             raise UserError(
                 f"{folder / name}: does not match the sha256 in its manifest; restore it with `dvc checkout`, or {again}"
             )
+    _same_inputs(folder, evidence, inputs, again)
+    write_json(receipt, evidence)
+    return True
+
+
+def _same_inputs(path: Path, evidence: dict[str, Any], inputs: dict[str, str], again: str) -> None:
     changed = [kind for kind, value in inputs.items() if evidence["inputs"].get(kind) != value]
     if changed:
         raise UserError(
-            f"{folder}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or {again}"
+            f"{path}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or {again}"
         )
-    write_json(receipt, evidence)
-    return True
 
 
 def evidence(

@@ -1,5 +1,6 @@
 """Trains the seeds of one run, one after another; what is finished is kept, what was begun goes on from its checkpoint."""
 
+import shutil
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,7 +39,10 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
-        write_json(options.root / results.RUNS / run["run_id"] / "config.json", results.identity(run))
+        folder = options.root / results.RUNS / run["run_id"]
+        for leftover in folder.glob(".seed*"):  # of a process that was killed while it wrote
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        write_json(folder / "config.json", results.identity(run))
         for seed in seeds:
             task = load_task(spec, inputs, seed, device)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):

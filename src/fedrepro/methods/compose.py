@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.methods import parts
 from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS, Aggregate, Average, LocalRule, Part, Refine, ServerOpt, Transform
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, parse, unknown
@@ -132,6 +131,3 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
     calls += [Call(name, {}) for slot, name in DEFAULTS.items() if slot not in taken]
     filled = [Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in calls]
     return "+".join(map(str, filled))
-
-
-__all__ = ["Method", "ServerState", "compose", "expand", "parts", "with_arguments"]

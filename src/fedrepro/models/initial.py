@@ -65,7 +65,8 @@ def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]
     """The saved initial weights and their sha256. UserError when they are missing, damaged or of another architecture."""
     path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"
     manifest = read_json(path.with_suffix(".json"))
-    expected = str(manifest.get("sha256")) if isinstance(manifest, dict) else ""
+    itself = isinstance(manifest, dict) and (manifest.get("id"), manifest.get("seed")) == (artifact, seed)
+    expected = str(manifest["sha256"]) if itself and "sha256" in manifest else ""
     advice = f"delete {path.parent} and run the same command again"
     if not path.exists() or sha256_file(path) != expected:
         raise UserError(f"{path}: its sha256 is not the one in its manifest; {advice}")

@@ -1,6 +1,7 @@
 """Removes what no plan asks for any more: result folders and MLflow runs."""
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from fedrepro.errors import UserError
@@ -15,27 +16,33 @@ class _InUseError(Exception):
     """A training holds the run's lock."""
 
 
-def prune(root: Path = Path(), *, dry_run: bool = False, database: str = "mlflow.db") -> list[str]:
-    """Removes every result and every MLflow run that no plan below `results/plans` asks for; returns one line for each.
+def prune(
+    root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = "mlflow.db"
+) -> list[str]:
+    """Removes every result and every MLflow run that nobody asks for; returns one line for each.
 
-    Evidence kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when
-    there is no plan at all, since everything would go.
+    Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
+    with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is no
+    plan at all, since everything would go.
     """
     root = Path(root).resolve()
     plans = view.plan_files(root)
     if not plans:
         raise UserError(f"{root / view.PLANS}: no plans, so everything would go; make a report first, it makes its plan")
     asked = set(view.collect(plans))
-    return [*_prune_results(root, {key for _, key in asked}, dry_run), *_prune_mlflow(root, asked, dry_run, root / database)]
+    return [
+        *_prune_results(root, {key for _, key in asked}, set(asked_runs), dry_run),
+        *_prune_mlflow(root, asked, dry_run, root / database),
+    ]
 
 
-def _prune_results(root: Path, keys: set[str], dry_run: bool) -> list[str]:
+def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> list[str]:
     said = []
     wanted_ids = {key.partition("/")[0] for key in keys}
     for folder in sorted((root / view.RUNS).glob("*/")):
         run_id = folder.name
         doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
-        if run_id.startswith(".") or not doomed:
+        if run_id.startswith(".") or run_id in kept or not doomed:
             continue
         try:
             if not dry_run:

@@ -264,7 +264,8 @@ def test_the_registry_entry_decides_the_run(files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"seeds": [1]}, {"tables": []}, {"device": "cpu"}, {"settings": {"rounds": 200, "client_momentum": 0.9}}]
+    "change",
+    [{"seeds": [1]}, {"tables": ["made/up"]}, {"device": "cpu"}, {"settings": {"rounds": 200, "client_momentum": 0.9}}],
 )
 def test_what_does_not_decide_a_result_leaves_the_ids_alone(change: dict[str, Any], files: Files) -> None:
     """Seeds, tables, device; and writing a value out that is the same anyway."""

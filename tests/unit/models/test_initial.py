@@ -98,7 +98,15 @@ def no_safetensors(path: Path) -> None:
 def forge(path: Path) -> None:
     from fedrepro.files import sha256_file
 
-    path.with_suffix(".json").write_text(json.dumps({"sha256": sha256_file(path)}))
+    manifest = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps(manifest | {"sha256": sha256_file(path)}))
+
+
+def another_seed(path: Path) -> None:
+    """A whole and sound model of another seed, under this one's name."""
+    other = initial.create(DEFINITION, 9, path.parents[3])
+    for suffix in (".safetensors", ".json"):
+        other.with_suffix(suffix).replace(path.with_suffix(suffix))
 
 
 DAMAGE = [
@@ -108,6 +116,7 @@ DAMAGE = [
     (other_names, "not the weights of lenet"),
     (other_shape, "another shape"),
     (no_safetensors, "not the weights of lenet"),
+    (another_seed, "sha256"),
     (lambda p: p.with_suffix(".json").write_text("[]"), "sha256"),
     (lambda p: p.with_suffix(".json").write_text("{"), "not valid JSON"),
     (lambda p: p.with_suffix(".json").unlink(), "no such file"),
