@@ -54,7 +54,7 @@ def test_an_unknown_name_is_an_error() -> None:
 
 @pytest.mark.parametrize("leading", [(), (3,)])
 def test_algebra_by_elements(leading: tuple[int, ...]) -> None:
-    """add, sub, scale by a number, axpy, map and zeros_like against the flat vectors themselves."""
+    """sub, scale by a number, axpy, map and zeros_like against the flat vectors themselves."""
     a, b = counting(*leading), counting(*leading)
     b = b.like(b.flat.flip(-1) + 1)
     assert torch.equal(tree.sub(a, b).flat, a.flat - b.flat)

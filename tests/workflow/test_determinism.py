@@ -49,8 +49,8 @@ def test_killed_twice_and_started_again_changes_no_bit(expected: dict[str, bytes
 
 
 def test_killed_before_the_first_training_makes_the_report_all_the_same(project: Project) -> None:
-    """kill -9 while data are drawn and configurations written: what those jobs leave is whole, and the same command goes on to the
-    end instead of finding nothing to do."""
+    """kill -9 while data are drawn and configurations written: what those jobs leave is whole, and the same command goes on
+    to the end instead of finding nothing to do."""
     command = ("snakemake", "--cores", "2", "reports/table3.md")
     for made in ("data/init/*/seed8.safetensors", "results/configs/*.json"):
         running = project.start(*command)
