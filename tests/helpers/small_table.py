@@ -60,6 +60,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
     return {
         "schema": 1,
         "paper": "fedlaw",
+        "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
         "table": table,
         "title": "Main comparison",

@@ -99,11 +99,13 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             if reason is None:
                 run = _run(project, paper_name, paper, table_name, table, scale, row, column)
                 runs[run["run_id"]] = run
+                _refuse_twin(cells, row, column, run["run_id"], f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
             cell = {"row": row.key, "column": column.key, "printed": value if is_printed else None, "note": note}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": reason})
     return {
         "schema": 1,
         "paper": paper_name,
+        "paper_name": paper.name,
         "paper_title": f"{paper.authors}: {paper.title} ({paper.venue})",
         "table": table_name,
         "title": table.title,
@@ -122,6 +124,16 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
     }
+
+
+def _refuse_twin(cells: list[dict[str, Any]], row: Row, column: Column, run_id: str, file: str, scale: str) -> None:
+    """Two columns of one row that are the same run would print one number twice under two headings."""
+    for cell in cells:
+        if cell["row"] == row.key and cell["run_id"] == run_id:
+            raise UserError(
+                f"{file}: at scale {scale} the columns {cell['column']} and {column.key} are the same run; "
+                "papers/scales.yaml or params.yaml: settings must leave what tells them apart"
+            )
 
 
 def every_run(project: Project) -> set[str]:
@@ -172,11 +184,16 @@ def _edited(runs: dict[str, dict[str, Any]]) -> bool:
 
 
 def run_id(spec: RunSpec, method: Method) -> str:
-    """A readable slug and a hash of everything that decides the result."""
+    """A readable slug and a hash of everything that decides the result.
+
+    A setting that came later has a default in RunSpec and counts only where it differs: older results keep their names.
+    """
+    defaults = {field.name: field.default for field in fields(RunSpec)}
+    decides = {key: value for key, value in spec.as_dict().items() if value != defaults[key]}
     scheme = partition.make_scheme(spec.partition)
     values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
     slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, short_name(method)]))
-    return f"{slug}-{canonical_hash({'spec': spec.as_dict(), 'version': RESULTS_VERSION}, 8)}"
+    return f"{slug}-{canonical_hash({'spec': decides, 'version': RESULTS_VERSION}, 8)}"
 
 
 def short_name(method: Method) -> str:

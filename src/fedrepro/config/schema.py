@@ -71,6 +71,7 @@ class Disagreement(_Strict):
 class Paper(_Strict):
     """papers/<paper>/paper.yaml: citation, protocol with the source of every value, and what is known to differ."""
 
+    name: str  # what people call it: FedLAW
     title: str
     authors: str
     venue: str

@@ -21,6 +21,7 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
     measured = table.tabulate(plan, evidence)
     copied = (
         "paper",
+        "paper_name",
         "paper_title",
         "table",
         "title",

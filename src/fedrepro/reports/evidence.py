@@ -12,7 +12,7 @@ Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
 SCHEMA = 1
 PLAN_KEYS = (
-    *("paper", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
+    *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
     *("rows", "columns", "cells", "runs"),
 )
 RECEIPT_KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label")

@@ -13,8 +13,8 @@ GLYPHS = {"reproduced": "✓", "within noise": "≈", "not reproduced": "✗"}
 
 
 def title(document: Document) -> str:
-    """`fedlaw table3: Main comparison [demo scale]`."""
-    return f"{document['paper']} {document['table']}: {document['title']} [{document['scale']} scale]"
+    """`FedLAW, Table 3: main comparison [demo scale]`."""
+    return f"{document['paper_name']}, {document['source']}: {document['title']} [{document['scale']} scale]"
 
 
 def headline(document: Document) -> str:

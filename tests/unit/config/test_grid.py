@@ -1,6 +1,7 @@
 """From the files a person edits to runs: layers, sources, run ids, and the real Table 3."""
 
 import copy
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import yaml
 from fedrepro.config import grid
 from fedrepro.config.grid import load_project, plan
 from fedrepro.config.layers import SETTINGS
+from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
 SERVER = {"server_lr": 0.001, "server_epochs": 4}
@@ -23,6 +26,7 @@ def sourced(**values: Any) -> dict[str, dict[str, Any]]:
 
 # A paper in which every layer says something about the same values. Two data sets, three rows, two columns.
 PAPER = {
+    "name": "A",
     "title": "A paper",
     "authors": "Somebody",
     "venue": "Nowhere 2020",
@@ -442,6 +446,10 @@ MISTAKES = {
         param({"settings": {"partition": "dirichlet"}}),
         ["params.yaml: settings.partition", "'dirichlet'", "dirichlet_per_class"],
     ),
+    "twin columns": (
+        edit(lambda f: f.table["columns"][1]["setting"].update(dataset="mnist")),
+        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "params.yaml: settings"],
+    ),
     "no proxy set": (param({"settings": {"proxy_per_class": 0}}), ["params.yaml: settings.proxy_per_class", "FedLAW"]),
     "paper": (param({"methods": {"sone": {}}}), ["params.yaml: methods", "'sone'", "'some'"]),
     "method": (param({"methods": {"some": {"fedporx": {}}}}), ["params.yaml: methods.some", "'fedporx'", "'fedprox'"]),
@@ -539,3 +547,13 @@ def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files
         load_project(files.root)
     assert "params.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_later_setting_at_its_default_keeps_the_names_of_older_results(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field that gets a default in RunSpec does not rename the runs that take it; another value of it is another run."""
+    spec = RunSpec(**next(iter(files.plan(FULL)["runs"].values()))["config"])
+    name = grid.run_id(spec, compose(spec.method))
+    later = dataclasses.make_dataclass("Later", [("later", float, 1.0)], bases=(RunSpec,), frozen=True, kw_only=True)
+    monkeypatch.setattr(grid, "RunSpec", later)
+    assert grid.run_id(later(**spec.as_dict()), compose(spec.method)) == name
+    assert grid.run_id(later(**spec.as_dict(), later=2.0), compose(spec.method)) != name
