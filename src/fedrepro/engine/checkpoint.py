@@ -5,6 +5,7 @@ Saved by the clock, never by the result: how often a run is saved, or killed, le
 
 import dataclasses
 import io
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,13 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     content = {"key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
     buffer = io.BytesIO()  # torch hides a full disk behind an error of its own; writing bytes says what is wrong
     torch.save(content, buffer)
-    write_atomic(path, lambda temporary: temporary.write_bytes(buffer.getbuffer()))
+    buffer.seek(0)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as stream:
+            shutil.copyfileobj(buffer, stream)
+
+    write_atomic(path, write)
 
 
 def load(path: Path, key: str) -> tuple[ServerState, dict[int, Any], Progress] | None:
