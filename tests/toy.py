@@ -35,6 +35,16 @@ PARTIAL = ((0, 3), (1, 2), (2, 4))
 ALONE = ((1,), (3,), (4,))
 EMPTY = ((2,),)
 
+# One weight, two classes: logits (w * x, 0). Small enough to work a round by hand.
+ONE_WEIGHT = Model(
+    "one_weight",
+    (1, 1, 1),
+    2,
+    Layout.of({"w": (1,)}),
+    Layout.of({}),
+    lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
+)
+
 # What a toy run uses where a default would take long or is missing: argument -> value, for every part that has it.
 FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 3, "halve_every": 2, "server_lr": 0.05}
 

@@ -1,5 +1,6 @@
 """Files are whole or absent; locks die with their holder; a full or read-only folder is one line for the user."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -127,13 +129,22 @@ with lock(Path(sys.argv[1]), busy=lambda pid: None):
 """
 
 
+@contextlib.contextmanager
+def holding(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of its own that has the lock on `path`."""
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            yield holder
+        finally:
+            holder.kill()
+
+
 def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
     """A real process holds the lock: `busy` hears its process id. It is killed with SIGKILL: the lock is free at once."""
     path = tmp_path / "run.lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+    with holding(path) as holder:
 
         def give_up(pid: str) -> None:
             raise UserError(f"held by {pid}")
@@ -146,27 +157,13 @@ def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
         with lock(path, busy=lambda _: pytest.fail("still held")):
             assert path.read_text() == str(os.getpid())
         assert time.monotonic() - start < 1
-    finally:
-        holder.kill()
-        holder.wait()
-        assert holder.stdout is not None
-        holder.stdout.close()
 
 
 def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
     """`busy` returns instead of raising: the lock is taken when the holder has gone."""
     path = tmp_path / "run.lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with lock(path, busy=lambda _: holder.kill()):
-            assert holder.wait() == -signal.SIGKILL
-    finally:
-        holder.kill()
-        holder.wait()
-        assert holder.stdout is not None
-        holder.stdout.close()
+    with holding(path) as holder, lock(path, busy=lambda _: holder.kill()):
+        assert holder.wait() == -signal.SIGKILL
 
 
 # Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.

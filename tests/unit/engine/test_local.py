@@ -14,7 +14,6 @@ from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, compose
 from fedrepro.methods.parts import PARTS, LocalRule
-from fedrepro.models import Model
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch, ClientContext
 from tests import toy
@@ -31,16 +30,6 @@ class Linear(LocalRule):
         return (params["w"] * batch.x.mean()).sum()
 
 
-ONE_WEIGHT = Model(
-    "one_weight",
-    (1, 1, 1),
-    2,
-    Layout.of({"w": (1,)}),
-    Layout.of({}),
-    lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
-)
-
-
 def linear_task(rounds: int) -> Task:
     """Client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; lr 0.1, halved every round,
     momentum 0.5, weight decay 0.1."""
@@ -51,14 +40,14 @@ def linear_task(rounds: int) -> Task:
     return dataclasses.replace(
         toy.make_task(),
         spec=spec,
-        model=ONE_WEIGHT,
+        model=toy.ONE_WEIGHT,
         train=data,
         evaluation=data,
         proxy=None,
         client_index=[torch.tensor([0, 1]), torch.tensor([2])],
         client_sizes=torch.tensor([2.0, 1.0], dtype=torch.float64),
         cohorts=torch.tensor([[0, 1]] * rounds),
-        params=Tree(ONE_WEIGHT.layout, torch.ones(1, dtype=torch.float64)),
+        params=Tree(toy.ONE_WEIGHT.layout, torch.ones(1, dtype=torch.float64)),
         buffers=Tree(Layout.of({}), torch.zeros(0, dtype=torch.float64)),
     )
 

@@ -15,7 +15,7 @@ from fedrepro.methods.adam import Adam
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, proxy_batches
 from fedrepro.methods.proxy_weights import ProxyLearning, blend, logit_gradient
-from fedrepro.models import Model, ops
+from fedrepro.models import ops
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch, Cohort
 from tests import toy
@@ -83,23 +83,14 @@ def test_closed_form_gradients_against_autograd_through_the_sum(clients: int, aw
     torch.testing.assert_close(logit_gradient(models, x.detach(), loss), expected, rtol=0, atol=1e-12)
 
 
-# One weight, two classes: logits (w * x, 0).
-ONE_WEIGHT = Model(
-    "one_weight",
-    (1, 1, 1),
-    2,
-    Layout.of({"w": (1,)}),
-    Layout.of({}),
-    lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
-)
 # Client models 1 and 3 with data-size weights 1/4 and 3/4, from the global weight 0.5.
 COHORT = Cohort(
     clients=[0, 1],
-    updates=Tree(ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
+    updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
     weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
     num_steps=torch.ones(2, dtype=torch.float64),
     fraction=1.0,
-    anchor=Tree(ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
+    anchor=Tree(toy.ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
     buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
 )
 STEP = 0.1
@@ -107,9 +98,9 @@ STEP = 0.1
 
 def one_weight_context():
     """A proxy set of one sample x = 1 of class 0: the loss is ln(1 + exp(-v))."""
-    task = dataclasses.replace(toy.make_task(), model=ONE_WEIGHT)
+    task = dataclasses.replace(toy.make_task(), model=toy.ONE_WEIGHT)
     proxy = Batch(torch.ones(1, 1, 1, 1, dtype=torch.float64), torch.tensor([0]))
-    return toy.server_context(task, network=TrainingNetwork(ONE_WEIGHT, COHORT.buffers), proxy=proxy)
+    return toy.server_context(task, network=TrainingNetwork(toy.ONE_WEIGHT, COHORT.buffers), proxy=proxy)
 
 
 LAMBDA_2 = 3 * math.exp(2 * STEP) / (1 + 3 * math.exp(2 * STEP))
