@@ -33,21 +33,22 @@ def partition(options: Namespace) -> None:
 
     entry = load_registry()[options.dataset]
     definition = partition.definition(entry, options.scheme, options.clients, options.local_validation)
-    _draw(partition, partition.PARTITIONS, definition, options.seeds)
+    print(*draw(partition, partition.PARTITIONS, definition, options.seeds), sep="\n")
 
 
 def participation(options: Namespace) -> None:
     from fedrepro.data import participation
 
     definition = participation.definition(options.clients, options.ratio, options.rounds)
-    _draw(participation, participation.PARTICIPATION, definition, options.seeds)
+    print(*draw(participation, participation.PARTICIPATION, definition, options.seeds), sep="\n")
 
 
 def proxy(options: Namespace) -> None:
     from fedrepro.data import proxy
     from fedrepro.data.registry import load_registry
 
-    _draw(proxy, proxy.PROXY, proxy.definition(load_registry()[options.dataset], options.per_class), options.seeds)
+    definition = proxy.definition(load_registry()[options.dataset], options.per_class)
+    print(*draw(proxy, proxy.PROXY, definition, options.seeds), sep="\n")
 
 
 def init(options: Namespace) -> None:
@@ -58,15 +59,18 @@ def init(options: Namespace) -> None:
     if options.model not in MODELS:
         raise UserError(unknown("model", options.model, sorted(MODELS)))
     definition = initial.definition(options.model, MODELS[options.model], options.classes)
-    _draw(initial, initial.FOLDER, definition, options.seeds)
+    print(*draw(initial, initial.FOLDER, definition, options.seeds), sep="\n")
 
 
-def _draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int]) -> None:
-    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again."""
+def draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
+    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again. Returns all manifests."""
+    found = []
     for seed in seeds:
-        stem = ROOT / folder / module.artifact_id(definition) / f"seed{seed}"
-        complete = all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[folder])
-        print(stem.with_suffix(".json") if complete else module.create(definition, seed, ROOT).with_suffix(".json"))
+        stem = root / folder / module.artifact_id(definition) / f"seed{seed}"
+        if not all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[folder]):
+            module.create(definition, seed, root)
+        found.append(stem.with_suffix(".json"))
+    return found
 
 
 def _shape(text: str) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from fedrepro.cli.drawing import draw
 from fedrepro.config.grid import FOLDERS, MODULES, Project, definitions
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.data.prepare import prepare
@@ -17,7 +18,4 @@ def draw_missing(project: Project, run: dict[str, Any], seeds: list[int]) -> Non
         if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
             prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
     for kind, definition in definitions(spec, entry).items():
-        module = MODULES[kind]
-        for seed in seeds:
-            if not (project.root / FOLDERS[kind] / module.artifact_id(definition) / f"seed{seed}.json").exists():
-                module.create(definition, seed, project.root)
+        draw(MODULES[kind], FOLDERS[kind], definition, seeds, project.root)
