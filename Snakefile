@@ -8,8 +8,8 @@ FLOW = Workflow.load(config)
 wildcard_constraints:
     scale="demo|short|full",
     paper="fedlaw|igfl|fedgh|elastic|fedima",
-    table=r"(table|figure)\d+|index",
-    dataset=r"[a-z0-9_]+",
+    table=r"(table|figure)\d+(-[a-z0-9]+)*|index",
+    dataset=r"[a-z0-9_-]+",
     shape=r"\d+x\d+x\d+",
     artifact=r"[A-Za-z0-9_.-]+",
     run_id=r"[A-Za-z0-9_.+-]+",

@@ -16,11 +16,26 @@ rule config:
 rule train:
     input:
         config=ancient("results/configs/{run_id}.json"),
-        data=ancient(lambda w: FLOW.inputs_of(w.run_id)),
+        data=ancient(lambda w: FLOW.inputs_of(w.run_id, FLOW.seeds)),
     output: expand("results/runs/{{run_id}}/seed{seed}.json", seed=FLOW.seeds)
+    wildcard_constraints: run_id=rf"(?!(?:{FLOW.budget_runs})/)[A-Za-z0-9_.+-]+"
     log: "logs/train/{run_id}.log"
     benchmark: "logs/train/{run_id}.tsv"
     resources: gpu=FLOW.gpus_per_run
     message: "train {wildcards.run_id}"
     shell:
         "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --log {log}"
+
+# Runs of tables whose budget names seeds of its own: a job a seed, since the outputs of the rule above are those of params.yaml's.
+rule train_seed:
+    input:
+        config=ancient("results/configs/{run_id}.json"),
+        data=ancient(lambda w: FLOW.inputs_of(w.run_id, [w.seed])),
+    output: "results/runs/{run_id}/seed{seed}.json"
+    wildcard_constraints: run_id=FLOW.budget_runs
+    log: "logs/train/{run_id}-{seed}.log"
+    benchmark: "logs/train/{run_id}-{seed}.tsv"
+    resources: gpu=FLOW.gpus_per_run
+    message: "train {wildcards.run_id}, seed {wildcards.seed}"
+    shell:
+        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --log {log}"

@@ -6,6 +6,8 @@ every registered part, and chains of them: registering a part enrols it in the s
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -14,15 +16,18 @@ import torch
 from torch import Tensor
 
 import fedrepro.methods  # noqa: F401  registers the parts
-from fedrepro import rng
+from fedrepro import rng, tree
+from fedrepro.engine.evaluate import predict
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Task
-from fedrepro.methods.parts import PARTS, REPEATABLE
+from fedrepro.methods.compose import Method, compose
+from fedrepro.methods.parts import PARTS, REPEATABLE, LocalRule
 from fedrepro.methods.presets import DEFAULTS
 from fedrepro.models import Model, build, initial, ops
+from fedrepro.models.batch_norm import BatchNorms
 from fedrepro.tree import Layout, Tree
-from fedrepro.types import Batch, ServerContext
+from fedrepro.types import Batch, ClientContext, ServerContext
 
 CLASSES, CLIENTS = 3, 5
 TRAIN_SIZES = (7, 12, 0, 20, 5)  # samples that client i trains on
@@ -45,15 +50,51 @@ ONE_WEIGHT = Model(
     lambda params, buffers, x, train: (torch.cat([params["w"] * x.flatten(1), 0 * x.flatten(1)], 1), buffers),
 )
 
+
+def _one_norm(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    norms = BatchNorms(params, buffers, train)
+    h = params["w"] * norms("bn", x).flatten(1)
+    return torch.cat([h, 0 * h], 1), norms.after()
+
+
+# The same behind a BatchNorm of one channel.
+ONE_NORM = Model(
+    "one_norm",
+    (1, 1, 1),
+    2,
+    Layout.of({"bn.weight": (1,), "bn.bias": (1,), "w": (1,)}),
+    Layout.of({"bn.running_mean": (1,), "bn.running_var": (1,)}),
+    _one_norm,
+)
+
+
+@dataclass(frozen=True)
+class Linear(LocalRule):
+    """Loss w * mean(x), linear in the only weight: its gradient is the batch's mean, whatever w is."""
+
+    name = "linear"
+    slot = "client"
+
+    def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
+        return (params["w"] * batch.x.mean()).sum()
+
+
+def linear(text: str) -> Method:
+    """The method `text` with its client rule on the loss of `Linear`."""
+    method = compose(text)
+    rule = type("On" + type(method.client).__name__, (type(method.client),), {"loss": Linear.loss})
+    return dataclasses.replace(method, client=rule(**dataclasses.asdict(method.client)))
+
+
 # What a toy run uses where a default would take long or is missing: argument -> value, for every part that has it.
-FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 3, "halve_every": 2, "server_lr": 0.05}
+FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 4, "halve_every": 2, "server_lr": 0.05, "swa_start": 1, "passes": 3}
 
 
 def part_text(name: str) -> str:
     """A part as a user would write it, with FAST_ARGUMENTS where it learns on the proxy set or has no default."""
     fields = {field.name: field for field in dataclasses.fields(PARTS.get(name))}
     needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
-    wanted = [key for key in FAST_ARGUMENTS if key in fields and "server_epochs" in fields] + needed
+    wanted = [key for key in FAST_ARGUMENTS if key in fields and {"server_epochs", "passes"} & fields.keys()] + needed
     return f"{name}({', '.join(f'{key}={FAST_ARGUMENTS[key]}' for key in dict.fromkeys(wanted))})" if wanted else name
 
 
@@ -91,12 +132,18 @@ def lenet_model() -> Model:
     return build("lenet", (1, 4, 4), CLASSES)
 
 
+def norm_model() -> Model:
+    """ResNet-8 on 4x4 grey images: BatchNorm everywhere, the last at one place an image."""
+    return build("resnet8", (1, 4, 4), CLASSES)
+
+
 def make_spec(**changes: Any) -> RunSpec:
     """Settings in which everything matters: several steps a round with a partial batch, momentum, weight and lr decay."""
     values: dict[str, Any] = {
         "dataset": "toy",
         "dataset_sha": "0",
         "input_shape": (1, 4, 4),
+        "normalise": "unit",
         "classes": CLASSES,
         "model": "tiny",
         "partition": "iid",
@@ -111,8 +158,8 @@ def make_spec(**changes: Any) -> RunSpec:
         "client_lr": 0.1,
         "client_lr_decay": 0.9,
         "client_momentum": 0.5,
+        "keep_client_momentum": False,
         "weight_decay": 1e-3,
-        "average_last": 2,
         "method": "fedavg",
     }
     return RunSpec(**(values | changes))
@@ -152,20 +199,49 @@ def make_task(
         evaluation=Batch(test.x.to(dtype), test.y),
         proxy=Batch(held.x.to(dtype), held.y) if proxy else None,
         params=params.like(params.flat.to(dtype)),
-        buffers=Tree(model.buffer_layout, torch.zeros(model.buffer_layout.size, dtype=dtype)),
+        buffers=tree.map(lambda flat: flat.to(dtype), model.first_buffers()),
         inputs={"arrays": "0" * 64},
     )
+
+
+def linear_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), **changes: Any) -> Task:
+    """For `Linear`: client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; a client_lr of 0.1,
+    halved every round, momentum 0.5, weight decay 0.1."""
+    settings = {"local_epochs": 1, "batch_size": 1, "client_lr": 0.1, "client_lr_decay": 0.5, "client_momentum": 0.5}
+    spec = make_spec(**{"rounds": rounds, "clients": 2, "weight_decay": 0.1, **settings, **changes})
+    x = torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64).reshape(3, 1, 1, 1)
+    data = Batch(x, torch.zeros(3, dtype=torch.int64))
+    return dataclasses.replace(
+        make_task(),
+        spec=spec,
+        model=ONE_WEIGHT,
+        train=data,
+        evaluation=data,
+        proxy=None,
+        client_index=[torch.tensor([0, 1]), torch.tensor([2])],
+        client_sizes=torch.tensor([2.0, 1.0], dtype=torch.float64),
+        cohorts=torch.tensor([cohorts[t % len(cohorts)] for t in range(rounds)]),
+        params=one_weight(1.0),
+        buffers=Tree(Layout.of({}), torch.zeros(0, dtype=torch.float64)),
+    )
+
+
+def one_weight(w: float) -> Tree:
+    """The weight of ONE_WEIGHT."""
+    return Tree(ONE_WEIGHT.layout, torch.tensor([w], dtype=torch.float64))
 
 
 def server_context(task: Task, round: int = 0, **changes: Any) -> ServerContext:
     """What the server's parts are handed in `round`."""
     values: dict[str, Any] = {
         "network": TrainingNetwork(task.model, task.buffers),
+        "predict": partial(predict, task.model),
         "proxy": task.proxy,
         "rng": lambda purpose: rng.stream(task.seed, f"server/{purpose}", round),
         "round": round,
         "rounds": task.spec.rounds,
         "proxy_batch_size": task.spec.proxy_batch_size,
+        "smallest_batch": task.model.smallest_batch,
         "notes": {},
     }
     return ServerContext(**(values | changes))

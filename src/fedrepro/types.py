@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from fedrepro.tree import Tree
@@ -37,6 +38,14 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
+class Solver:
+    """The local solver, SGD: v <- momentum * v + (g + weight_decay * w), w <- w - client_lr * v."""
+
+    momentum: float
+    weight_decay: float
+
+
+@dataclass(frozen=True)
 class ClientContext:
     """What a client rule may read during its round; all of it read-only."""
 
@@ -56,20 +65,31 @@ class Cohort:
     updates: Tree  # w_k - w, [K, D]
     weights: Tensor  # data-size weights p_k, they sum to 1, [K]
     num_steps: Tensor  # T_k, [K]
-    fraction: float  # K / N
+    fraction: float  # K / N, where N counts the clients that have training data
     anchor: Tree  # w, the global weights that the clients started from, [D]
     buffers: Tree  # running statistics after local training, [K, D']
     messages: Tree | None = None  # what the client rule sends besides its update, [K, D]
+
+    @property
+    def models(self) -> Tree:
+        """The clients' weights w_k, [K, D]."""
+        return self.updates.like(self.updates.flat + self.anchor.flat)
+
+    def shares(self, weighting: str) -> Tensor:
+        """Weights [K] that sum to 1: "size" for the data-size weights p_k, "uniform" for 1/K each."""
+        return self.weights if weighting == "size" else torch.full_like(self.weights, 1 / len(self.clients))
 
 
 @dataclass(frozen=True)
 class ServerContext:
     """What a server part may read, and where it notes scalars."""
 
-    network: Network  # in training mode, with the server's own running statistics
+    network: Network  # in training mode; its running statistics become those of the global model
+    predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, without gradients
     proxy: Batch | None  # the server's proxy set, the whole of it
     rng: Callable[[str], np.random.Generator]  # a stream for a purpose, fixed by (seed, round)
     round: int
     rounds: int
     proxy_batch_size: int
+    smallest_batch: int = 1  # smaller ones are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round

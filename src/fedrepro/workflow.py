@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
@@ -12,7 +13,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from fedrepro.config.grid import FOLDERS, Project, definitions, load_project, plan
+from fedrepro.config.grid import FOLDERS, definitions, plan
+from fedrepro.config.project import Project, load_project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.results import RUNS, identity
@@ -45,6 +47,8 @@ class Workflow:
         self._plans: dict[tuple[str, str, str], dict[str, Any]] = {}
         for paper, table in self.tables:
             self.plan(self.scale, paper, table)
+        self.own_seeds = {run_id: made["seeds"] for made in self._plans_with_own_seeds() for run_id in made["runs"]}
+        """run_id -> the seeds that its table's budget asks for; each of them is trained by a job of its own."""
 
     @classmethod
     def load(cls, params: dict[str, Any]) -> "Workflow":
@@ -78,17 +82,17 @@ class Workflow:
 
     def evidence(self, scale: str, paper: str, table: str) -> list[str]:
         """The evidence that one report is rendered from."""
-        runs = self.plan(scale, paper, table)["runs"]
-        return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in runs for seed in self.seeds]
+        made = self.plan(scale, paper, table)
+        return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in made["runs"] for seed in made["seeds"]]
 
     def receipts(self) -> list[str]:
         """What training leaves for params.yaml's tables."""
-        return [f"{RUNS}/{run['run_id']}/seed{seed}.json" for run in self._current() for seed in self.seeds]
+        return [f"{RUNS}/{run['run_id']}/seed{seed}.json" for run, seeds in self._current() for seed in seeds]
 
     def arrays(self) -> list[str]:
         """The manifests of every data set that params.yaml's tables read, at the native shape and the model's."""
         found = {}
-        for run in self._current():
+        for run, _ in self._current():
             spec = RunSpec(**run["config"])
             for shape in (self.project.registry[spec.dataset].native_shape, spec.input_shape):
                 found[str(arrays_folder(Path(), spec.dataset, shape) / MANIFEST)] = None
@@ -96,12 +100,22 @@ class Workflow:
 
     def drawn(self) -> list[str]:
         """Every partition, cohort list, proxy split and initial model that params.yaml's tables read."""
-        return list(dict.fromkeys(path for run in self._current() for path in self._drawn(run)))
+        return list(dict.fromkeys(path for run, seeds in self._current() for path in self._drawn(run, seeds)))
 
-    def inputs_of(self, run_id: str) -> list[str]:
-        """All that one run reads."""
+    def inputs_of(self, run_id: str, seeds: list[int]) -> list[str]:
+        """All that one run reads for these seeds."""
         run = self.plan(*self._home[run_id])["runs"][run_id]
-        return [f"{run['inputs']['arrays']}/{MANIFEST}", *self._drawn(run)]
+        return [f"{run['inputs']['arrays']}/{MANIFEST}", *self._drawn(run, seeds)]
+
+    @property
+    def drawn_seeds(self) -> list[int]:
+        """The seeds that every artifact is drawn for: those of params.yaml, and those that budgets ask for besides."""
+        return list(dict.fromkeys([*self.seeds, *(seed for seeds in self.own_seeds.values() for seed in seeds)]))
+
+    @property
+    def budget_runs(self) -> str:
+        """A regular expression of the run_ids in `own_seeds`; matches nothing when there are none."""
+        return "|".join(map(re.escape, sorted(self.own_seeds))) or "(?!)"
 
     def arguments(self, kind: str, artifact: str) -> str:
         """The command-line arguments that draw an artifact."""
@@ -167,19 +181,31 @@ class Workflow:
                     found[kind, run["inputs"][kind]] = definition
         return found
 
+    def _plans_with_own_seeds(self) -> Iterator[dict[str, Any]]:
+        """The plans whose seeds are not those of params.yaml."""
+        for name in self.project.table_names():
+            paper, table = self._table(name)
+            with one_line():
+                budgets = self.project.table(paper, table).budget
+            yield from (self.plan(scale, paper, table) for scale, budget in budgets.items() if budget.seeds)
+
     def _every_plan(self) -> Iterator[tuple[str, str, str]]:
         tables = dict.fromkeys([*self.tables, *(self._table(name) for name in self.project.table_names())])
         for scale in dict.fromkeys([self.scale, *self.project.scales]):
             yield from ((scale, paper, table) for paper, table in tables)
 
-    def _current(self) -> list[dict[str, Any]]:
-        runs = {}
+    def _current(self) -> list[tuple[dict[str, Any], list[int]]]:
+        """Every run of params.yaml's tables, with its seeds."""
+        found: dict[str, tuple[dict[str, Any], list[int]]] = {}
         for paper, table in self.tables:
-            runs |= self.plan(self.scale, paper, table)["runs"]
-        return list(runs.values())
+            made = self.plan(self.scale, paper, table)
+            for run_id, run in made["runs"].items():
+                _, seeds = found.get(run_id, (run, []))
+                found[run_id] = run, list(dict.fromkeys([*seeds, *made["seeds"]]))
+        return list(found.values())
 
-    def _drawn(self, run: dict[str, Any]) -> list[str]:
-        return [f"{FOLDERS[kind]}/{run['inputs'][kind]}/seed{seed}.json" for kind in FOLDERS for seed in self.seeds]
+    def _drawn(self, run: dict[str, Any], seeds: list[int]) -> list[str]:
+        return [f"{FOLDERS[kind]}/{run['inputs'][kind]}/seed{seed}.json" for kind in FOLDERS for seed in seeds]
 
     @staticmethod
     def _table(name: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ PRINTED = {
     ("fedlaw", "mlp-a01"): 86.30,
 }
 SEEDS = [8, 9, 10]
+AVERAGE_LAST = 2  # a cell's value of a seed is the mean over so many last rounds
 
 
 def make_run(method: str, column: str, rounds: int = 5) -> dict:
@@ -56,9 +57,10 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             if run:
                 runs[run["run_id"]] = run
             cell = {"row": method, "column": column, "printed": PRINTED.get((method, column)), "note": ""}
+            cell |= {"average_last": AVERAGE_LAST if run else None, "average_last_source": "paper" if run else None}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {
-        "schema": 1,
+        "schema": 2,
         "paper": "fedlaw",
         "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
@@ -67,6 +69,8 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "source": "Table 3, p. 8",
         "scale": scale,
         "scale_note": "Handwritten digits stand in for the paper's data." if scale == "demo" else "The paper's protocol.",
+        "stand_in": None,
+        "on_budget": False,
         "seeds": list(SEEDS),
         "comparable": scale == "full",
         "metric": {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"},
@@ -85,22 +89,26 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
 
 
 def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes) -> dict:
-    """The evidence of one seed; `accuracy` None makes it a diverged run whose second half is not finite."""
-    rounds = list(range(run["config"]["rounds"] + 1))
+    """The evidence of one seed; `accuracy` None makes it a diverged run whose second half is not finite.
+
+    `accuracy` is what a table reports: the mean of the last AVERAGE_LAST rounds, which are half a point apart from it.
+    """
+    rounds = list(range(run["config"]["rounds"]))
     final = 50.0 if accuracy is None else accuracy
     curve = [round(10 + (final - 10) * (1 - math.exp(-r)), 4) for r in rounds]
+    curve[-AVERAGE_LAST:] = [final - 0.5, final + 0.5][:len(rounds)] if len(rounds) > 1 else [final]
     if accuracy is None:
         curve = [value if r < 3 else None for r, value in zip(rounds, curve, strict=True)]
-    keys = ("test_accuracy", "last_test_accuracy", "best_test_accuracy")
+    summary = {"last_test_accuracy": None if accuracy is None else curve[-1], "best_test_accuracy": final + 0.5}
     receipt = {
-        "schema": 1,
+        "schema": 2,
         "run_id": run["run_id"],
         "seed": seed,
         "status": "diverged" if accuracy is None else "finished",
         "method": run["method"],
         "method_label": run["method_label"],
         "config": run["config"],
-        "summary": dict.fromkeys(keys, accuracy) | {"test_loss": None if accuracy is None else 0.4},
+        "summary": summary | {"test_loss": None if accuracy is None else 0.4},
         "curves": {"round": rounds, "test_accuracy": curve, "test_loss": [v and v / 100 for v in curve]},
         "inputs": {kind: canonical_hash([name, seed], 64) for kind, name in run["inputs"].items()},
         "environment": {

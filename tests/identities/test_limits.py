@@ -28,6 +28,42 @@ IDENTITIES = [
     ("fedlaw(server_epochs=0)+adaptive_gws(server_epochs=0)+fixed_gamma(gamma=1)+fedprox(mu=0)", "fedavg", 1e-12),
     ("fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.9)", "fixed_gamma(gamma=0.81)", 1e-12),
     ("adaptive_gws(server_epochs=0)+fedprox(mu=0.3)", "fedprox(mu=0.3)", 0),
+    ("fedlaw_swa(server_epochs=0)", "fedavg", 0),
+    ("fedlaw_swa(server_epochs=1)", "fedavg", 0),  # half an epoch for each stage is none
+    ("feddf(server_epochs=0)", "fedavg", 0),
+    ("fedbe(server_epochs=0)", "fedavg", 0),
+    ("server_ft(server_epochs=0)", "fedavg", 0),
+    ("server_ft(server_epochs=0, solver=sgd, keep_momentum=true)", "fedavg", 0),
+    ("fedavgm(beta=0)", "fedavg", 0),
+    ("fedavgm(beta=0, nesterov=true)", "fedavg", 0),
+    ("fedavgm(beta=0, server_lr=0.5)", "server_sgd(server_lr=0.5)", 0),
+    ("fedadam(beta1=0, tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
+    ("fedadam(beta1=0, tau=1e9, server_lr=5e8)", "server_sgd(server_lr=0.5)", 1e-8),
+    ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
+    ("proxy_buffers(passes=3)", "fedavg", 0),
+]
+# The same, for limits that lie in the setting: method and setting, twice.
+ONE_STEP = {"cohorts": toy.ALONE, "proxy_batch_size": 12}
+NO_SOLVER = {"client_momentum": 0.0, "weight_decay": 0.0}
+LIMITS_OF_SETTINGS = [
+    ("fedprox(mu=0, steps=plain)", {}, "fedavg", NO_SOLVER, 0),
+    ("fedprox(mu=0.3, steps=plain)", {}, "fedprox(mu=0.3)", NO_SOLVER, 0),
+    ("fedavg", {"client_momentum": 0.0, "keep_client_momentum": True}, "fedavg", {"client_momentum": 0.0}, 0),
+    ("fedavg", {"rounds": 1, "keep_client_momentum": True}, "fedavg", {"rounds": 1}, 0),
+    # FedDyn without alpha is FedAvg on the clients; its first server step adds |S|/n of the mean move to the mean move.
+    ("feddyn(alpha=1e-9)", {"rounds": 1}, "mean(weighting=uniform)+server_sgd(server_lr=2)", {"rounds": 1}, 1e-8),
+    (
+        "feddyn(alpha=1e-9)",
+        {"rounds": 1, "cohorts": ((0, 3),)},
+        "mean(weighting=uniform)+server_sgd(server_lr=1.5)",
+        {"rounds": 1, "cohorts": ((0, 3),)},
+        1e-8,
+    ),
+    # One client, whose model is the student's start: the student already agrees with its teacher. One step of Adam only: beside
+    # an eps of 1e-8 a gradient of rounding errors is multiplied by server_lr / eps = 1e5, and grows with each further step.
+    ("feddf(server_epochs=1)", {"rounds": 1, **ONE_STEP}, "fedavg", {"rounds": 1, **ONE_STEP}, 1e-9),
+    ("feddf(server_epochs=4, solver=sgd)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 1e-15),
+    ("fedbe(server_epochs=4, solver=sgd, samples=0)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 1e-15),
 ]
 COHORTS = {"everybody": toy.EVERYBODY, "partial": toy.PARTIAL}
 
@@ -46,24 +82,72 @@ def test_reduces_to(text: str, same_as: str, atol: float, cohorts: tuple, seed: 
     torch.testing.assert_close(found.flat, expected.flat, rtol=0, atol=atol)
 
 
-AWAY = ["fedprox(mu=0.3)", "fixed_gamma(gamma=0.81)", "server_sgd(server_lr=0.5)"]
+@pytest.mark.parametrize("seed", [8, 9, 10])
+@pytest.mark.parametrize(("text", "changes", "same_as", "same_changes", "atol"), LIMITS_OF_SETTINGS)
+def test_reduces_to_in_a_setting(text: str, changes: dict, same_as: str, same_changes: dict, atol: float, seed: int) -> None:
+    """Limiting cases that need a certain setting, in float64."""
+    found, expected = final(text, seed=seed, **changes), final(same_as, seed=seed, **same_changes)
+    torch.testing.assert_close(found.flat, expected.flat, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("model", [toy.tiny_model, toy.norm_model])
+def test_at_equal_sizes_uniform_is_by_size(model) -> None:
+    """Five clients that count the same: both weightings of the mean, of the statistics and of FedDyn's state agree."""
+    task = toy.make_task(model=model(), cohorts=toy.PARTIAL)
+    task = dataclasses.replace(task, client_sizes=torch.full_like(task.client_sizes, 7))
+    for text in ("mean(weighting={0})+mean_buffers(weighting={0})", "feddyn+mean(weighting={0})+mean_buffers(weighting={0})"):
+        size, uniform = (train(task, compose(text.format(weighting))) for weighting in ("size", "uniform"))
+        torch.testing.assert_close(size.params.flat, uniform.params.flat, rtol=0, atol=1e-12)
+        torch.testing.assert_close(size.buffers.flat, uniform.buffers.flat, rtol=0, atol=1e-12)
+    whole = dataclasses.replace(task, cohorts=toy.make_task().cohorts)
+    by_size, uniform = (train(whole, compose(f"feddyn(weighting={weighting})")) for weighting in ("size", "uniform"))
+    torch.testing.assert_close(by_size.params.flat, uniform.params.flat, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("text", ["server_ft", "feddf", "fedbe", "fedlaw_swa", "adaptive_gws", "fedlaw", "attentive_law"])
+def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text: str) -> None:
+    """Weights only: FedLAW and its relatives keep the server's own statistics, which nothing has moved then."""
+    task = toy.make_task(model=toy.norm_model(), rounds=2)
+    found, fedavg = train(task, compose(f"{text}(server_epochs=0)")), train(task, compose("fedavg"))
+    exact = text not in ("fedlaw", "attentive_law")  # their weights have been through log and softmax
+    torch.testing.assert_close(found.params.flat, fedavg.params.flat, rtol=0, atol=0 if exact else 1e-12)
+    own = "law" in text or "gws" in text
+    assert torch.equal(found.buffers.flat, task.buffers.flat if own else fedavg.buffers.flat)
+
+
+AWAY = ["fedprox(mu=0.3)", "fixed_gamma(gamma=0.81)", "server_sgd(server_lr=0.5)", "fedprox(mu=0, steps=plain)", "mean(weighting=uniform)"]
+AWAY += ["fedavgm(nesterov=true)", "fedadam(first_v=tau_squared)", "mean_buffers(weighting=uniform)"]
 AWAY += [text for text in toy.PART_METHODS if compose(text) != compose("fedavg")]
 
 
 @pytest.mark.parametrize("text", AWAY)
 def test_away_from_its_limit_a_method_differs(text: str) -> None:
-    """Otherwise the identities above would hold for parts that do nothing."""
-    assert (final(text).flat - final("fedavg").flat).abs().max() > 1e-6
+    """Otherwise the identities above would hold for parts that do nothing. A buffers part leaves the weights alone, and on a model
+    with BatchNorm it moves the statistics."""
+    model = toy.norm_model() if compose(text).buffers != compose("fedavg").buffers else toy.tiny_model()
+    found, fedavg = (train(toy.make_task(model=model), compose(method)) for method in (text, "fedavg"))
+    alone = PARTS.get(text.partition("(")[0]).slot == "buffers"
+    assert torch.equal(found.params.flat, fedavg.params.flat) == alone
+    for mine, usual in ((found.buffers, fedavg.buffers), (found.params, fedavg.params))[: 1 if alone else 2]:
+        if mine.layout.names:
+            assert (mine.flat - usual.flat).abs().max() > 1e-6
+
+
+def test_momentum_that_is_kept_matters_from_the_second_round_on() -> None:
+    """Otherwise the identities of the setting would hold for a switch that does nothing."""
+    kept, fresh = final("fedavg", rounds=2, keep_client_momentum=True), final("fedavg", rounds=2)
+    assert (kept.flat - fresh.flat).abs().max() > 1e-4
 
 
 def test_every_part_with_arguments_has_an_identity() -> None:
-    """A new part adds its limiting case to IDENTITIES."""
-    listed = {part.name for text, _, _ in IDENTITIES for part in compose(text).parts}
+    """A new part adds its limiting case to IDENTITIES or LIMITS_OF_SETTINGS."""
+    texts = [text for text, *_ in [*IDENTITIES, *LIMITS_OF_SETTINGS]]
+    listed = {part.name for text in texts for part in compose(text).parts}
     missing = [name for name in PARTS.names() if dataclasses.fields(PARTS.get(name)) and name not in listed]
     assert not missing, f"add a line to IDENTITIES for {missing}"
 
 
-@pytest.mark.parametrize("text", ["fedlaw(server_epochs=0)", "adaptive_gws(server_epochs=0)"])
+@pytest.mark.parametrize("text", [f"{part}(server_epochs=0)" for part in ("fedlaw", "fedlaw_swa", "adaptive_gws")])
 def test_without_server_epochs_gamma_is_exactly_one(text: str) -> None:
     """FedLAW's protocol: zero server epochs are FedAvg with gamma = 1, without rounding."""
     assert toy.values_of(train(toy.make_task(), compose(text)).progress.rows, "gamma") == [1.0, 1.0, 1.0]

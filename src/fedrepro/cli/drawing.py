@@ -58,7 +58,7 @@ def init(options: Namespace) -> None:
 
     if options.model not in MODELS:
         raise UserError(unknown("model", options.model, sorted(MODELS)))
-    definition = initial.definition(options.model, MODELS[options.model], options.classes)
+    definition = initial.definition(options.model, MODELS[options.model].input_shape, options.classes)
     print(*draw(initial, initial.FOLDER, definition, options.seeds), sep="\n")
 
 

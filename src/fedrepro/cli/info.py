@@ -22,17 +22,18 @@ def methods(options: Namespace) -> None:
     from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
     from fedrepro.methods.presets import DEFAULTS, PRESETS
 
+    width = max(map(len, [*PARTS.names(), *PRESETS])) + 2
     for slot in SLOTS:
         names = [name for name in PARTS.names() if PARTS.get(name).slot == slot]
         print(f"{slot}{' (may repeat)' if slot in REPEATABLE else ''}")
         for name in names:
             default = " (default)" if name in DEFAULTS.values() else ""
-            print(f"  {name:<16}{_first_sentence(inspect.getmodule(PARTS.get(name)))}{default}")
+            print(f"  {name:<{width}}{_first_sentence(inspect.getmodule(PARTS.get(name)))}{default}")
         if not names:
             print("  none yet")
     print("recipes")
     for name, text in PRESETS.items():
-        print(f"  {name:<16}{text or 'the default of every slot'}")
+        print(f"  {name:<{width}}{text or 'the default of every slot'}")
 
 
 def describe(options: Namespace) -> None:
@@ -55,7 +56,7 @@ def describe(options: Namespace) -> None:
 
 def doctor(options: Namespace) -> int:
     """A line a check; exit code 1 when one fails."""
-    from fedrepro.config.grid import load_project
+    from fedrepro.config.project import load_project
     from fedrepro.engine.environment import pick_device
 
     checks = [("python", sys.version_info >= (3, 11), platform.python_version())]

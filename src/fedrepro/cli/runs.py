@@ -58,29 +58,34 @@ def evidence(options: Namespace) -> None:
 
 
 def runs(options: Namespace) -> None:
+    """A line a run: what the tables report of it, seed by seed; the last round's accuracy where no table asks for the run."""
+    from fedrepro.config.grid import every_run
+    from fedrepro.config.project import load_project
     from fedrepro.engine.results import RUNS
+    from fedrepro.reports.evidence import reported, reported_rounds
 
+    asked = every_run(load_project(ROOT))
     if options.prune or options.dry_run:
-        from fedrepro.config.grid import every_run, load_project
         from fedrepro.tracking import prune
 
-        for line in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run):
+        for line in prune(ROOT, asked_runs=asked, dry_run=options.dry_run):
             print(line)
         return
     for folder in sorted((ROOT / RUNS).glob("*/")):
-        receipts = sorted(folder.glob("seed*.json"), key=lambda path: int(path.stem[4:]))
-        values = {path.stem[4:]: read_json(path)["summary"]["test_accuracy"] for path in receipts}
-        print(
-            folder.name, *(f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
-        )
+        receipts = {int(path.stem[4:]): read_json(path) for path in folder.glob("seed*.json")}
+        for metric, last in asked.get(folder.name, [("test_accuracy", 1)]) if receipts else []:
+            values = {seed: reported(receipt, metric, last) for seed, receipt in sorted(receipts.items())}
+            shown = (f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
+            rounds = next(iter(receipts.values()))["config"]["rounds"]
+            print(folder.name, *shown, f"({metric}, {reported_rounds(last, rounds)})")
 
 
 def _resolve(options: Namespace) -> dict[str, Any]:
     """The plan of paper/table under params.yaml, --scale and --set; draws what a run by hand still lacks."""
     import yaml
 
-    from fedrepro.config.grid import load_project
     from fedrepro.config.grid import plan as resolve
+    from fedrepro.config.project import load_project
     from fedrepro.config.schema import read_yaml
 
     paper, _, table = options.target.partition("/")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from fedrepro.config.schema import Arguments, Column, Paper, Params, Scale, Sourced, Table, Times
+from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Scale, Sourced, Table, Times
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -10,8 +10,10 @@ from fedrepro.registry import coerce, parse, unknown
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method"})
+# What a table reports of a run, as opposed to what the run is: it enters no run_id.
+REPORTED = {"average_last": int}  # the value of a cell is the mean over so many last rounds
 # name -> type of everything that a person may set
-SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
+SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED} | REPORTED
 EDITED = "params.yaml"
 
 SourcedArguments = dict[str, dict[str, Sourced]]
@@ -23,18 +25,22 @@ class Layers:
 
     paper: Paper
     table: Table
+    scale_name: str
     scale: Scale
     column: Column
     params: Params
 
     def settings(self, where: str) -> dict[str, Sourced]:
-        """Every setting; later layers win: protocol, data set, table, column, scale, params.yaml."""
-        found = self.paper.protocol | self.paper.datasets.get(self._dataset, {}) | self.table.base
+        """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
+        found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
         found |= {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
         for key, value in self.scale.settings.items():
             if isinstance(value, Times):
                 value = _multiply(value.times, found.get(key), key)
             found[key] = Sourced(value=value, source="scale")
+        for budget in self.budgets:
+            source = f"budget of the table at scale {self.scale_name}"
+            found |= {key: Sourced(value=value, source=source) for key, value in budget.settings.items()}
         for key, value in self.params.settings.items():
             found[key] = _edit(found.get(key), value)
         for key, item in found.items():
@@ -50,9 +56,10 @@ class Layers:
     def arguments(self, paper: str) -> SourcedArguments:
         """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
         merged: SourcedArguments = {}
-        for layer in (self.paper.methods, self.paper.methods_by_dataset.get(self._dataset, {})):
-            for method, arguments in layer.items():
-                merged[method] = merged.get(method, {}) | arguments
+        for method, arguments in self.paper.methods.items():
+            merged[method] = dict(arguments)
+        for method, arguments in self.paper.methods_by_dataset.get(self._dataset, {}).items():
+            merged[method] = merged.get(method, {}) | self._standing_in(arguments)
         for method, arguments in self.scale.methods.items():
             scaled = {key: Sourced(value=value, source="scale") for key, value in arguments.items()}
             merged[method] = merged.get(method, {}) | scaled
@@ -62,10 +69,32 @@ class Layers:
         return merged
 
     @property
+    def budgets(self) -> list[Budget]:
+        """What the table and then the column spend at this scale, so far as they say."""
+        found = [self.table.budget.get(self.scale_name), self.column.budget.get(self.scale_name)]
+        return [budget for budget in found if budget is not None]
+
+    def left_out(self, row: str) -> str | None:
+        """Why the budget does not run `row` in this column; None when it does. A column's list wins over the table's."""
+        lists = [budget.rows for budget in self.budgets if budget.rows is not None]
+        return f"not in the budget of the table at scale {self.scale_name}" if lists and row not in lists[-1] else None
+
+    @property
     def _dataset(self) -> str:
         """The paper's own data set of the column, whatever the scale puts in its place."""
+        own = self._own_dataset
+        return self.paper.stand_ins.get(own, own)
+
+    @property
+    def _own_dataset(self) -> str:
         below = self.table.base.get("dataset") or self.paper.protocol.get("dataset")
         return str(self.column.setting.get("dataset", below and below.value))
+
+    def _standing_in(self, values: dict[str, Sourced]) -> dict[str, Sourced]:
+        """Values of the paper's data set, whose sources say so where another stands in for it."""
+        if self._dataset == self._own_dataset:
+            return values
+        return {key: Sourced(value=item.value, source=f"as {self._dataset}: {item.source}") for key, item in values.items()}
 
 
 def plain(arguments: dict[str, Sourced]) -> Arguments:

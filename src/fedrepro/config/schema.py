@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
@@ -21,13 +21,20 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _distinct_seeds(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) != len(seeds):
+        raise ValueError("a seed is listed twice")
+    return seeds
+
+
+Seeds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_distinct_seeds)]
+
+
 class Params(_Strict):
     """params.yaml: what a user changes between runs."""
 
     scale: str = Field("demo", description="demo, short or full: see papers/scales.yaml")
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(
-        [8, 9, 10], min_length=1, description="one run per seed; adding one trains it alone"
-    )
+    seeds: Seeds = Field([8, 9, 10], description="one run per seed; adding one trains it alone")
     tables: list[str] = Field(
         ["fedlaw/table3"], min_length=1, description="what `snakemake` and `dvc repro` build without a target"
     )
@@ -36,13 +43,6 @@ class Params(_Strict):
     methods: dict[str, dict[str, Arguments | None] | None] = Field(
         {}, description="<paper>: <method>: <argument>: value; null keeps the paper's value"
     )
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, seeds: list[int]) -> list[int]:
-        if len(set(seeds)) != len(seeds):
-            raise ValueError("a seed is listed twice")
-        return seeds
 
 
 class Sourced(_Strict):
@@ -66,6 +66,7 @@ class Disagreement(_Strict):
     paper: str
     authors_code: str
     followed: str
+    other: dict[str, Any] = {}  # what to write into params.yaml to run the other one
 
 
 class Paper(_Strict):
@@ -78,6 +79,7 @@ class Paper(_Strict):
     url: str
     protocol: dict[str, Sourced]
     datasets: dict[str, dict[str, Sourced]] = {}
+    stand_ins: dict[str, str] = {}  # a data set that the paper does not use -> the one whose settings and arguments it takes
     methods: dict[str, dict[str, Sourced]] = {}
     methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = {}
     deviations: list[Choice] = []
@@ -100,6 +102,26 @@ class Row(_Strict):
         return self
 
 
+class Budget(_Strict):
+    """What a column spends at one scale instead of what the scale asks for; null leaves the scale's value."""
+
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    average_last: Annotated[int, Field(ge=1)] | None = None
+    rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The settings it changes."""
+        return {key: value for key in ("rounds", "average_last") if (value := getattr(self, key)) is not None}
+
+
+class TableBudget(Budget):
+    """What a whole table spends at one scale; columns may say more."""
+
+    note: str  # what the page says of it, in the place of the scale's note
+    seeds: Seeds | None = None  # instead of those of params.yaml
+
+
 class Column(_Strict):
     """A column: the setting it stands for and how the published CSV names it."""
 
@@ -110,6 +132,7 @@ class Column(_Strict):
     published: dict[str, str]
     demo: bool = False  # shown at scale demo too
     pending: str | None = None
+    budget: dict[str, Budget] = {}  # by scale, beside the table's
 
 
 class Metric(_Strict):
@@ -128,6 +151,8 @@ class Table(_Strict):
     source: str
     published: str  # file name under papers/<paper>/published/
     metric: Metric
+    stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever held against a printed number
+    budget: dict[str, TableBudget] = {}  # by scale
     base: dict[str, Sourced] = {}
     rows: list[Row]
     companions: list[Row] = []  # rows of ours, without printed numbers
@@ -140,6 +165,19 @@ class Table(_Strict):
         if len(set(keys)) != len(keys):
             raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
         return items
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Table":
+        if not any(column.demo for column in self.columns):
+            raise ValueError("no column is shown at scale demo; give at least one of them `demo: true`")
+        rows = [row.key for row in (*self.rows, *self.companions)]
+        for column in self.columns:
+            for scale in column.budget.keys() - self.budget.keys():
+                raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
+        for place, budgets in [("the table", self.budget), *((f"column {c.key}", c.budget) for c in self.columns)]:
+            for row in (row for budget in budgets.values() for row in budget.rows or [] if row not in rows):
+                raise ValueError(f"budget of {place}: {unknown('row', row, rows)}")
+        return self
 
 
 class Times(_Strict):

@@ -15,13 +15,17 @@ from fedrepro.files import read_json, sha256_file
 
 ARRAYS = Path("data/arrays")
 MANIFEST = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
 NAMES = ("train_images", "train_labels", "test_images", "test_labels")
+GROUPS = ("train_groups", "test_groups")  # only of data sets with domains
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1."""
+    """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1.
+
+    groups: int64 [N] in 0..len(group_names)-1, the domain of each image; None where the data set has no domains.
+    """
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -29,6 +33,8 @@ class Arrays:
     test_labels: np.ndarray
     manifest: dict[str, Any]
     sha256: str  # of the manifest file, which holds the sha256 of every array: what a run records as its input
+    train_groups: np.ndarray | None = None
+    test_groups: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -39,6 +45,11 @@ class Arrays:
     def classes(self) -> int:
         """Number of classes, whether or not each occurs."""
         return self.manifest["classes"]
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the domains, empty where there are none."""
+        return tuple(self.manifest["group_names"] or ())
 
 
 def shape_name(shape: Sequence[int]) -> str:
@@ -52,13 +63,14 @@ def arrays_folder(root: Path, dataset: str, shape: Sequence[int]) -> Path:
 
 
 def load_arrays(folder: Path, verify: bool = True) -> Arrays:
-    """The four arrays, in memory and writable. UserError naming the file when one is missing, damaged or not what it says.
+    """All arrays, in memory and writable. UserError naming the file when one is missing, damaged or not what it says.
 
     `verify=False` skips the sha256 of the contents (about 0.1 s per 100 MB), not the shapes and types.
     """
     folder = Path(folder)
     manifest = _manifest(folder)
-    values = {name: _array(folder, name, manifest, verify) for name in NAMES}
+    names = (*NAMES, *GROUPS) if manifest["group_names"] else NAMES
+    values = {name: _array(folder, name, manifest, verify) for name in names}
     return Arrays(**values, manifest=manifest, sha256=sha256_file(folder / MANIFEST))
 
 
@@ -69,9 +81,18 @@ def load_labels(folder: Path, split: str) -> tuple[np.ndarray, dict[str, Any], s
     return _array(folder, f"{split}_labels", manifest, verify=True), manifest, sha256_file(folder / MANIFEST)
 
 
+def load_groups(folder: Path, split: str) -> np.ndarray | None:
+    """Domains int64 [N] of `split` ("train" or "test"), or None where there are none, without touching the images."""
+    manifest = _manifest(Path(folder))
+    return _array(Path(folder), f"{split}_groups", manifest, verify=True) if manifest["group_names"] else None
+
+
 def _manifest(folder: Path) -> dict[str, Any]:
     manifest = read_json(folder / MANIFEST)
-    complete = isinstance(manifest, dict) and {"shape", "classes", "counts", "files", "source"} <= manifest.keys()
+    complete = (
+        isinstance(manifest, dict)
+        and {"shape", "classes", "statistics", "group_names", "counts", "files", "source"} <= manifest.keys()
+    )
     if not complete or manifest.get("schema") != SCHEMA:
         raise UserError(f"{folder / MANIFEST}: not a manifest of this version; delete {folder} and run the same command again")
     return manifest

@@ -1,26 +1,24 @@
 """Published files, fetched once and verified: from a mirror if there is one, else from the registry's addresses.
 
 A file passes through `<target>.download` (as it arrives) and `<target>.partial` (unpacked), and gets its name only when its
-checksum is right; so a file under its own name is good. Its sha256 is recorded in `data/raw/<dataset>/sha256.json` at the first
-good download and holds ever after, also against a source that later serves something else.
+checksum is right; so a file under its own name is good, and a download that broke off goes on where it stopped. The sha256 is
+recorded in `data/raw/<dataset>/sha256.json` at the first good download and holds ever after, also against a source that later
+serves something else.
 """
 
 import contextlib
 import gzip
 import hashlib
-import http.client
 import os
 import shutil
 import sys
-import time
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self
 
-from fedrepro.data.progress import Progress
+from fedrepro.data.archive import members_md5
+from fedrepro.data.transfer import Absent, BadSource, discard, is_url, transfer
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json, sha256_file, write_json, writing
 
@@ -31,22 +29,6 @@ RAW = Path("data/raw")
 LOCKS = Path("data/.locks")  # not among the raw files, whose folder is versioned by content
 RECORD = "sha256.json"
 MIRROR_VARIABLE = "FEDREPRO_MIRROR"
-BACK_OFF_S = (1.0, 3.0, 9.0)  # pauses before the second, third and fourth attempt
-TIMEOUT_S = 30.0  # for connecting, and between two blocks
-_BLOCK = 1 << 18
-_PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
-
-
-class _BadSource(Exception):
-    """This source will not do; the next one may. The message becomes part of the user's line."""
-
-
-class _Absent(_BadSource):
-    """The source has no such file: nothing to warn about when the next one has it."""
-
-
-class _Passing(Exception):
-    """Worth another attempt at the same source."""
 
 
 class Fetcher:
@@ -58,7 +40,7 @@ class Fetcher:
         self._urls = urls
         self._mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
         self._stack = contextlib.ExitStack()
-        if self._mirror and not _is_url(self._mirror) and not Path(self._mirror).expanduser().is_dir():
+        if self._mirror and not is_url(self._mirror) and not Path(self._mirror).expanduser().is_dir():
             advice = f"give a folder or an http(s) address, or unset {MIRROR_VARIABLE}"
             raise UserError(f"mirror {self._mirror!r}: no such folder; {advice}")
 
@@ -80,15 +62,15 @@ class Fetcher:
             return self._verify_present(file, path, target, unpack)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        refusals: list[tuple[str, _BadSource]] = []
+        refusals: list[tuple[str, BadSource]] = []
         for source in self._sources(file.name):
             try:
                 sha256 = self._fetch_from(source, file, path, target, unpack)
-            except _BadSource as reason:
+            except BadSource as reason:
                 refusals.append((source, reason))
                 continue
             for refused, reason in refusals:
-                if not isinstance(reason, _Absent):
+                if not isinstance(reason, Absent):
                     print(f"{self.dataset}: {refused}: {reason}; took {source} instead", file=sys.stderr)
             return sha256
         tried = "; ".join(f"{source}: {reason}" for source, reason in refusals) or "no source is known"
@@ -97,34 +79,42 @@ class Fetcher:
 
     def _sources(self, name: str) -> Iterator[str]:
         if self._mirror:
-            base = self._mirror if _is_url(self._mirror) else str(Path(self._mirror).expanduser())
+            base = self._mirror if is_url(self._mirror) else str(Path(self._mirror).expanduser())
             yield f"{base.rstrip('/')}/{self.dataset}/{name}"
             yield f"{base.rstrip('/')}/{name}"
         yield from (f"{url}{name}" for url in self._urls)
 
     def _fetch_from(self, source: str, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
         arriving, partial = (path.with_name(f"{path.name}.{ending}") for ending in ("download", "partial"))
+        resumed = transfer(source, arriving, verifiable=not file.trust_first_download)
         try:
-            _attempt(source, arriving)
-            with writing(partial):
-                _unpack(arriving, partial) if unpack else arriving.replace(partial)
-            found, expected, what = _checksums(file, arriving, partial, unpack)
-            if found != expected:
-                raise _BadSource(f"corrupt, or not the published file (md5 of {what} {found}, expected {expected})")
-            sha256 = sha256_file(partial)
+            try:
+                _check(file, arriving, partial, unpack)
+            except BadSource:
+                if not resumed:
+                    raise
+                discard(arriving)  # its parts may be of two versions
+                transfer(source, arriving)
+                _check(file, arriving, partial, unpack)
+            ready = partial if unpack else arriving
+            sha256 = sha256_file(ready)
             self._record(target, sha256)
             with writing(path):
-                partial.replace(path)
+                ready.replace(path)
+            discard(arriving)
             return sha256
-        finally:  # a resumed download would keep `arriving` when the connection broke, and only then
-            arriving.unlink(missing_ok=True)
+        except Exception:  # not Ctrl-C: then the next call goes on with what has arrived
+            discard(arriving)
+            raise
+        finally:
             partial.unlink(missing_ok=True)
 
     def _verify_present(self, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
         sha256, recorded = sha256_file(path), self._records().get(target)
         if recorded is None:  # put there by hand
             expected = file.unpacked_md5 if unpack else file.md5
-            if expected is None or _md5(path) != expected:
+            good = _members_match(file, path) or file.trust_first_download
+            if not good and (expected is None or _md5(path) != expected):
                 raise UserError(f"{path}: not fetched by fedrepro and not verifiable; delete it and run the same command again")
             self._record(target, sha256)
         elif recorded != sha256:
@@ -138,7 +128,7 @@ class Fetcher:
     def _record(self, target: str, sha256: str) -> None:
         records = self._records()
         if records.get(target, sha256) != sha256:
-            raise _BadSource(f"not what was first downloaded ({self.folder / RECORD}; delete that file to start afresh)")
+            raise BadSource(f"not what was first downloaded ({self.folder / RECORD}; delete that file to start afresh)")
         if target not in records:
             write_json(self.folder / RECORD, {**records, target: sha256})
 
@@ -146,92 +136,36 @@ class Fetcher:
         print(f"{self.dataset}: process {holder} is fetching this data set; waiting for it", file=sys.stderr)
 
 
-def _attempt(source: str, arriving: Path) -> None:
-    """Copies `source` to `arriving`, trying again after errors that may pass."""
-    problem = None
-    for pause_s in (0.0, *BACK_OFF_S):
-        time.sleep(pause_s)
-        try:
-            return _copy(source, arriving)
-        except _Passing as error:
-            problem = error
-    raise _BadSource(f"{problem} ({1 + len(BACK_OFF_S)} attempts)") from problem
-
-
-def _copy(source: str, arriving: Path) -> None:
-    with _open(source) as (stream, total_bytes), writing(arriving), arriving.open("wb") as out:
-        progress = Progress(source, total_bytes)
-        received = 0
-        try:
-            while block := _read(stream, received):
-                out.write(block)
-                received += len(block)
-                progress.advance(len(block))
-            if total_bytes is not None and received != total_bytes:
-                raise _Passing(f"truncated: {received} of {total_bytes} bytes arrived")
-        except _Passing:
-            progress.clear()
-            raise
-        progress.done()
-
-
-def _read(stream: IO[bytes], received: int) -> bytes:
-    try:
-        return stream.read(_BLOCK)
-    except (OSError, http.client.HTTPException) as error:
-        raise _Passing(f"broke off after {received} bytes ({error})") from error
-
-
-@contextlib.contextmanager
-def _open(source: str) -> Iterator[tuple[IO[bytes], int | None]]:
-    """A stream and its length in bytes, if that is known."""
-    if _is_url(source):
-        with _open_address(source) as response:
-            yield response, response.length  # http.client's, from Content-Length
+def _check(file: "SourceFile", arrived: Path, unpacked: Path, unpack: bool) -> None:
+    """Unpacks if asked to. BadSource unless a checksum is right: of the content where known, so that a mirror may repack it."""
+    if unpack:
+        with writing(unpacked):
+            _unpack(arrived, unpacked)
+    if unpack and file.unpacked_md5:
+        found, expected, what = _md5(unpacked), file.unpacked_md5, "its content"
     else:
-        with _open_file(Path(source)) as stream:
-            yield stream, os.fstat(stream.fileno()).st_size
+        found, expected, what = _md5(arrived), file.md5, "the file"
+    if not (expected == found or _members_match(file, arrived) or file.trust_first_download):
+        known = [f"expected {expected}"] * bool(expected) + ["and its members are not those listed"] * bool(file.members)
+        raise BadSource(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
 
 
-def _open_file(path: Path) -> BinaryIO:
+def _members_match(file: "SourceFile", path: Path) -> bool:
+    """Whether an archive holds every member that the registry lists, each with its MD5."""
     try:
-        return path.open("rb")
-    except FileNotFoundError as error:
-        raise _Absent("no such file") from error
-    except OSError as error:
-        raise _BadSource(f"cannot be read ({error.strerror})") from error
-
-
-def _open_address(address: str) -> http.client.HTTPResponse:
-    request = urllib.request.Request(address, headers={"User-Agent": "fedrepro"})
-    try:
-        return urllib.request.urlopen(request, timeout=TIMEOUT_S)
-    except urllib.error.HTTPError as error:
-        kind = _Passing if error.code in _PASSING_STATUS else _Absent if error.code in (404, 410) else _BadSource
-        raise kind(f"HTTP {error.code} {error.reason}") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _Passing(str(getattr(error, "reason", error)) or type(error).__name__) from error
+        return bool(file.members) and members_md5(path, set(file.members)) == file.members
+    except UserError:
+        return False
 
 
 def _unpack(packed: Path, unpacked: Path) -> None:
     try:
         with gzip.open(packed) as stream, unpacked.open("wb") as out:
-            shutil.copyfileobj(stream, out, _BLOCK)
+            shutil.copyfileobj(stream, out, 1 << 18)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise _BadSource(f"truncated, or not a gzip file ({error})") from error
-
-
-def _checksums(file: "SourceFile", packed: Path, unpacked: Path, unpack: bool) -> tuple[str, str, str]:
-    """(found, expected, what of): of the content where it is known, so that a mirror may pack it anew."""
-    if unpack and file.unpacked_md5:
-        return _md5(unpacked), file.unpacked_md5, "its content"
-    return _md5(packed if unpack else unpacked), str(file.md5), "the file"
+        raise BadSource(f"truncated, or not a gzip file ({error})") from error
 
 
 def _md5(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _is_url(text: str) -> bool:
-    return text.startswith(("http://", "https://"))

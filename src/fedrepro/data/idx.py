@@ -3,8 +3,9 @@
 torchvision never downloads: it finds the unpacked files in `data/raw/<dataset>/<class>/raw/`, where it would have put them.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +29,25 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
     import torchvision.datasets  # only now: a failed download should not first wait seconds for an import
 
     dataset = getattr(torchvision.datasets, str(entry.torchvision_class))
+    train, test = (
+        load(
+            lambda train=train: dataset(root=fetcher.folder, train=train, download=False),
+            fetcher.folder / raw,
+            dataset.__name__,
+        )
+        for train in (True, False)
+    )
+    return Source(*train, *test, files)
+
+
+def load(make: Callable[[], Any], where: Path, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images uint8 [N, 1, H, W] and labels int64 [N] of the torchvision data set that `make` opens.
+
+    UserError naming `where` when its files are not readable as `what`.
+    """
     try:
-        train, test = (dataset(root=fetcher.folder, train=train, download=False) for train in (True, False))
-    except (RuntimeError, ValueError, AssertionError, OSError) as error:
-        what = f"{fetcher.folder / raw}: not readable as {entry.torchvision_class}"
-        raise UserError(f"{what} ({error}); delete that folder and run the same command again") from error
-    images = [part.data.numpy()[:, np.newaxis].astype(np.uint8, copy=False) for part in (train, test)]
-    labels = [part.targets.numpy().astype(np.int64, copy=False) for part in (train, test)]
-    return Source(images[0], labels[0], images[1], labels[1], files)
+        part = make()
+    except (RuntimeError, ValueError, AssertionError, OSError, TypeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{where}: not readable as {what} ({reason}); delete it and run the same command again") from error
+    return part.data.numpy()[:, np.newaxis].astype(np.uint8, copy=False), part.targets.numpy().astype(np.int64, copy=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.data.arrays import MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
+from fedrepro.data.arrays import GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, sha256_file, write_json
@@ -30,7 +30,7 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
     _check_source(entry, source)
     folder = arrays_folder(root, dataset, target)
     with fresh_folder(folder) as temporary:
-        for name in NAMES:
+        for name in NAMES if source.group_names is None else (*NAMES, *GROUPS):
             array = getattr(source, name)
             np.save(temporary / f"{name}.npy", fit(array, target) if name.endswith("images") else array)
         write_json(temporary / MANIFEST, _manifest(entry, target, source, temporary))
@@ -46,7 +46,8 @@ def fit(images: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     channels, height, width = shape
     if images.shape[2:] != (height, width):
         images = np.concatenate(list(_resized(images, height, width)))
-    return np.ascontiguousarray(np.repeat(images, channels // images.shape[1], axis=1))
+    repeats = channels // images.shape[1]
+    return np.ascontiguousarray(images if repeats == 1 else np.repeat(images, repeats, axis=1))
 
 
 def _resized(images: np.ndarray, height: int, width: int) -> Iterator[np.ndarray]:
@@ -84,13 +85,15 @@ def _check_source(entry: Entry, source: "Source") -> None:
 
 def _manifest(entry: Entry, shape: tuple[int, ...], source: "Source", folder: Path) -> dict[str, Any]:
     repeat = shape[0] // entry.native_shape[0]
-    paths = [folder / f"{name}.npy" for name in NAMES]
+    paths = sorted(folder.glob("*.npy"))
     return {
         "schema": SCHEMA,
         "dataset": entry.name,
         "shape": list(shape),
         "classes": entry.classes,
-        "normalise": {"mean": [*entry.normalise.mean] * repeat, "std": [*entry.normalise.std] * repeat},
+        "class_names": entry.class_names or source.class_names,
+        "group_names": source.group_names,
+        "statistics": entry.statistics and {key: values * repeat for key, values in entry.statistics.items()},
         "counts": {"train": len(source.train_labels), "test": len(source.test_labels)},
         "source": {"entry_sha": entry.sha, "files": source.files},
         "files": {path.name: {"sha256": sha256_file(path), "bytes": path.stat().st_size} for path in paths},

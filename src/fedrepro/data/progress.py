@@ -6,12 +6,15 @@ from typing import TextIO
 
 
 class Progress:
-    """`advance` after every block, `done` at the end. total_bytes: None when the source does not say."""
+    """`advance` after every block, `done` at the end.
 
-    def __init__(self, label: str, total_bytes: int | None, out: TextIO | None = None) -> None:
+    total_bytes: of the whole file, None when the source does not say. there: bytes from before, counted but not in the rate.
+    """
+
+    def __init__(self, label: str, total_bytes: int | None, out: TextIO | None = None, there: int = 0) -> None:
         self._label, self._total_bytes, self._out = label, total_bytes, out or sys.stderr
         self._live = self._out.isatty()
-        self._bytes, self._start, self._shown = 0, time.monotonic(), 0.0
+        self._bytes, self._there, self._start, self._shown = there, there, time.monotonic(), 0.0
 
     def advance(self, count: int) -> None:
         """Counts `count` more bytes; redraws at most ten times a second."""
@@ -35,7 +38,7 @@ class Progress:
 
     def _line(self, now: float) -> str:
         seconds = max(now - self._start, 1e-3)
-        rate = self._bytes / seconds
+        rate = (self._bytes - self._there) / seconds
         if not self._total_bytes:
             return f"{self._label}: {readable(self._bytes)}, {readable(rate)}/s"
         left_s = (self._total_bytes - self._bytes) / max(rate, 1.0)

@@ -4,6 +4,7 @@ An entry says where a data set comes from and how to tell that what arrived is r
 native one, of partitions or of runs.
 """
 
+import itertools
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,29 +24,52 @@ FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+
 Url = Annotated[str, StringConstraints(pattern=r"^https?://.*/$")]
 
 
+# The module of fedrepro.data that reads it.
+Kind = Literal["digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders"]
+# What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
+KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "digits": (("class_names", "content_sha256"), ()),
+    "idx": (("class_names", "torchvision_class", "files"), ("urls",)),
+    "parquet": (("class_names", "files"), ("urls", "image_column", "label_column")),
+    "cifar": (("class_names", "torchvision_class", "files"), ("urls",)),
+    "emnist": (("class_names", "files"), ("urls",)),
+    "tiny_imagenet": (("files",), ("urls",)),
+    "folders": (("class_names", "files"), ("urls", "domains", "test_share")),
+}
+_TORCHVISION_CLASSES = {"idx": ("MNIST", "FashionMNIST"), "cifar": ("CIFAR10", "CIFAR100")}
+_ENCODED = ("parquet", "tiny_imagenet", "folders")  # images as JPEG, PNG and the like
+_ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders")
+_KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SourceFile(_Strict):
-    """One published file. At least one checksum is known; the unpacked one wins, so that a mirror may pack the content anew."""
+    """One published file. Where the content's checksums are known they win, so that a mirror may pack the content anew."""
 
     name: FileName
     md5: Md5 | None = None  # of the file as published
     unpacked_md5: Md5 | None = None  # of its content after gunzip
+    members: dict[str, Md5] = {}  # of files in an archive, by their name there: all right, or the archive's md5 is
+    split: Literal["train", "test"] | None = None  # kind parquet: what its rows are for
+    # No checksum is published anywhere: the sha256 of the first download holds. Says nothing of whether that one was right.
+    trust_first_download: bool = False
 
     @model_validator(mode="after")
     def _has_a_checksum(self) -> "SourceFile":
-        if self.md5 is None and self.unpacked_md5 is None:
-            raise ValueError(f"{self.name} has no checksum; give md5 or unpacked_md5")
+        known = bool(self.md5 or self.unpacked_md5 or self.members)
+        if not known and not self.trust_first_download:
+            raise ValueError(f"{self.name} has no checksum; give md5, unpacked_md5 or members, or trust_first_download: true")
+        if known and self.trust_first_download:
+            raise ValueError(f"{self.name} has a checksum; take trust_first_download out")
         return self
 
-
-class Normalise(_Strict):
-    """A pixel x in 0..255 enters a model as (x / 255 - mean) / std, per channel."""
-
-    mean: tuple[float, ...]
-    std: tuple[Annotated[float, Field(gt=0)], ...]
+    @property
+    def checksum(self) -> str | dict[str, str] | None:
+        """What identifies the content: MD5 after gunzip, of the members, or of the file as published; None if only trusted."""
+        return self.unpacked_md5 or self.members or self.md5
 
 
 class Entry(_Strict):
@@ -55,47 +79,77 @@ class Entry(_Strict):
     title: str
     homepage: str
     licence: str
-    kind: Literal["digits", "idx"]  # the module of fedrepro.data that reads it
+    kind: Kind
     classes: Annotated[int, Field(ge=2)]
-    class_names: tuple[str, ...]  # [classes]
+    class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
     native_shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]  # C, H, W
-    normalise: Normalise  # one value per native channel
+    # Of x / 255 over the training images, one value per native channel. A fact for runs that ask for it; decides no array.
+    channel_mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    channel_std: tuple[Annotated[float, Field(gt=0, le=1)], ...] = ()
     urls: tuple[Url, ...] = ()  # folders, tried in this order
     files: tuple[SourceFile, ...] = ()
-    torchvision_class: Literal["MNIST", "FashionMNIST"] | None = None  # kind idx: the class that reads the unpacked files
+    torchvision_class: str | None = None  # kinds idx and cifar: the class that reads the unpacked files
     content_sha256: Sha256 | None = None  # kind digits: see fedrepro.data.digits.content_sha256
+    image_column: str = "img"  # kind parquet: a struct with the encoded image in its field `bytes`
+    label_column: str = "label"  # kind parquet: whole numbers 0..classes-1
+    domains: tuple[str, ...] = ()  # kind folders: names of the folders above the classes; become the groups of the arrays
+    # Kind folders: share of every class (of every domain) that is tested, where there is no official split.
+    test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Entry":
-        if len(self.class_names) != self.classes:
-            raise ValueError(f"class_names has {len(self.class_names)} names for {self.classes} classes")
-        channels = self.native_shape[0]
-        if not len(self.normalise.mean) == len(self.normalise.std) == channels:
-            raise ValueError(f"normalise needs {channels} mean and std, one per channel of native_shape")
-        needs = {"digits": ("content_sha256",), "idx": ("torchvision_class", "files")}[self.kind]
+        needs, may_have = KEYS_OF_KIND[self.kind]
         missing = [key for key in needs if not getattr(self, key)]
         if missing:
             raise ValueError(f"kind {self.kind} needs the key {missing[0]}")
+        foreign = sorted((self.model_fields_set & _KEYS_OF_SOME_KIND) - {*needs, *may_have})
+        if foreign:
+            raise ValueError(f"kind {self.kind} has no key {foreign[0]}; take it out")
+        if self.class_names and len(self.class_names) != self.classes:
+            raise ValueError(f"class_names has {len(self.class_names)} names for {self.classes} classes")
+        for key in ("class_names", "domains"):
+            if len(set(getattr(self, key))) < len(getattr(self, key)):
+                raise ValueError(f"{key} has a name twice")
+        channels, given = self.native_shape[0], (len(self.channel_mean), len(self.channel_std))
+        if given not in ((channels, channels), (0, 0)):
+            raise ValueError(f"channel_mean and channel_std need {channels} values each, one per channel of native_shape")
+        allowed = _TORCHVISION_CLASSES.get(self.kind, ())
+        if allowed and self.torchvision_class not in allowed:
+            use = " or ".join(allowed)
+            raise ValueError(f"torchvision_class {self.torchvision_class!r} does not read kind {self.kind}; use {use}")
+        if self.kind in _ENCODED and channels not in (1, 3):
+            raise ValueError(f"native_shape: images of kind {self.kind} have 1 or 3 channels, not {channels}")
+        self._check_files()
         return self
+
+    def _check_files(self) -> None:
+        if self.kind in _ONE_ARCHIVE and len(self.files) != 1:
+            raise ValueError(f"files: kind {self.kind} is one archive, found {len(self.files)} files")
+        if self.kind == "cifar" and not self.files[0].members:
+            raise ValueError("files: kind cifar needs members with the md5 of each: nothing unknown is ever unpickled")
+        if self.kind == "parquet" and {file.split for file in self.files} != {"train", "test"}:
+            raise ValueError("files: each needs split: train or split: test, and both must occur")
+        for key, kinds in (("split", ("parquet",)), ("members", _ONE_ARCHIVE)):
+            if self.kind not in kinds and any(getattr(file, key) for file in self.files):
+                raise ValueError(f"files: kind {self.kind} has no key {key}; take it out")
+
+    @property
+    def statistics(self) -> dict[str, list[float]] | None:
+        """{"mean": [C], "std": [C]} of x / 255 over the training images, or None where they are not known."""
+        return {"mean": [*self.channel_mean], "std": [*self.channel_std]} if self.channel_mean else None
 
     @property
     def sha(self) -> str:
-        """Hex sha256 of everything here that decides the arrays and how they are fed; it enters every hash made downstream.
+        """Hex sha256 of everything here that decides the arrays; it enters every hash made downstream.
 
-        Titles, licences, class names and addresses are left out: a new mirror or a corrected title must not retrain anything.
+        Titles, licences, class names, addresses and channel statistics are left out: a new mirror or a corrected title must not
+        retrain anything, and what a run does with the statistics is a setting of the run.
         """
-        checksums = {file.name: file.unpacked_md5 or file.md5 for file in self.files}
-        decides = {
-            "name": self.name,
-            "kind": self.kind,
-            "classes": self.classes,
-            "native_shape": self.native_shape,
-            "normalise": self.normalise.model_dump(mode="json"),
-            "checksums": checksums,
-            "torchvision_class": self.torchvision_class,
-            "content_sha256": self.content_sha256,
-        }
-        return canonical_hash({key: value for key, value in decides.items() if value is not None}, 64)
+        files = [[file.name, file.split, file.checksum] for file in self.files]  # their order is that of the images
+        decides = {"name": self.name, "classes": self.classes, "native_shape": self.native_shape, "files": files}
+        keys = {"kind", *itertools.chain(*KEYS_OF_KIND[self.kind])} - {"files", "urls"}
+        keys -= set() if self.kind == "folders" else {"class_names"}  # there, their order makes the labels
+        return canonical_hash(decides | {key: getattr(self, key) for key in keys}, 64)
 
 
 class _Entries(dict[str, Entry]):
@@ -136,7 +190,7 @@ def _entry(path: Path, name: Any, value: Any) -> Entry:
         problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         *parents, last = map(str, problem["loc"] or ("",))
         if problem["type"] == "extra_forbidden":
-            model = {"files": SourceFile, "normalise": Normalise}[parents[0]] if parents else Entry
+            model = SourceFile if parents else Entry
             what = unknown("key", last, sorted(set(model.model_fields) - {"name"} if model is Entry else model.model_fields))
         else:
             what, parents = problem["msg"].removeprefix("Value error, "), [*parents, last]

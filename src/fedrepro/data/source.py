@@ -14,3 +14,7 @@ class Source:
     test_images: np.ndarray
     test_labels: np.ndarray
     files: dict[str, str]  # raw file, relative to the data set's raw folder -> hex sha256; empty for embedded data
+    train_groups: np.ndarray | None = None  # int64 [N], index into group_names: the domain of each image
+    test_groups: np.ndarray | None = None
+    group_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None  # where the files name the classes and the registry does not

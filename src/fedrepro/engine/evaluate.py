@@ -1,6 +1,7 @@
 """Accuracy and loss of the global model on the evaluation set, in evaluation mode."""
 
 import torch
+from torch import Tensor
 
 from fedrepro.models import Model, ops
 from fedrepro.tree import Tree
@@ -11,11 +12,16 @@ BATCH = 2000
 
 
 @torch.no_grad()
+def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
+    """Logits [B, C] of images x [B, C, H, W] in evaluation mode; params [D], buffers [D']."""
+    return model.forward(params, buffers, x, False)[0]
+
+
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:
     """test_accuracy in percent (top-1) and test_loss (mean cross-entropy) over all of `data`."""
     correct, loss = 0, 0.0
     for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True):
-        logits, _ = model.forward(params, buffers, x, False)
+        logits = predict(model, params, buffers, x)
         correct += int((logits.argmax(-1) == y).sum())
         loss += float(ops.cross_entropy(logits, y)) * len(y)
     return {"test_accuracy": 100 * correct / len(data), "test_loss": loss / len(data)}

@@ -1,6 +1,6 @@
 """One client's round, twice: the plain form, which is the truth in tests, and the tuned form, which is the default on a CPU.
 
-Both run the same client rule on the same batches with SGD: v <- momentum * v + (g + weight_decay * w), w <- w - client_lr * v.
+Both run the same client rule on the same batches with SGD (`types.Solver`).
 The plain form makes new trees at each step and can be read against a paper; the tuned form updates one flat vector in place.
 """
 
@@ -14,7 +14,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import LocalRule
 from fedrepro.models import Model
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext
+from fedrepro.types import Batch, ClientContext, Solver
 
 
 class TrainingNetwork:
@@ -29,47 +29,44 @@ class TrainingNetwork:
 
 
 @dataclass(frozen=True)
-class Solver:
-    """The local solver of the setting, fresh in each round (FedIMA's code; FedLAW's code keeps the momentum)."""
-
-    momentum: float
-    weight_decay: float
-
-
-@dataclass(frozen=True)
 class LocalResult:
     """What one client's round leaves."""
 
     params: Tree  # w_k, [D]
     buffers: Tree
+    velocity: Tree  # of the solver, [D]
     message: Any
     own: Any
     num_steps: int
 
 
-def train_plain(rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext) -> LocalResult:
-    """The readable reference."""
-    params, velocity = ctx.anchor, tree.zeros_like(ctx.anchor)
+def train_plain(
+    rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
+) -> LocalResult:
+    """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero."""
+    params, velocity = ctx.anchor, velocity or tree.zeros_like(ctx.anchor)
     for index_B in batches:
         g = rule.direction(params, data.take(index_B), ctx)
         velocity = tree.map(lambda v, g, w: solver.momentum * v + (g + solver.weight_decay * w), velocity, g, params)
         params = tree.axpy(-ctx.client_lr, velocity, params)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, message, own, len(batches))
+    return LocalResult(params, ctx.network.buffers, velocity, message, own, len(batches))
 
 
-def train_tuned(rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext) -> LocalResult:
+def train_tuned(
+    rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
+) -> LocalResult:
     """The same steps, in place on one copy of the global weights and one velocity vector."""
     params = ctx.anchor.like(ctx.anchor.flat.clone())
-    w, velocity = params.flat, torch.zeros_like(params.flat)
+    w, v = params.flat, velocity.flat.clone() if velocity else torch.zeros_like(params.flat)
     for index_B in batches:
         g = rule.direction(params, data.take(index_B), ctx).flat
-        velocity.mul_(solver.momentum).add_(g)
+        v.mul_(solver.momentum).add_(g)
         if solver.weight_decay:
-            velocity.add_(w, alpha=solver.weight_decay)
-        w.add_(velocity, alpha=-ctx.client_lr)
+            v.add_(w, alpha=solver.weight_decay)
+        w.add_(v, alpha=-ctx.client_lr)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, message, own, len(batches))
+    return LocalResult(params, ctx.network.buffers, params.like(v), message, own, len(batches))
 
 
 ENGINES = {"sequential": train_tuned, "plain": train_plain}

@@ -4,8 +4,9 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from fedrepro import rng, tree
 from fedrepro.engine import checkpoint
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.evaluate import evaluate, predict
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -53,6 +54,11 @@ def train(
     """Runs all rounds, from the last checkpoint if there is one, and evaluates the global model after each."""
     if "proxy" in method.needs and task.proxy is None:
         raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
+    for key in ("batch_size", *(["proxy_batch_size"] if "proxy" in method.needs else [])):
+        if getattr(task.spec, key) < task.model.smallest_batch:
+            raise UserError(
+                f"{key} = 1: {task.model.name} has BatchNorm, which needs batches of at least 2; set it to 2 or more"
+            )
     runner = SequentialEngine(task, method, engine)
     state = method.init(task.params, task.buffers)
     progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -82,20 +88,19 @@ def _round(runner: SequentialEngine, state: ServerState, round: int) -> tuple[Se
     cohort, samples = runner.run_cohort(state, round)
     if cohort is None:  # nobody in this cohort has training data: the global model stays
         return state, notes, 0
-    state = replace(state, buffers=tree.weighted_sum(cohort.weights, cohort.buffers))
-    network = TrainingNetwork(task.model, state.buffers)
     ctx = ServerContext(
-        network=network,
+        network=TrainingNetwork(task.model, state.buffers),
+        predict=partial(predict, task.model),
         proxy=task.proxy,
         rng=lambda purpose: rng.stream(task.seed, f"server/{purpose}", round),
         round=round,
         rounds=task.spec.rounds,
         proxy_batch_size=task.spec.proxy_batch_size,
+        smallest_batch=task.model.smallest_batch,
         notes=notes,
     )
     notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-    state = runner.method.apply(state, cohort, ctx)
-    return replace(state, buffers=network.buffers), notes, samples
+    return runner.method.apply(state, cohort, ctx), notes, samples
 
 
 class _Clock:

@@ -75,8 +75,8 @@ def _train_seed(run: dict[str, Any], task: Task, options: Options) -> None:
     evidence = results.evidence(task.spec, run, task.seed, outcome, found, task.inputs, cost)
     results.write_seed(options.root, run["run_id"], evidence, outcome)
     path.unlink(missing_ok=True)
-    value = evidence["summary"]["test_accuracy"]
-    shown = "diverged" if value is None else f"test accuracy {value:.2f} %"
+    value = evidence["summary"]["last_test_accuracy"]
+    shown = "diverged" if value is None else f"test accuracy {value:.2f} % in the last round"
     say(f"{run['run_id']} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
 
 

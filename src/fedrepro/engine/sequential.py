@@ -7,34 +7,36 @@ import torch
 
 from fedrepro import tree
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import ENGINES, Solver, TrainingNetwork
+from fedrepro.engine.local import ENGINES, TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
-from fedrepro.types import ClientContext, Cohort
+from fedrepro.types import ClientContext, Cohort, Solver
 
 
 @dataclass
 class SequentialEngine:
     """`name` picks the form of a client's round: "sequential" (tuned) or "plain" (the reference).
 
-    A vectorised engine will offer the same `run_cohort`. `own` holds what client rules keep between rounds, by client id.
+    A vectorised engine will offer the same `run_cohort`. `own` holds what is kept of a client between its rounds, by client id:
+    "rule" for the client rule's state, "velocity" for the solver's, when the setting keeps it.
     """
 
     task: Task
     method: Method
     name: str = "sequential"
-    own: dict[int, Any] = field(default_factory=dict)
+    own: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
-        spec = self.task.spec
-        ids = [int(c) for c in self.task.cohorts[round] if len(self.task.client_index[int(c)])]
+        ids = [client for client in self.task.cohorts[round].tolist() if self.task.trains(client)]
         if not ids:
             return None, 0
         results = {client: self._train(client, state, round) for client in ids}
         for client, result in results.items():
-            if result.own is not None:
-                self.own[client] = result.own
+            kept = {"rule": result.own, "velocity": result.velocity if self.task.spec.keep_client_momentum else None}
+            kept = {key: value for key, value in kept.items() if value is not None}
+            if kept:
+                self.own[client] = kept
         sizes = self.task.client_sizes[ids]
         messages = [result.message for result in results.values()]
         cohort = Cohort(
@@ -42,27 +44,34 @@ class SequentialEngine:
             updates=tree.stack([tree.sub(result.params, state.params) for result in results.values()]),
             weights=sizes / sizes.sum(),
             num_steps=torch.tensor([result.num_steps for result in results.values()], dtype=sizes.dtype, device=sizes.device),
-            fraction=len(ids) / spec.clients,
+            fraction=len(ids) / self.task.training_clients,
             anchor=state.params,
             buffers=tree.stack([result.buffers for result in results.values()]),
             messages=None if messages[0] is None else tree.stack(messages),
         )
-        return cohort, sum(len(self.task.client_index[client]) for client in ids) * spec.local_epochs
+        return cohort, sum(len(self.task.client_index[client]) for client in ids) * self.task.spec.local_epochs
 
     def _train(self, client: int, state: ServerState, round: int):
         spec, rule = self.task.spec, self.method.client
         data = self.task.train.take(self.task.client_index[client])
         batches = local_batches(
-            len(data), seed=self.task.seed, client=client, round=round, epochs=spec.local_epochs, batch_size=spec.batch_size
+            len(data),
+            seed=self.task.seed,
+            client=client,
+            round=round,
+            epochs=spec.local_epochs,
+            batch_size=spec.batch_size,
+            smallest=self.task.model.smallest_batch,
         )
-        own = self.own.get(client)
+        kept = self.own.get(client, {})
         ctx = ClientContext(
             network=TrainingNetwork(self.task.model, state.buffers),
             anchor=state.params,
             client_lr=spec.client_lr_at(round),
             num_steps=len(batches),
             shared=state.shared,
-            own=own if own is not None else rule.init_own(state.params),
+            own=kept["rule"] if "rule" in kept else rule.init_own(state.params),
         )
         on_device = [index_B.to(data.y.device) for index_B in batches]
-        return ENGINES[self.name](rule, data, on_device, Solver(spec.client_momentum, spec.weight_decay), ctx)
+        solver = rule.solver(Solver(spec.client_momentum, spec.weight_decay))
+        return ENGINES[self.name](rule, data, on_device, solver, ctx, kept.get("velocity"))

@@ -6,6 +6,8 @@ from typing import Any
 
 from fedrepro.registry import require
 
+NORMALISATIONS = ("unit", "centred", "standard")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
@@ -14,6 +16,7 @@ class RunSpec:
     dataset: str
     dataset_sha: str  # of the registry entry: another source of the data is another run
     input_shape: tuple[int, int, int]  # C, H, W of the images as the model sees them
+    normalise: str  # unit: a pixel in [0, 1]; centred: (x - 0.5) / 0.5; standard: by the training set's mean and deviation
     classes: int
     model: str
     partition: str  # scheme with all its arguments
@@ -28,8 +31,8 @@ class RunSpec:
     client_lr: float  # of round 0
     client_lr_decay: float  # factor per round
     client_momentum: float
+    keep_client_momentum: bool  # a client's momentum goes on in its next round, instead of starting from zero
     weight_decay: float
-    average_last: int  # the reported value is the mean over the last so many rounds
     method: str  # canonical: every part with every argument
 
     def __post_init__(self) -> None:
@@ -39,6 +42,7 @@ class RunSpec:
         for key in ("client_lr", "client_lr_decay"):
             value = getattr(self, key)
             require(math.isfinite(value) and value > 0, key, value, "must be a number greater than 0")
+        require(self.normalise in NORMALISATIONS, "normalise", self.normalise, f"must be one of {', '.join(NORMALISATIONS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
@@ -54,4 +58,4 @@ class RunSpec:
         return asdict(self) | {"input_shape": list(self.input_shape)}
 
 
-_AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size", "average_last")
+_AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size")

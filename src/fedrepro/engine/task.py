@@ -6,9 +6,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash
 from fedrepro.models import Model, build, initial
 from fedrepro.tree import Tree
 from fedrepro.types import Batch
@@ -30,6 +32,15 @@ class Task:
     params: Tree  # initial weights, [D]
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
+
+    def trains(self, client: int) -> bool:
+        """Whether a client has enough data to train on; those that have not take no part at all."""
+        return len(self.client_index[client]) >= self.model.smallest_batch
+
+    @property
+    def training_clients(self) -> int:
+        """N, the clients that can train."""
+        return sum(self.trains(client) for client in range(len(self.client_index)))
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,9 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
     rounds = participation.load(inputs.root, inputs.participation, seed)
     split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
-    train = as_batch(data.train_images, data.train_labels, data.manifest["normalise"], device, dtype)
-    test = as_batch(data.test_images, data.test_labels, data.manifest["normalise"], device, dtype)
+    mean, std = channel_scale(spec.normalise, data.manifest["statistics"], spec.dataset)
+    train = as_batch(data.train_images, data.train_labels, mean, std, device, dtype)
+    test = as_batch(data.test_images, data.test_labels, mean, std, device, dtype)
     if tuple(train.x.shape[1:]) != spec.input_shape:
         raise UserError(
             f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
@@ -73,9 +85,9 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
         evaluation=test.take(on_device(split.evaluation_index)),
         proxy=test.take(on_device(split.proxy_index)) if len(split.proxy_index) else None,
         params=params.like(params.flat.to(device, dtype)),
-        buffers=Tree(model.buffer_layout, torch.zeros(model.buffer_layout.size, dtype=dtype, device=device)),
+        buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
         inputs={
-            "arrays": data.sha256,
+            "arrays": _content(data, spec.normalise),
             "partition": clients.sha256,
             "participation": rounds.sha256,
             "proxy": split.sha256,
@@ -84,8 +96,25 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
     )
 
 
-def as_batch(images, labels, normalise: dict, device: str, dtype: torch.dtype) -> Batch:
+def _content(data: arrays.Arrays, normalise: str) -> str:
+    """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
+    files = {name: data.manifest["files"][f"{name}.npy"]["sha256"] for name in arrays.NAMES}
+    return canonical_hash(files | ({"statistics": data.manifest["statistics"]} if normalise == "standard" else {}), 64)
+
+
+def channel_scale(normalise: str, statistics: dict[str, list[float]] | None, dataset: str) -> tuple[list[float], list[float]]:
+    """(mean, deviation) per channel, or one for all, that pixels in [0, 1] are normalised by."""
+    if normalise != "standard":
+        return ([0.0], [1.0]) if normalise == "unit" else ([0.5], [0.5])
+    if statistics is None:
+        raise UserError(
+            f"normalise = 'standard': data/registry.yaml has no channel_mean and channel_std for {dataset}; add them"
+        )
+    return statistics["mean"], statistics["std"]
+
+
+def as_batch(images, labels, mean: list[float], std: list[float], device: str, dtype: torch.dtype) -> Batch:
     """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; labels as int64."""
-    x = torch.from_numpy(images).to(device, dtype) / 255
-    mean, std = (torch.as_tensor(normalise[key], dtype=dtype, device=device).reshape(-1, 1, 1) for key in ("mean", "std"))
-    return Batch((x - mean) / std, torch.from_numpy(labels).to(device))
+    x = torch.from_numpy(images).to(device, dtype).div_(255)
+    as_channels = lambda values: torch.as_tensor(values, dtype=dtype, device=device).reshape(-1, 1, 1)  # noqa: E731
+    return Batch(x.sub_(as_channels(mean)).div_(as_channels(std)), torch.from_numpy(labels).to(device))

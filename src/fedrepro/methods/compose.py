@@ -1,10 +1,23 @@
 """From a name such as `fedprox(mu=0.01)+fixed_gamma` to a method: parts found by the registry, one for each slot."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS, Aggregate, Average, LocalRule, Part, Refine, ServerOpt, Transform
+from fedrepro.methods.parts import (
+    PARTS,
+    REPEATABLE,
+    SLOTS,
+    Aggregate,
+    Average,
+    Buffers,
+    LocalRule,
+    Part,
+    Refine,
+    ServerOpt,
+    Transform,
+)
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, parse, unknown
 from fedrepro.tree import Tree
@@ -34,16 +47,23 @@ class Method:
     server_opt: ServerOpt
     refines: tuple[Refine, ...]
     averages: tuple[Average, ...]
+    buffers: Buffers
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All parts, in the order in which they act."""
-        return (self.client, *self.transforms, self.aggregate, self.server_opt, *self.refines, *self.averages)
+        """All parts, in the order of the slots."""
+        return (self.client, *self.transforms, self.aggregate, self.server_opt, *self.refines, *self.averages, self.buffers)
 
     @property
     def needs(self) -> frozenset[str]:
         """What a run must provide for this method."""
         return frozenset().union(*(part.needs for part in self.parts))
+
+    @property
+    def label(self) -> str:
+        """The parts that say more than an open slot would, `fedprox+fixed_gamma`; `fedavg` when there are none."""
+        implied = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
+        return "+".join(part.name for part in self.parts if part != implied.get(part.slot)) or "fedavg"
 
     def __str__(self) -> str:
         """The canonical name: every part with every argument; parses back to the same method."""
@@ -63,6 +83,7 @@ class Method:
 
     def apply(self, state: ServerState, cohort: Cohort, ctx: ServerContext) -> ServerState:
         """One round on the server: what the cohort sent becomes the next global model."""
+        ctx.network.buffers = self.buffers.start(state.buffers, cohort)
         transforms = []
         for part, own in zip(self.transforms, state.transforms, strict=True):
             cohort, own = part(cohort, own, ctx)
@@ -80,6 +101,7 @@ class Method:
         return replace(
             state,
             params=params,
+            buffers=self.buffers.finish(params, ctx.network.buffers, ctx),
             shared=shared,
             transforms=tuple(transforms),
             server_opt=server_opt,
@@ -91,14 +113,12 @@ class Method:
 def compose(text: str) -> Method:
     """The method behind `text`. UserError for unknown names or arguments, and for two parts that want one slot."""
     by_slot: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
-    for call in expand(parse(text)):
+    for call in complete(expand(parse(text))):
         part = PARTS.make(call)
         if by_slot[part.slot] and part.slot not in REPEATABLE:
             first = by_slot[part.slot][0].name
             raise UserError(f"method {text!r}: two parts for slot {part.slot!r}, {first!r} and {part.name!r}; keep one of them")
         by_slot[part.slot].append(part)
-    for slot, default in DEFAULTS.items():
-        by_slot[slot] = by_slot[slot] or [PARTS.make(parse(default)[0])]
     one: dict[str, Any] = {slot: chosen[0] for slot, chosen in by_slot.items() if slot not in REPEATABLE}
     many: dict[str, Any] = {f"{slot}s": tuple(chosen) for slot, chosen in by_slot.items() if slot in REPEATABLE}
     return Method(**one, **many)
@@ -121,13 +141,29 @@ def expand(calls: list[Call]) -> list[Call]:
     return found
 
 
-def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
-    """`text` with {part: {argument: value}} filled in, also for the parts of a recipe and for those that slots take by default.
+def complete(calls: list[Call]) -> list[Call]:
+    """`calls`, then one for every slot they leave open: what their parts want there, or else FedAvg's."""
+    named = [PARTS.make(call) for call in calls]
+    taken = {part.slot for part in named}
+    return calls + [call for slot, call in _open_slots(named).items() if slot not in taken]
 
-    What `text` writes itself wins; null leaves the default.
+
+def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
+    """What each slot takes beside `parts` when nothing is named for it: what one of them wants there, or else FedAvg's part.
+
+    When two of them want something, the later slot wins: what a server trains with its proxy set outweighs a mean.
     """
-    calls = expand(parse(text))
-    taken = {PARTS.get(call.name).slot for call in calls}  # pyright: ignore[reportAttributeAccessIssue]
-    calls += [Call(name, {}) for slot, name in DEFAULTS.items() if slot not in taken]
-    filled = [Call(c.name, {k: v for k, v in arguments.get(c.name, {}).items() if v is not None} | c.arguments) for c in calls]
-    return "+".join(map(str, filled))
+    wanted = {
+        slot: text for part in sorted(parts, key=lambda part: SLOTS.index(part.slot)) for slot, text in part.wants.items()
+    }
+    return {slot: parse(text)[0] for slot, text in (DEFAULTS | wanted).items()}
+
+
+def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
+    """`text` with {part: {argument: value}} filled in, for all its parts, those that open slots take too.
+
+    What `text` writes itself wins, and what its parts want of others; null leaves the default.
+    """
+    given = {name: {key: value for key, value in those.items() if value is not None} for name, those in arguments.items()}
+    fill = lambda calls: [Call(call.name, given.get(call.name, {}) | call.arguments) for call in calls]  # noqa: E731
+    return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))

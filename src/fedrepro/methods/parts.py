@@ -2,10 +2,12 @@
 
 client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*   (* may repeat)
 
-`absorb` and `correct` are hooks of the client rule. A part is a frozen dataclass in a file of its own, registered for one
-slot; its defaults spell FedAvg. State is a value: a Tree, a tensor, a number, or a tuple or dict of those.
+`absorb` and `correct` are hooks of the client rule; the `buffers` part says what becomes of running statistics meanwhile. A
+part is a frozen dataclass in a file of its own, registered for one slot; the base classes spell FedAvg. State is a value: a
+Tree, a tensor, a number, or a tuple or dict of those.
 """
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -13,11 +15,11 @@ from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.models import ops
-from fedrepro.registry import Registry
+from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext, Cohort, ServerContext
+from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
 
-SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average")
+SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average", "buffers")
 REPEATABLE = frozenset({"transform", "refine", "average"})
 PARTS = Registry("method part")
 
@@ -29,12 +31,22 @@ def register(slot: str, name: str):
     return PARTS.register(name, slot=slot)
 
 
+def require_weighting(where: str, weighting: str) -> None:
+    """`weighting` says how clients count: by their data (size) or each the same (uniform)."""
+    require(weighting in ("size", "uniform"), f"{where}: weighting", weighting, "must be size or uniform")
+
+
 class Part:
     """What every part has; `needs` names what a run must provide ("proxy")."""
 
     name: ClassVar[str]
     slot: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def wants(self) -> dict[str, str]:
+        """{slot: part}: what another slot takes beside this part when a method leaves that slot open."""
+        return {}
 
 
 class LocalRule(Part):
@@ -47,6 +59,10 @@ class LocalRule(Part):
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         """What the local solver descends along, [D]: the gradient of `loss`."""
         return tree.gradient(lambda p: self.loss(p, batch, ctx), params)
+
+    def solver(self, setting: Solver) -> Solver:
+        """The local solver; the setting's, unless the method brings its own."""
+        return setting
 
     def finish(self, params: Tree, ctx: ClientContext) -> tuple[Tree | None, Tree | None]:
         """(message to the server, own state for this client's next round) after the last step."""
@@ -120,11 +136,22 @@ class Average(Part):
         raise NotImplementedError
 
 
-def proxy_batches(ctx: ServerContext, purpose: str, epochs: int):
-    """Shuffled mini-batches of the proxy set as (epoch, Batch); the order is fixed by (seed, round, purpose)."""
+class Buffers(Part):
+    """What becomes of running statistics (of BatchNorm), before and after the server's work."""
+
+    def start(self, before: Tree, cohort: Cohort) -> Tree:
+        """The statistics [D'] that the server's network starts from; `before`: those that the clients received."""
+        raise NotImplementedError
+
+    def finish(self, params: Tree, buffers: Tree, ctx: ServerContext) -> Tree:
+        """The statistics of the new global model; `buffers`: those of the server's network after its work."""
+        return buffers
+
+
+def proxy_batches(ctx: ServerContext, purpose: str, epochs: int) -> Iterator[tuple[int, Tensor]]:
+    """Shuffled mini-batches of the proxy set as (epoch, positions [B]); the order is fixed by (seed, round, purpose)."""
     assert ctx.proxy is not None
     generator = ctx.rng(purpose)
     for epoch in range(epochs):
         order = torch.from_numpy(generator.permutation(len(ctx.proxy))).to(ctx.proxy.y.device)
-        for index_B in order.split(ctx.proxy_batch_size):
-            yield epoch, ctx.proxy.take(index_B)
+        yield from ((epoch, index_B) for index_B in order.split(ctx.proxy_batch_size) if len(index_B) >= ctx.smallest_batch)

@@ -9,6 +9,7 @@ FedLAW, ICML 2023, equation 8 and Algorithm 1; the closed form and the order of 
 finite differences in float64.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ from fedrepro.methods.parts import proxy_batches
 from fedrepro.models import ops
 from fedrepro.registry import require
 from fedrepro.tree import Tree
-from fedrepro.types import ServerContext
+from fedrepro.types import Cohort, ServerContext
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class ProxyLearning:
         for key in ("beta1", "beta2"):
             require(0 <= getattr(self, key) < 1, f"{name}: {key}", getattr(self, key), "must be at least 0 and below 1")
 
+    @property
+    def wants(self) -> dict[str, str]:
+        """Running statistics never travel; training on the proxy set refreshes the server's."""
+        return {"buffers": "server_buffers"}
+
     def learn(
         self, models: Tree, weights: Tensor, ctx: ServerContext, *, gamma: bool, weights_too: bool
     ) -> tuple[float, Tensor]:
@@ -51,14 +57,51 @@ class ProxyLearning:
 
         What is not learned stays where it began. Both restart in every round.
         """
-        adam = Adam(self.beta1, self.beta2)
-        x = torch.cat([weights.log(), weights.new_zeros(1)])  # the K logits, then x_gamma
-        mask = torch.cat([weights.new_full((len(weights),), float(weights_too)), weights.new_full((1,), float(gamma))])
-        state = adam.init(x)
-        for epoch, batch in proxy_batches(ctx, "server-weights", self.server_epochs):
+        x, args = self.start(weights), (ctx, "server-weights", self.server_epochs, self.halved_lr)
+        for after in self.optimise(models, x, *args, gamma=gamma, weights=weights_too):
+            x = after
+        return float(x[-1].exp()), x[:-1].softmax(0) if weights_too else weights
+
+    def start(self, weights: Tensor) -> Tensor:
+        """Logits [K + 1] of gamma = 1 and lambda = `weights`: the K of lambda, then x_gamma."""
+        return torch.cat([weights.log(), weights.new_zeros(1)])
+
+    def halved_lr(self, epoch: int) -> float:
+        """server_lr, halved after every `halve_every` epochs."""
+        return self.server_lr * 0.5 ** (epoch // self.halve_every)
+
+    def optimise(
+        self,
+        models: Tree,
+        x: Tensor,
+        ctx: ServerContext,
+        purpose: str,
+        epochs: int,
+        lr_at: Callable[[int], float],
+        *,
+        gamma: bool = True,
+        weights: bool = True,
+    ) -> Iterator[Tensor]:
+        """The logits [K + 1] after each epoch of Adam on the proxy set, from `x`; only those named are learned."""
+        assert ctx.proxy is not None
+        proxy, adam = ctx.proxy, Adam(self.beta1, self.beta2)
+        mask = torch.cat([x.new_full((len(x) - 1,), float(weights)), x.new_full((1,), float(gamma))])
+        state, done = adam.init(x), 0
+        for epoch, index_B in proxy_batches(ctx, purpose, epochs):
+            if epoch > done:
+                yield x
+                done = epoch
+            batch = proxy.take(index_B)
             gradient = mask * logit_gradient(models, x, lambda p, b=batch: ops.cross_entropy(ctx.network(p, b.x), b.y))
-            x, state = adam.step(x, gradient, state, self.server_lr * 0.5 ** (epoch // self.halve_every))
-        return float(x[-1].exp()), weights if not weights_too else x[:-1].softmax(0)
+            x, state = adam.step(x, gradient, state, lr_at(epoch))
+        if epochs:
+            yield x
+
+
+def blended_update(cohort: Cohort, gamma: float, lambda_K: Tensor) -> Tree:
+    """gamma * sum_k lambda_k (w + u_k) - w, [D], arranged so that gamma = 1 leaves no trace of w: exactly the weighted mean."""
+    mean = tree.weighted_sum(lambda_K, cohort.updates)
+    return tree.map(lambda u, w: gamma * u + (gamma - 1) * w, mean, cohort.anchor)
 
 
 def blend(models: Tree, x: Tensor) -> Tree:

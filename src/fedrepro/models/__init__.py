@@ -3,7 +3,9 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+import torch
 from torch import Tensor
 
 from fedrepro.errors import UserError
@@ -28,12 +30,24 @@ class Model:
         """Number of trainable parameters, D."""
         return self.layout.size
 
+    @property
+    def smallest_batch(self) -> int:
+        """Batches below this are not trained on: statistics of one sample are none (our choice, for models with BatchNorm)."""
+        return 2 if self.buffer_layout.names else 1
+
+    def first_buffers(self) -> Tree:
+        """Running statistics before any training, [D'], float32: means 0, variances 1."""
+        names, shapes = self.buffer_layout.names, self.buffer_layout.shapes
+        start = [torch.full(s, float(n.endswith("running_var"))) for n, s in zip(names, shapes, strict=True)]
+        return Tree(self.buffer_layout, torch.cat([t.flatten() for t in start]) if start else torch.zeros(0))
+
 
 def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
     """The model called `name`. UserError with the nearest name when there is none."""
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
-    module = importlib.import_module(f"fedrepro.models.{name}")
-    buffers = getattr(module, "buffer_shapes", lambda *_: {})(input_shape, classes)
-    layout = Layout.of(module.shapes(input_shape, classes))
-    return Model(name, input_shape, classes, layout, Layout.of(buffers), module.forward)
+    known = MODELS[name]
+    module = importlib.import_module(f"fedrepro.models.{known.module}")
+    layout = Layout.of(module.shapes(input_shape, classes, **known.options))
+    buffers = Layout.of(getattr(module, "buffer_shapes", lambda: {})(**known.options))
+    return Model(name, input_shape, classes, layout, buffers, partial(module.forward, **known.options))

@@ -33,7 +33,8 @@ def artifact_id(definition: dict) -> str:
 def draw(model: Model, seed: int) -> Tree:
     """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, used by the authors.
 
-    Drawn with NumPy from a named stream, so that torch's global generator and version play no part.
+    BatchNorm starts at weight 1 and bias 0. Drawn with NumPy from a named stream, so that torch's global generator and version
+    play no part.
     """
     generator = rng.stream(seed, f"init/{model.name}")
     fan_in = {
@@ -43,7 +44,11 @@ def draw(model: Model, seed: int) -> Tree:
     }
     tensors = {}
     for name, shape in zip(model.layout.names, model.layout.shapes, strict=True):
-        bound = 1 / math.sqrt(fan_in[name.rsplit(".", 1)[0]])
+        layer, kind = name.rsplit(".", 1)
+        if layer not in fan_in:  # a normalisation
+            tensors[name] = torch.full(shape, float(kind == "weight"))
+            continue
+        bound = 1 / math.sqrt(fan_in[layer])
         tensors[name] = torch.from_numpy(generator.uniform(-bound, bound, shape).astype(np.float32))
     return Tree.from_tensors(tensors)
 

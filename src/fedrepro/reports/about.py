@@ -8,7 +8,7 @@ from typing import Any
 from fedrepro.registry import parse
 from fedrepro.reports.cells import Cell
 from fedrepro.reports.evidence import Evidence, Plan, Receipt, evidence_path
-from fedrepro.reports.settings import show
+from fedrepro.reports.settings import reported, show
 
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "linear_kernel")
 
@@ -19,6 +19,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> dict[str, Any]:
     cost = [receipt["cost"] for receipt in receipts]
     return {
         "data": _data(plan),
+        "reported": reported(plan),
         "seeds": plan["seeds"],
         "devices": _distinct(_device(receipt["environment"]) for receipt in receipts),
         "first_finished_at": min((c["finished_at"] for c in cost), default=None),
@@ -35,7 +36,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> dict[str, Any]:
 
 def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> list[str]:
     """What a reader must know before trusting the numbers; one sentence each, empty when all is well."""
-    receipts, said = _all(evidence), []
+    receipts, said = _all(evidence), [plan["stand_in"]] if plan["stand_in"] else []
     planned = len(plan["runs"]) * len(plan["seeds"])
     if len(receipts) < planned:
         said.append(f"Incomplete: {len(receipts)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
@@ -150,6 +151,9 @@ def _edited(plan: Plan) -> list[str]:
                 part, _, argument = key.partition(".")
                 call = next(call for call in parse(run["method"]) if call.name == part)
                 found[f"{key} = {show(call.arguments[argument])}"] = None
+    for cell in plan["cells"]:
+        if cell["average_last_source"] == "params.yaml":
+            found[f"average_last = {cell['average_last']}"] = None
     return sorted(found)
 
 

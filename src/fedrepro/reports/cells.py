@@ -6,7 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from fedrepro.reports.evidence import Evidence, Plan
+from fedrepro.reports.evidence import Evidence, Plan, reported
 
 STATUSES = ("reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable")
 
@@ -45,6 +45,7 @@ class Cell:
     note: str  # what the printed table, or its transcription, says about the number
     run_id: str | None
     method_spec: str | None  # the method with every argument spelt out
+    average_last: int | None = None  # the value of a seed is the mean over so many last rounds
     per_seed: dict[int, float | None] = field(default_factory=dict)  # None: the seed diverged; absent: it was not run
     runs: tuple[str, ...] = ()  # run keys, `<run_id>/seed<k>`
     mean: float | None = None
@@ -94,7 +95,7 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
     column, metric, run_id = columns[cell["column"]], plan["metric"]["name"], cell["run_id"]
     receipts = evidence.get(run_id, {}) if run_id else {}
     diverged = [seed for seed, receipt in receipts.items() if receipt["status"] == "diverged"]
-    per_seed = {seed: None if seed in diverged else float(r["summary"][metric]) for seed, r in receipts.items()}
+    per_seed = {seed: reported(receipt, metric, cell["average_last"]) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     # A mean over the survivors would flatter the method, so one diverged seed leaves the cell without a mean.
     whole = bool(values) and not diverged
@@ -108,6 +109,7 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
         note=cell.get("note") or "",
         run_id=run_id,
         method_spec=plan["runs"][run_id]["method"] if run_id else None,
+        average_last=cell["average_last"],
         per_seed=per_seed,
         runs=tuple(f"{run_id}/seed{seed}" for seed in per_seed),
         mean=math.fsum(values) / len(values) if whole else None,

@@ -28,6 +28,8 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
         "source",
         "scale",
         "scale_note",
+        "stand_in",
+        "on_budget",
         "comparable",
         "metric",
         "rows",

@@ -1,5 +1,6 @@
-"""Reads the evidence that a report rests on: one receipt per run and seed."""
+"""Reads the evidence that a report rests on, one receipt per run and seed, and the value that a table takes from each."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ Plan = dict[str, Any]
 Receipt = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
-SCHEMA = 1
+SCHEMA = 2  # of receipts
+PLAN_SCHEMA = 2
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
-    *("rows", "columns", "cells", "runs"),
+    *("stand_in", "on_budget", "rows", "columns", "cells", "runs"),
 )
 RECEIPT_KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label")
 
@@ -21,8 +23,8 @@ RECEIPT_KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", 
 def load_plan(path: Path) -> Plan:
     """The plan of one table at one scale. UserError when the file is missing, is not JSON or has another schema."""
     plan = read_json(path)
-    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
-        raise UserError(f"{path}: not a plan of schema {SCHEMA}; delete it and run the same command again")
+    if not isinstance(plan, dict) or plan.get("schema") != PLAN_SCHEMA:
+        raise UserError(f"{path}: not a plan of schema {PLAN_SCHEMA}; delete it and run the same command again")
     _require(plan, PLAN_KEYS, path)
     return plan
 
@@ -46,8 +48,8 @@ def evidence_path(root: Path, run_id: str, seed: int) -> Path:
     return Path(root) / run_id / f"seed{seed}.json"
 
 
-def load_receipt(path: Path, run_id: str, seed: int, metric: str | None = None) -> Receipt:
-    """One receipt, checked to be the one that its path promises and to hold the table's `metric`."""
+def load_receipt(path: Path, run_id: str, seed: int, *metrics: str) -> Receipt:
+    """One receipt, checked to be the one that its path promises and to hold the `metrics` of the tables."""
     receipt = read_json(path)
     expected = {"schema": SCHEMA, "run_id": run_id, "seed": seed}
     for key, value in expected.items():
@@ -55,11 +57,31 @@ def load_receipt(path: Path, run_id: str, seed: int, metric: str | None = None) 
             got = receipt.get(key) if isinstance(receipt, dict) else receipt
             raise UserError(f"{path}: {key} = {got!r} where {value!r} belongs; delete the file and run the same command again")
     _require(receipt, RECEIPT_KEYS, path)
-    if receipt["status"] == "finished" and metric is not None and receipt["summary"].get(metric) is None:
-        raise UserError(
-            f"{path}: summary has no {metric!r}, which the table shows; delete the file and run the same command again"
-        )
+    for metric in metrics if receipt["status"] == "finished" else ():
+        if (receipt["curves"].get(metric) or [None])[-1] is None:
+            raise UserError(
+                f"{path}: curves have no {metric!r}, which the table shows; delete the file and run the same command again"
+            )
     return receipt
+
+
+def reported(receipt: Receipt, metric: str, average_last: int) -> float | None:
+    """What a table shows of one seed: the mean of `metric` over the last `average_last` rounds that have it; None: it diverged.
+
+    A run with fewer rounds is averaged over all of them; `reported_rounds` says so.
+    """
+    if receipt["status"] == "diverged":
+        return None
+    values = [value for value in receipt["curves"][metric][-average_last:] if value is not None]
+    return math.fsum(values) / len(values)
+
+
+def reported_rounds(average_last: int, rounds: int) -> str:
+    """`mean of the last 10 of 200 rounds`."""
+    last = min(average_last, rounds)
+    if last == 1:
+        return f"the last of {rounds} rounds" if rounds > 1 else "the only round"
+    return f"mean of the last {last} of {rounds} rounds" if last < rounds else f"mean of all {rounds} rounds"
 
 
 def _require(value: dict, keys: tuple[str, ...], path: Path) -> None:

@@ -114,10 +114,10 @@ def _cost(document: Document, folder: Path) -> str:
 def _differences(document: Document, folder: Path) -> str:
     parts = []
     if document["disagreements"]:
-        rows = [[d["what"], d["paper"], d["authors_code"], d["followed"]] for d in document["disagreements"]]
+        rows = [[d["what"], d["paper"], d["authors_code"], d["followed"], _code(d)] for d in document["disagreements"]]
         parts += [
             "## Where the paper and its authors' code disagree",
-            table(["what", "paper", "authors' code", "followed"], rows),
+            table(["what", "paper", "authors' code", "followed", "the other one, in `params.yaml`"], rows),
         ]
     if document["deviations"]:
         rows = [[d["id"], d["text"]] for d in document["deviations"]]
@@ -125,6 +125,10 @@ def _differences(document: Document, folder: Path) -> str:
     if document["known_gaps"]:
         parts += ["## Known gaps", "\n".join(f"- {gap}" for gap in document["known_gaps"])]
     return "\n\n".join(parts)
+
+
+def _code(disagreement: dict[str, Any]) -> str:
+    return "<br>".join(f"`{line}`" for line in words.other(disagreement))
 
 
 def _provenance(document: Document, folder: Path) -> str:

@@ -3,24 +3,38 @@
 import json
 from typing import Any
 
-from fedrepro.reports.evidence import Plan
+from fedrepro.reports.evidence import Plan, reported_rounds
 
 
 def settings(plan: Plan) -> list[dict[str, Any]]:
-    """One entry per configuration key: `{key, varies, values: [{where, value}], source}`.
+    """One entry per configuration key, then what the table reports of a run: `{key, varies, values: [{where, value}], source}`.
 
     `varies` is "no" (one value for the whole table), "setting" (one value per column), "method" (one value per row) or "cell".
     `where` names the columns, rows or cells that share the value, by label; it is empty when `varies` is "no".
     """
-    cells = [cell for cell in plan["cells"] if cell["run_id"]]
-    keys = dict.fromkeys(key for cell in cells for key in plan["runs"][cell["run_id"]]["config"])
-    return [_setting(key, cells, plan) for key in keys if key != "method"]  # the rows are the methods
+    cells, runs = _cells(plan), plan["runs"]
+    keys = dict.fromkeys(key for cell in cells for key in runs[cell["run_id"]]["config"])
+    found = []
+    for key in keys:
+        if key != "method":  # the rows are the methods
+            values = [(cell, show(runs[cell["run_id"]]["config"].get(key))) for cell in cells]
+            found.append(_setting(key, values, [runs[cell["run_id"]].get("sources", {}).get(key) for cell in cells], plan))
+    values = [(cell, show(cell["average_last"])) for cell in cells]
+    return [*found, _setting("average_last", values, [cell["average_last_source"] for cell in cells], plan)]
 
 
-def _setting(key: str, cells: list[dict], plan: Plan) -> dict[str, Any]:
-    runs = plan["runs"]
-    values = [(cell, show(runs[cell["run_id"]]["config"].get(key))) for cell in cells]
-    sources = dict.fromkeys(runs[cell["run_id"]].get("sources", {}).get(key, "") for cell in cells)
+def reported(plan: Plan) -> list[dict[str, Any]]:
+    """Over which rounds the values of the cells are: `[{where, value}]`, as in `settings`."""
+    rounds = lambda cell: plan["runs"][cell["run_id"]]["config"]["rounds"]  # noqa: E731
+    values = [(cell, reported_rounds(cell["average_last"], rounds(cell))) for cell in _cells(plan)]
+    return _setting("reported", values, [], plan)["values"]
+
+
+def _cells(plan: Plan) -> list[dict]:
+    return [cell for cell in plan["cells"] if cell["run_id"]]
+
+
+def _setting(key: str, values: list[tuple[dict, str]], sources: list[str | None], plan: Plan) -> dict[str, Any]:
     varies, place = _dependence(values)
     shared: dict[str, dict[str, None]] = {}
     for cell, value in values:
@@ -30,7 +44,7 @@ def _setting(key: str, cells: list[dict], plan: Plan) -> dict[str, Any]:
         "key": key,
         "varies": varies,
         "values": [{"where": [w for w in where if w], "value": value} for value, where in shared.items()],
-        "source": "; ".join(source for source in sources if source),
+        "source": "; ".join(source for source in dict.fromkeys(sources) if source),
     }
 
 

@@ -21,8 +21,8 @@ def headline(document: Document) -> str:
     """The first sentence: whether these numbers may be held against the printed ones."""
     if document["comparable"]:
         return "Full scale: the paper's protocol. Measured numbers may be held against the printed ones."
-    scale = document["scale"].capitalize()
-    return f"{scale} scale: these numbers are not comparable with the printed ones; no difference is computed."
+    scale = document["scale"].capitalize() + (" scale, on a budget" if document["on_budget"] else " scale")
+    return f"{scale}: these numbers are not comparable with the printed ones; no difference is computed."
 
 
 def facts(document: Document) -> list[tuple[str, str]]:
@@ -33,6 +33,7 @@ def facts(document: Document) -> list[tuple[str, str]]:
         ("paper", f"{document['paper_title']}; {document['source']}"),
         ("data", "; ".join(_data(entry) for entry in about["data"]) or "no run is planned"),
         ("metric", f"{metric['description']} ({metric['unit']}, {metric['better']} is better)"),
+        ("reported", " · ".join(_value(entry, elsewhere=False) for entry in about["reported"]) or "no run is planned"),
         ("seeds", ", ".join(map(str, about["seeds"]))),
         ("device", "; ".join(about["devices"]) or "no run yet"),
         ("runs finished", _period(about["first_finished_at"], about["last_finished_at"])),
@@ -59,7 +60,8 @@ def _period(first: str | None, last: str | None) -> str:
 def caption(document: Document) -> str:
     """What the two numbers of a cell are."""
     text = (
-        "Measured: mean ± sample standard deviation over seeds (number of seeds). Below it the printed number. "
+        "Measured: mean ± sample standard deviation over seeds (number of seeds). "
+        f"Below it the printed number{', of other data and for orientation only' if document['stand_in'] else ''}. "
         "Bold: best measured of the column, ties included; underlined: best printed."
     )
     if document["comparable"]:
@@ -120,6 +122,8 @@ def remark(cell: dict[str, Any]) -> str:
 
 def rule(document: Document) -> str:
     """The rule behind the statuses, in words."""
+    if document["stand_in"]:
+        return "This is not the printed table: a measured cell is not comparable with its printed number, whatever the two are."
     if not document["comparable"]:
         return f"At {document['scale']} scale a measured cell is not comparable with its printed number, whatever the two are."
     tolerance, factor = document["rule"]["tolerance"], document["rule"]["noise_factor"]
@@ -128,6 +132,17 @@ def rule(document: Document) -> str:
         f"by at most {factor:g} × the standard deviation over seeds, pooled over the rows of the column. Otherwise, and where "
         "a seed diverged: not reproduced. The rule was fixed before the runs; three seeds decide little."
     )
+
+
+def other(entry: dict[str, Any]) -> list[str]:
+    """What to write into params.yaml to run the other variant, `methods.fedlaw.feddyn.norm: plain`; empty where nothing can."""
+    return _paths("", entry["other"]) if entry.get("other") else []
+
+
+def _paths(above: str, value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [path for key, below in value.items() for path in _paths(f"{above}.{key}" if above else str(key), below)]
+    return [f"{above}: {str(value).lower() if isinstance(value, bool) else value}"]
 
 
 def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:

@@ -129,7 +129,7 @@ def write_run(client: Any, experiment: str, root: Path, wanted: Wanted, receipt:
     tags.pop(view.DIGEST)
     run_id = (info := client.create_run(experiment, start_time=started, tags=tags).info).run_id
     parameters = [Param(key, value) for key, value in view.parameters(receipt).items()]
-    values = [Metric(name, value, time, number) for name, value, time, number in view.metrics(receipt, started, ended)]
+    values = [Metric(name, value, time, number) for name, value, time, number in view.metrics(wanted, receipt, started, ended)]
     for some, described in zip_longest(_chunks(values, METRICS), _chunks(parameters, PARAMETERS), fillvalue=()):
         client.log_batch(run_id, metrics=some, params=described, synchronous=True)
     client.log_inputs(run_id, datasets=_datasets(root, wanted, receipt))

@@ -8,12 +8,12 @@ from typing import Any
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.registry import parse
-from fedrepro.reports.evidence import Receipt, load_plan, load_receipt
+from fedrepro.reports.evidence import Receipt, load_plan, load_receipt, reported
 
 PLANS = Path("results/plans")
 RUNS = Path("results/runs")
 FOLDERS = {"partition": "partitions", "participation": "participation", "proxy": "proxy", "init": "init"}
-FORMAT = 1  # raise it when the way a run is shown changes: every run is then written again
+FORMAT = 2  # raise it when the way a run is shown changes: every run is then written again
 KEY, DIGEST, LIVE = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live"
 
 
@@ -28,6 +28,7 @@ class Wanted:
     names: list[str] = field(default_factory=list)  # row labels
     settings: list[str] = field(default_factory=list)  # column labels
     tables: list[str] = field(default_factory=list)
+    reported: list[tuple[str, int]] = field(default_factory=list)  # (metric, average_last) as the tables show it
 
     @property
     def key(self) -> str:
@@ -63,6 +64,7 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
                 _add(one.names, labels["rows"][cell["row"]])
                 _add(one.settings, labels["columns"][cell["column"]])
                 _add(one.tables, plan["table"])
+                _add(one.reported, (plan["metric"]["name"], cell["average_last"]))
     return found
 
 
@@ -79,8 +81,8 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
 
 
 def read_receipt(path: Path, wanted: Wanted) -> Receipt:
-    """The receipt, checked to be this run's."""
-    return load_receipt(path, wanted.run["run_id"], wanted.seed)
+    """The receipt, checked to be this run's and to hold what the tables show."""
+    return load_receipt(path, wanted.run["run_id"], wanted.seed, *(metric for metric, _ in wanted.reported))
 
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
@@ -99,8 +101,9 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
 
 def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
+    shown = sorted(wanted.reported)
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
-    return canonical_hash([FORMAT, sha256_file(receipt), present], 32)
+    return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
 
 
 def tags(wanted: Wanted, receipt: Receipt, content: str) -> dict[str, str]:
@@ -138,7 +141,19 @@ def parameters(receipt: Receipt) -> dict[str, str]:
     return found
 
 
-def metrics(receipt: Receipt, started: int, ended: int) -> list[tuple[str, float, int, int]]:
+def summary(wanted: Wanted, receipt: Receipt) -> dict[str, float | None]:
+    """The receipt's summary and, under the metric's own name, the number that the tables show.
+
+    Where tables average over different numbers of rounds, the longest mean has the plain name, the others say their number.
+    """
+    found: dict[str, float | None] = {}
+    for metric, last in sorted(wanted.reported, key=lambda pair: (pair[0], -pair[1])):
+        name = f"{metric}_last{last}" if metric in found else metric
+        found[name] = reported(receipt, metric, last)
+    return receipt["summary"] | found
+
+
+def metrics(wanted: Wanted, receipt: Receipt, started: int, ended: int) -> list[tuple[str, float, int, int]]:
     """(name, value, timestamp in ms, round) of every finite value, then the summary and the cost at the last round.
 
     A round's timestamp is where it would be if all rounds had taken equally long.
@@ -154,7 +169,7 @@ def metrics(receipt: Receipt, started: int, ended: int) -> list[tuple[str, float
         if value is not None
     ]
     cost = {key: value for key, value in receipt["cost"].items() if isinstance(value, int | float)}
-    for group, values in (("summary", receipt["summary"]), ("cost", cost)):
+    for group, values in (("summary", summary(wanted, receipt)), ("cost", cost)):
         found += [(f"{group}/{name}", float(value), ended, last) for name, value in values.items() if value is not None]
     return found
 
@@ -186,6 +201,6 @@ def _label(entry: dict[str, Any]) -> str:
     return " ".join(part for part in (entry.get("group"), entry["label"]) if part)
 
 
-def _add(items: list[str], item: str) -> None:
+def _add(items: list, item: Any) -> None:
     if item not in items:
         items.append(item)

@@ -11,7 +11,8 @@ import pytest
 
 from fedrepro import console
 from fedrepro.cli import main, parser
-from fedrepro.config.grid import load_project, plan
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
 from fedrepro.engine import run as engine_run
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
@@ -101,7 +102,10 @@ MISTAKES = [
     (["plan", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
     (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
     (["run", "fedlaw/table3", "--columns", "x"], ["unknown column 'x'"]),
-    (["run", "fedlaw/table3", "--rows", "feddyn"], ["nothing to run", "not available yet"]),
+    (
+        ["run", "fedlaw/table3-cifar10-jpeg", "--scale", "short", *("--rows", "feddyn", "--columns", "cifar10-jpeg-resnet20-100")],
+        ["nothing to run", "not in the budget of the table at scale short"],
+    ),
     (["run", "fedlaw/table3", "--set", "rounds"], ["--set rounds", "key=value"]),
     (["run", "fedlaw/table3", "--set", "rounds=["], ["--set rounds=["]),
     (["run", "fedlaw/table3", "--set", "rounds=0"], ["rounds = 0", "at least 1"]),
@@ -251,7 +255,7 @@ def test_run_keep_lose_and_interrupt(
     assert out.read_bytes() == receipt.read_bytes()
     capsys.readouterr()
     assert run("runs") == 0
-    assert f"{folder.name} 8:{evidence['summary']['test_accuracy']:.2f} 9:" in capsys.readouterr().out
+    assert f"{folder.name} 8:{evidence['curves']['test_accuracy'][-1]:.2f} 9:" in capsys.readouterr().out
 
     shutil.rmtree(folder)
     assert run(*command, "--engine", "plain") == 0

@@ -1,10 +1,9 @@
 """A project folder per test, digits prepared once, tiny files in the IDX format, and a server that misbehaves on request."""
 
+import contextlib
 import gzip
-import hashlib
 import http.server
 import shutil
-import struct
 import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
-from fedrepro.data import download
+from fedrepro.data import download, transfer
 from fedrepro.data.prepare import prepare
+from fedrepro.errors import UserError
+from tests.helpers.published import idx, md5
 
 REGISTRY = Path(__file__).parents[3] / "data" / "registry.yaml"
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -24,7 +25,7 @@ NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
     """No pauses between attempts, no mirror and no proxy from the environment."""
-    monkeypatch.setattr(download, "BACK_OFF_S", (0.0, 0.0))
+    monkeypatch.setattr(transfer, "BACK_OFF_S", (0.0, 0.0))
     monkeypatch.delenv(download.MIRROR_VARIABLE, raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
@@ -54,6 +55,48 @@ def own_digits(digits, tmp_path) -> Path:
 
 
 @dataclass
+class Published:
+    """A folder of published files, and the registry of a project that knows one data set made of them."""
+
+    root: Path
+    folder: Path
+    dataset: str = "small"
+
+    def put(self, name: str, content: bytes) -> dict[str, str]:
+        """Writes a file; returns its line for `register(files=[...])`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_bytes(content)
+        return {"name": name, "md5": md5(content)}
+
+    def register(self, **entry) -> None:
+        """Writes data/registry.yaml with this one entry, over the keys that every entry has."""
+        common = {"title": self.dataset, "homepage": "none", "licence": "none"}
+        path = self.root / "data" / "registry.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump({self.dataset: common | entry}))
+
+    def prepare(self) -> Path:
+        """The arrays at the native shape, with the folder as the mirror."""
+        return prepare(self.dataset, root=self.root, mirror=str(self.folder))
+
+    def refused(self, line: str) -> str:
+        """`prepare` fails in one line that matches; no array and nothing half-made stays. Returns the line."""
+        with pytest.raises(UserError, match=line) as caught:
+            self.prepare()
+        assert "\n" not in str(caught.value)
+        assert not (self.root / "data/arrays").exists()
+        stored = [path.name for path in (self.root / "data/raw").rglob("*")]
+        assert not [name for name in stored if name.endswith((".partial", ".download", ".unpacked"))]
+        return str(caught.value)
+
+
+@pytest.fixture
+def published(tmp_path) -> Published:
+    """Nothing in it yet."""
+    return Published(tmp_path / "project", tmp_path / "published")
+
+
+@dataclass
 class Tiny:
     """A data set in the MNIST format: 6 training and 3 test images of 5x4, served from `folder`, registered as `tiny`."""
 
@@ -69,12 +112,10 @@ class Tiny:
         for name, content in self.contents.items():
             sums = {"md5": md5((self.folder / name).read_bytes()), "unpacked_md5": md5(content)}
             files.append({"name": name, **{key: sums[key] for key in checksums.split()}})
-        entry = {
-            "title": "tiny", "homepage": "none", "licence": "none", "kind": "idx", "torchvision_class": "MNIST",
-            "classes": 3, "class_names": ["a", "b", "c"], "native_shape": [1, 5, 4],
-            "normalise": {"mean": [0.5], "std": [0.25]}, "urls": list(urls), "files": files,
-        }  # fmt: skip
-        (self.root / "data" / "registry.yaml").write_text(yaml.safe_dump({"tiny": entry}))
+        Published(self.root, self.folder, "tiny").register(
+            kind="idx", torchvision_class="MNIST", classes=3, class_names=["a", "b", "c"], native_shape=[1, 5, 4],
+            channel_mean=[0.5], channel_std=[0.25], urls=list(urls), files=files,
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -85,24 +126,28 @@ def tiny(tmp_path) -> Tiny:
     for count, image_name, label_name in ((6, *NAMES[:2]), (3, *NAMES[2:])):
         images.append(generator.integers(0, 256, (count, 5, 4), dtype=np.uint8))
         labels.append(np.arange(count, dtype=np.uint8) % 3)
-        contents[f"{image_name}.gz"] = struct.pack(">IIII", 0x803, count, 5, 4) + images[-1].tobytes()
-        contents[f"{label_name}.gz"] = struct.pack(">II", 0x801, count) + labels[-1].tobytes()
+        contents |= {f"{image_name}.gz": idx(images[-1]), f"{label_name}.gz": idx(labels[-1])}
     folder = tmp_path / "published"
     folder.mkdir()
     for name, content in contents.items():
         (folder / name).write_bytes(gzip.compress(content, mtime=1))
-    (tmp_path / "project" / "data").mkdir(parents=True, exist_ok=True)
     made = Tiny(tmp_path / "project", folder, contents, images[0], labels[0])
     made.register()
     return made
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `folder`; `faults[path]` lists what the next requests get: a status code, "truncate" or "hang up"."""
+    """Serves `folder`; `faults[path]` lists what the next requests get.
+
+    A status code; "truncate" (half of what was asked for); "hang up"; ("break", n): n bytes; ("stall", n): n bytes, and then
+    nothing until `resume` is set.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder, self.faults, self.requests = folder, defaultdict(list), Counter()
+        self.answers: list[tuple[int, str | None]] = []  # status and Range header of every answer with content
+        self.ranges, self.validator, self.resume = True, "etag", threading.Event()
 
     @property
     def url(self) -> str:
@@ -122,29 +167,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "hang up":
             return None
         content = file.read_bytes()
-        self.send_response(200)
+        validator = self.validator(content)
+        start = self.start(validator)
+        if start and start >= len(content):
+            return self.send_error(416)
+        self.server.answers.append((206 if start else 200, self.headers.get("Range")))
+        self.send_response(206 if start else 200)
+        for name, value in validator.items():
+            self.send_header(name, value)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        content = content[start:]
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content[: len(content) // 2] if fault == "truncate" else content)
+        sent = len(content) // 2 if fault == "truncate" else fault[1] if isinstance(fault, tuple) else len(content)
+        self.wfile.write(content[:sent])
+        self.wfile.flush()
+        if isinstance(fault, tuple) and fault[0] == "stall":
+            self.server.resume.wait(60)
         return None
+
+    def validator(self, content):
+        """The header by which a client recognises this version of the content."""
+        choices = {"etag": ("ETag", f'"{md5(content)}"'), "weak": ("ETag", f'W/"{md5(content)}"')}
+        choices["date"] = ("Last-Modified", f"Sat, 01 Jan 2000 00:00:{content[-1] % 60:02} GMT")
+        return dict([choices[self.server.validator]]) if self.server.validator else {}
+
+    def start(self, validator):
+        """The first byte to send: 0 without a range, without support for ranges, or when If-Range names another version."""
+        wanted, condition = self.headers.get("Range"), self.headers.get("If-Range")
+        if not self.server.ranges or not wanted or (condition and condition not in validator.values()):
+            return 0
+        return int(wanted.removeprefix("bytes=").removesuffix("-"))
 
     def log_message(self, *_):
         pass
 
 
-@pytest.fixture
-def server(tiny):
-    """A server over the tiny data set's folder."""
-    with Server(tiny.folder) as running:
+@contextlib.contextmanager
+def serving(folder: Path):
+    """A server over `folder` for the length of the block."""
+    with Server(folder) as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield running
+        running.resume.set()
         running.shutdown()
         thread.join()
 
 
-def md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+@pytest.fixture
+def server(tiny):
+    """A server over the tiny data set's folder."""
+    with serving(tiny.folder) as running:
+        yield running
 
 
 def flip_a_byte(path: Path) -> None:

@@ -25,9 +25,10 @@ def test_digits_native(digits):
     assert np.bincount(arrays.test_labels).tolist() == [50] * 10
     assert (arrays.train_images.min(), arrays.train_images.max()) == (0, 255)
     manifest = arrays.manifest
-    assert (manifest["schema"], manifest["dataset"], arrays.shape, arrays.classes) == (1, "digits", (1, 8, 8), 10)
+    assert (manifest["schema"], manifest["dataset"], arrays.shape, arrays.classes) == (2, "digits", (1, 8, 8), 10)
     assert manifest["counts"] == {"train": 1297, "test": 500}
-    assert manifest["normalise"] == {"mean": [0.0], "std": [1.0]}
+    pixels = arrays.train_images / 255
+    assert manifest["statistics"] == {"mean": [round(pixels.mean(), 4)], "std": [round(pixels.std(), 4)]}
     assert manifest["source"] == {"entry_sha": load_registry(digits / "data/registry.yaml")["digits"].sha, "files": {}}
     assert arrays.sha256 == sha256_file(digits / "data/arrays/digits/1x8x8/manifest.json")
 
@@ -46,12 +47,13 @@ def test_digits_come_from_scikit_learn_each_once(digits):
 
 
 def test_digits_resized_to_colour(own_digits):
-    """28x28 in three equal channels, and the normalisation has one value per channel; same input, same bytes."""
+    """28x28 in three equal channels, and the statistics have one value per channel; same input, same bytes."""
     folder = prepare("digits", (3, 28, 28), own_digits)
     arrays = load_arrays(folder)
     assert arrays.train_images.shape == (1297, 3, 28, 28)
     assert (arrays.train_images[:, 0] == arrays.train_images[:, 2]).all()
-    assert arrays.manifest["normalise"] == {"mean": [0.0] * 3, "std": [1.0] * 3}
+    native = load_arrays(arrays_folder(own_digits, "digits", (1, 8, 8))).manifest["statistics"]
+    assert arrays.manifest["statistics"] == {"mean": native["mean"] * 3, "std": native["std"] * 3}
     before = {path.name: sha256_file(path) for path in folder.iterdir()}
     assert prepare("digits", (3, 28, 28), own_digits) == folder
     assert {path.name: sha256_file(path) for path in folder.iterdir()} == before
@@ -112,7 +114,7 @@ def test_colour_does_not_become_grey(tiny):
 
     path = tiny.root / "data/registry.yaml"
     content = yaml.safe_load(path.read_text())
-    content["tiny"] |= {"native_shape": [3, 5, 4], "normalise": {"mean": [0.0] * 3, "std": [1.0] * 3}}
+    content["tiny"] |= {"native_shape": [3, 5, 4], "channel_mean": [], "channel_std": []}
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(UserError, match="tiny: cannot make 1 channels of 3; use 3x5x4"):
         prepare("tiny", (1, 5, 4), tiny.root)

@@ -9,24 +9,38 @@ from fedrepro.errors import UserError
 from .conftest import REGISTRY
 
 
-def test_holds_the_three_data_sets():
-    """Shapes, classes and scaling are those that the papers' protocols rely on."""
+def test_holds_the_data_sets():
+    """Shapes and classes are those that the papers' protocols rely on."""
     entries = load_registry(REGISTRY)
     assert {name: (entry.native_shape, entry.classes) for name, entry in entries.items()} == {
-        "digits": ((1, 8, 8), 10), "mnist": ((1, 28, 28), 10), "fashion_mnist": ((1, 28, 28), 10)
+        "digits": ((1, 8, 8), 10), "mnist": ((1, 28, 28), 10), "fashion_mnist": ((1, 28, 28), 10),
+        "cifar10": ((3, 32, 32), 10), "cifar10-jpeg": ((3, 32, 32), 10), "cifar100": ((3, 32, 32), 100),
+        "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
+        "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
     }  # fmt: skip
-    assert all((entry.normalise.mean, entry.normalise.std) == ((0.0,), (1.0,)) for entry in entries.values())
 
 
 def test_checksums_are_those_that_torchvision_publishes():
-    """File names, MD5 sums and addresses agree with the classes that read the files."""
+    """File names, MD5 sums, class names and addresses agree with the classes that read the files."""
     from torchvision import datasets
 
+    entries = load_registry(REGISTRY)
     for name in ("mnist", "fashion_mnist"):
-        entry = load_registry(REGISTRY)[name]
-        published = getattr(datasets, entry.torchvision_class)
-        assert [(file.name, file.md5) for file in entry.files] == published.resources
-        assert list(entry.urls) == published.mirrors
+        published = getattr(datasets, entries[name].torchvision_class)
+        assert [(file.name, file.md5) for file in entries[name].files] == published.resources
+        assert list(entries[name].urls) == published.mirrors
+    for name in ("cifar10", "cifar100"):
+        published = getattr(datasets, entries[name].torchvision_class)
+        (file,) = entries[name].files
+        assert (file.name, file.md5, f"{entries[name].urls[0]}{file.name}") == (
+            published.filename, published.tgz_md5, published.url
+        )  # fmt: skip
+        listed = [*published.train_list, *published.test_list, [published.meta["filename"], published.meta["md5"]]]
+        assert file.members == {f"{published.base_folder}/{member}": md5 for member, md5 in listed}
+        assert list(entries[name].class_names) == sorted(entries[name].class_names)  # as its publisher has them
+    emnist = entries["emnist-byclass"]
+    assert (f"{emnist.urls[0]}{emnist.files[0].name}", emnist.files[0].md5) == (datasets.EMNIST.url, datasets.EMNIST.md5)
+    assert list(emnist.class_names) == datasets.EMNIST.classes_split_dict["byclass"]
 
 
 def test_unknown_data_set_gets_the_nearest_name():
@@ -39,7 +53,9 @@ CHANGES = [
     ({"licence": "another"}, True),
     ({"urls": ["https://example.org/mirror/"]}, True),
     ({"class_names": list("abcdefghij")}, True),
-    ({"normalise": {"mean": [0.1], "std": [1.0]}}, False),
+    ({"channel_mean": [0.2], "channel_std": [0.4]}, True),
+    ({"channel_mean": [], "channel_std": []}, True),
+    ({"torchvision_class": "FashionMNIST"}, False),
     ({"native_shape": [1, 14, 14]}, False),
     ({"files": [{"name": "x.gz", "md5": "0" * 32}]}, False),
 ]
@@ -47,7 +63,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("change", "same"), CHANGES)
 def test_sha_depends_on_what_decides_the_arrays(change, same, tmp_path):
-    """A corrected title or a new mirror retrains nothing; another checksum, shape or scaling does."""
+    """A corrected title or a new mirror retrains nothing; another checksum, shape or reader does."""
     content = yaml.safe_load(REGISTRY.read_text())
     content["mnist"] |= change
     (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
@@ -64,14 +80,26 @@ def test_sha_prefers_the_unpacked_checksum(tmp_path):
 
 REFUSED = [
     ({"licens": "MIT"}, r"mnist: unknown key 'licens'; did you mean 'licence'"),
-    ({"normalise": {"mean": [0.0], "sdt": [1.0]}}, r"mnist: normalise: unknown key 'sdt'; did you mean 'std'"),
-    ({"normalise": {"mean": [0.0]}}, r"mnist: normalise\.std: Field required"),
+    ({"normalise": {"mean": [0.0], "std": [1.0]}}, r"mnist: unknown key 'normalise'"),
+    ({"channel_std": []}, r"channel_mean and channel_std need 1 values each"),
     ({"files": [{"nam": "x.gz", "md5": "0" * 32}]}, r"mnist: files\.0: unknown key 'nam'; did you mean 'name'"),
-    ({"normalise": {"mean": [0.0], "std": [0.0]}}, r"normalise\.std\.0: .*greater than 0"),
-    ({"normalise": {"mean": [0.0, 0.0], "std": [1.0]}}, r"normalise needs 1 mean and std"),
+    ({"channel_std": [0.0]}, r"channel_std\.0: .*greater than 0"),
+    ({"channel_mean": [0.1, 0.2], "channel_std": [1.0]}, r"channel_mean and channel_std need 1 values each"),
+    ({"channel_mean": [33.3]}, r"channel_mean\.0: .*less than or equal to 1"),
+    ({"class_names": ["a"] * 10}, r"class_names has a name twice"),
+    ({"class_names": []}, r"kind idx needs the key class_names"),
+    ({"torchvision_class": "CIFAR10"}, r"torchvision_class 'CIFAR10' does not read kind idx; use MNIST or FashionMNIST"),
+    ({"label_column": "label"}, r"kind idx has no key label_column; take it out"),
+    ({"kind": "parquet"}, r"kind parquet has no key torchvision_class; take it out"),
+    ({"kind": "cifar", "torchvision_class": "CIFAR10"}, r"kind cifar is one archive, found 4 files"),
+    ({"kind": "cifar", "torchvision_class": "CIFAR10", "files": [{"name": "x.gz", "md5": "0" * 32}]}, r"needs members with"),
+    ({"kind": "cifar", "torchvision_class": "CIFAR10", "files": [{"name": "x.gz", "trust_first_download": True}]}, r"members"),
+    ({"files": [{"name": "x.gz", "md5": "0" * 32, "trust_first_download": True}]}, r"x\.gz has a checksum; take trust_first"),
+    ({"files": [{"name": "x.gz", "md5": "0" * 32, "split": "train"}]}, r"kind idx has no key split"),
+    ({"files": [{"name": "x.gz", "members": {"x": "0" * 32}}]}, r"kind idx has no key members"),
     ({"classes": "many"}, r"mnist: classes: "),
     ({"classes": 9}, r"class_names has 10 names for 9 classes"),
-    ({"kind": "idxx"}, r"mnist: kind: .*'digits' or 'idx'"),
+    ({"kind": "idxx"}, r"mnist: kind: .*'digits', 'idx', 'parquet'"),
     ({"native_shape": [28, 28]}, r"mnist: native_shape"),
     ({"files": []}, r"kind idx needs the key files"),
     ({"files": [{"name": "x.gz"}]}, r"x\.gz has no checksum"),
@@ -92,6 +120,62 @@ def test_refuses_in_one_line(change, line, tmp_path):
         load_registry(path)
     assert str(caught.value).startswith(f"{path}: mnist: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32}]}, "each needs split: train or split: test, and both must"),
+        ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32, "split": "train"}]}, "and both must occur"),
+        ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32, "split": "val"}]}, r"files\.0\.split: .*'train' or 'test'"),
+        ("pacs", {"domains": ["photo", "photo"]}, "domains has a name twice"),
+        ("pacs", {"native_shape": [4, 8, 8]}, "images of kind folders have 1 or 3 channels, not 4"),
+        ("pacs", {"test_share": 1}, "test_share: .*less than 1"),
+        ("pacs", {"test_share": 0}, "test_share: .*greater than 0"),
+    ],
+)
+def test_refuses_keys_of_single_kinds(name, change, line, tmp_path):
+    content = yaml.safe_load(REGISTRY.read_text())
+    content[name] |= change
+    path = tmp_path / "registry.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError, match=f"{name}: .*{line}"):
+        load_registry(path)
+
+
+KIND_CHANGES = [
+    ("cifar10", {"title": "x"}, True),
+    (
+        "cifar10",
+        {"files": [{"name": "cifar-10-python.tar.gz", "members": {"cifar-10-batches-py/test_batch": "0" * 32}}]},
+        False,
+    ),
+    ("cifar10-jpeg", {"label_column": "other"}, False),
+    ("pacs", {"test_share": 0.2}, False),
+    ("pacs", {"domains": ["sketch", "photo"]}, False),
+    ("pacs", {"class_names": ["elephant", "dog", "giraffe", "guitar", "horse", "house", "person"]}, False),  # makes the labels
+]
+
+
+@pytest.mark.parametrize(("name", "change", "same"), KIND_CHANGES)
+def test_sha_knows_the_keys_of_each_kind(name, change, same, tmp_path):
+    content = yaml.safe_load(REGISTRY.read_text())
+    content[name] |= change
+    (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
+    assert (load_registry(tmp_path / "registry.yaml")[name].sha == load_registry(REGISTRY)[name].sha) == same
+
+
+@pytest.mark.parametrize("swap", ["splits", "order"])
+def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
+    """Training and test files exchanged, or the parts of a split in another order: other arrays, another sha."""
+    content = yaml.safe_load(REGISTRY.read_text())
+    files = content["cifar10-jpeg"]["files"]
+    if swap == "splits":
+        files[0]["split"], files[1]["split"] = files[1]["split"], files[0]["split"]
+    else:
+        files.reverse()
+    (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
+    assert load_registry(tmp_path / "registry.yaml")["cifar10-jpeg"].sha != load_registry(REGISTRY)["cifar10-jpeg"].sha
 
 
 @pytest.mark.parametrize(

@@ -19,43 +19,6 @@ from fedrepro.types import Batch, ClientContext
 from tests import toy
 
 
-@dataclass(frozen=True)
-class Linear(LocalRule):
-    """Loss w * mean(x), linear in the only weight: its gradient is the batch's mean, whatever w is."""
-
-    name = "linear"
-    slot = "client"
-
-    def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
-        return (params["w"] * batch.x.mean()).sum()
-
-
-def linear_task(rounds: int) -> Task:
-    """Client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; lr 0.1, halved every round,
-    momentum 0.5, weight decay 0.1."""
-    settings = {"local_epochs": 1, "batch_size": 1, "client_lr": 0.1, "client_lr_decay": 0.5, "client_momentum": 0.5}
-    spec = toy.make_spec(rounds=rounds, clients=2, weight_decay=0.1, **settings)
-    x = torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64).reshape(3, 1, 1, 1)
-    data = Batch(x, torch.zeros(3, dtype=torch.int64))
-    return dataclasses.replace(
-        toy.make_task(),
-        spec=spec,
-        model=toy.ONE_WEIGHT,
-        train=data,
-        evaluation=data,
-        proxy=None,
-        client_index=[torch.tensor([0, 1]), torch.tensor([2])],
-        client_sizes=torch.tensor([2.0, 1.0], dtype=torch.float64),
-        cohorts=torch.tensor([[0, 1]] * rounds),
-        params=Tree(toy.ONE_WEIGHT.layout, torch.ones(1, dtype=torch.float64)),
-        buffers=Tree(Layout.of({}), torch.zeros(0, dtype=torch.float64)),
-    )
-
-
-def linear_method() -> Method:
-    return dataclasses.replace(compose("fedavg"), client=Linear())
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_two_rounds_by_hand(engine: str) -> None:
     """v <- 0.5 v + (g + 0.1 w), w <- w - lr v, v = 0 at the start of each round; then the mean with weights 2/3 and 1/3.
@@ -72,7 +35,7 @@ def test_two_rounds_by_hand(engine: str) -> None:
       server: (2 * 0.423399535 + 0.727993) / 3 = 1.57479207 / 3 = 0.52493069
     """
     for rounds, expected in ((1, 0.6814), (2, 0.52493069)):
-        outcome = train(linear_task(rounds), linear_method(), engine=engine)
+        outcome = train(toy.linear_task(rounds), toy.linear("fedavg"), engine=engine)
         torch.testing.assert_close(outcome.params.flat, torch.tensor([expected], dtype=torch.float64), rtol=0, atol=1e-14)
     assert toy.values_of(outcome.progress.rows, "client_lr") == [0.1, 0.05]
     # The updates -0.5229 and 0.09 have the weighted mean -0.3186; in round 1 it is 0.52493069 - 0.6814.
@@ -85,9 +48,8 @@ def test_fedprox_by_hand() -> None:
 
     step 1: w = 1 - 0.1 * (2 + 0) = 0.8; step 2: w = 0.8 - 0.1 * (2 + 0.8 - 1) = 0.62.
     """
-    task = linear_task(1)
-    rule = PARTS.get("fedprox")(mu=1.0)
-    proximal = type("LinearProx", (type(rule),), {"loss": Linear.loss})(mu=1.0)
+    task = toy.linear_task(1)
+    proximal = toy.linear("fedprox(mu=1)").client
     ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
     batches = [torch.tensor([0]), torch.tensor([1])]
     for form in ENGINES.values():
@@ -117,7 +79,8 @@ def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: flo
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
-    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N."""
+    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N, N being the
+    four that have data."""
     task, method = toy.make_task(), compose("fedavg")
     state = method.init(task.params, task.buffers)
     cohort, samples = sequential.SequentialEngine(task, method).run_cohort(state, 0)
@@ -125,7 +88,7 @@ def test_cohort_says_who_how_much_and_how_long() -> None:
     assert cohort.clients == [0, 1, 3, 4]
     torch.testing.assert_close(cohort.weights, torch.tensor([10, 17, 28, 7], dtype=torch.float64) / 62)
     assert cohort.num_steps.tolist() == [4, 4, 8, 2]
-    assert cohort.fraction == 4 / 5
+    assert cohort.fraction == 4 / 4
     assert samples == 2 * (7 + 12 + 20 + 5)
     assert cohort.updates.flat.shape == (4, task.model.parameters)
     assert torch.equal(cohort.anchor.flat, task.params.flat)

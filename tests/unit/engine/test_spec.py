@@ -30,7 +30,6 @@ def test_as_dict_is_json_and_back() -> None:
         ("local_epochs", 0),
         ("batch_size", 0),
         ("proxy_batch_size", 0),
-        ("average_last", 0),
         ("classes", 0),
         ("participation", 0.0),
         ("participation", 1.1),

@@ -16,16 +16,39 @@ MODEL = build("lenet", (1, 8, 8), 3)
 NAME = initial.artifact_id(DEFINITION)
 
 
+def resnet_inputs(layer: str) -> int:
+    """Inputs of a unit: 9 times the channels that come in, once for the projections, 64 features for the last layer."""
+    if layer in ("conv", "fc"):
+        return {"conv": 27, "fc": 64}[layer]
+    stage, block, conv = layer.split(".")
+    width = 8 * 2 ** int(stage[-1])
+    first = block == "block1" and conv != "conv2" and stage != "stage1"
+    return (width // 2 if first else width) * (1 if conv == "conv3" else 9)
+
+
+# How many inputs a unit of each layer has.
+INPUTS = {
+    "mlp": {"fc1": 784, "fc2": 200, "fc3": 200}.__getitem__,
+    "lenet": {"conv1": 25, "conv2": 400, "fc": 1568}.__getitem__,
+    "simple_cnn": {"conv1": 27, "conv2": 288, "conv3": 576, "fc1": 1024, "fc2": 64}.__getitem__,
+    "resnet8": resnet_inputs,
+    "resnet20": resnet_inputs,
+}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
     """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3
-    within 5 standard errors."""
-    model = build(name, MODELS[name], 10)
-    inputs = {"mlp": {"fc1": 784, "fc2": 200, "fc3": 200}, "lenet": {"conv1": 25, "conv2": 400, "fc": 1568}}[name]
+    within 5 standard errors. A BatchNorm starts at weight 1 and bias 0."""
+    model = build(name, MODELS[name].input_shape, 10)
     params = initial.draw(model, 8)
     assert params.flat.dtype == torch.float32
     for key, value in params.items():
-        bound = inputs[key.split(".")[0]] ** -0.5
+        layer, kind = key.rsplit(".", 1)
+        if layer.split(".")[-1].startswith("bn"):
+            assert value.eq(1.0 if kind == "weight" else 0.0).all()
+            continue
+        bound = INPUTS[name](layer) ** -0.5
         assert value.abs().max() <= bound
         if value.numel() > 300:
             assert value.abs().max() > 0.97 * bound

@@ -1,16 +1,49 @@
 """Architectures against torch.nn modules built here from the papers' descriptions."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from fedrepro import tree
 from fedrepro.errors import UserError
-from fedrepro.models import build, initial
+from fedrepro.models import Model, build, initial, ops
 from fedrepro.models.names import MODELS
 from fedrepro.tree import Tree
 
-# FedLAW: MLP 784-200-200-10; "LeNet" conv 16 and 32, k5 pad 2, each with ReLU and 2x2 pooling, then linear 1568-10.
-REFERENCES = {
+
+class Block(nn.Module):
+    """Two 3x3 convolutions beside a shortcut; where the shape changes, the first strides by 2 and the shortcut is projected."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        stride = 1 if channels == width else 2
+        self.inner = nn.Sequential(
+            nn.Conv2d(channels, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        self.shortcut = nn.Identity() if stride == 1 else projection
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.inner(x) + self.shortcut(x))
+
+
+def resnet(blocks: int, channels: int = 3, classes: int = 10) -> nn.Sequential:
+    """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
+    widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
+    stem = [nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
+    body = [Block(before, after) for before, after in zip(widths[:-1], widths[1:], strict=True)]
+    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+
+
+# FedLAW: MLP 784-200-200-10; "LeNet" conv 16 and 32, k5 pad 2, each with ReLU and 2x2 pooling, then linear 1568-10; "SimpleCNN"
+# conv 32, 64, 64, k3 without padding, the first two pooled, then 1024-64-10.
+REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "mlp": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
     ),
@@ -24,41 +57,150 @@ REFERENCES = {
         nn.Flatten(),
         nn.Linear(1568, 10),
     ),
+    "simple_cnn": lambda: nn.Sequential(
+        nn.Conv2d(3, 32, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 64, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(1024, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
+    ),
+    "resnet8": lambda: resnet(1),
+    "resnet20": lambda: resnet(3),
 }
-# 784*200 + 200 + 200*200 + 200 + 200*10 + 10; and (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10 = 416 + 12,832 + 15,690.
-PARAMETERS = {"mlp": 199_210, "lenet": 28_938}
+# mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
+# (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
+# features shrink to 64*3*3 (28, 26, 13, 11, 5, 3) and its first layer to (9 + 1)*32; a ResNet loses 2*9*16 in its first layer
+# and does not mind the size.
+PARAMETERS = [
+    ("mlp", (1, 28, 28), 10, 199_210),
+    ("lenet", (1, 28, 28), 10, 28_938),
+    ("simple_cnn", (3, 32, 32), 10, 122_570),
+    ("simple_cnn", (3, 32, 32), 100, 128_420),
+    ("simple_cnn", (1, 28, 28), 10, 122_570 - 18 * 32 - 64 * 64 * 7),
+    ("resnet8", (3, 32, 32), 10, 78_042),
+    ("resnet8", (3, 32, 32), 100, 78_042 + 90 * 65),
+    ("resnet8", (1, 28, 28), 10, 78_042 - 288),
+    ("resnet8", (3, 64, 64), 10, 78_042),
+    ("resnet20", (3, 32, 32), 10, 272_474),
+    ("resnet20", (3, 32, 32), 100, 278_324),
+]
+SMALL = {"mlp": (1, 4, 4), "lenet": (1, 8, 8), "simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8)}
+NORMS = ["resnet8", "resnet20"]
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def statistics(model: Model, *clients: int) -> Tree:
+    """Running statistics away from 0 and 1, variances positive."""
+    flat = normal(*clients, model.buffer_layout.size, seed=5)
+    buffers = Tree(model.buffer_layout, flat)
+    for name, view in buffers.items():
+        if name.endswith("running_var"):
+            view.copy_(0.5 + view.abs())
+    return buffers
 
 
 def test_every_model_has_a_reference_here() -> None:
     """A new architecture adds its line."""
-    assert set(MODELS) == set(REFERENCES) == set(PARAMETERS)
+    assert set(MODELS) == set(REFERENCES) == {name for name, *_ in PARAMETERS} == set(SMALL)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_parameter_count(name: str) -> None:
-    """As published, at the native input and ten classes."""
-    assert build(name, MODELS[name], 10).parameters == PARAMETERS[name]
+@pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
+def test_parameter_count(name: str, shape: tuple[int, int, int], classes: int, expected: int) -> None:
+    """As published, and for other numbers of classes and images."""
+    assert build(name, shape, classes).parameters == expected
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_forward_and_gradient_equal_the_module(name: str) -> None:
-    """Same weights, same images: logits and gradients of torch.nn, in float64, in both modes; the buffers come back."""
-    model, module = build(name, MODELS[name], 10), REFERENCES[name]().double()
-    drawn = initial.draw(model, 8)
-    flat = drawn.flat.double().requires_grad_()
-    params = Tree(model.layout, flat)
+def as_module(name: str, params: Tree, buffers: Tree) -> nn.Sequential:
+    """The reference with the given weights and statistics."""
+    module = REFERENCES[name]().double()
     for parameter, (_, value) in zip(module.parameters(), params.items(), strict=True):
         assert parameter.shape == value.shape
         parameter.data.copy_(value.detach())
-    x = torch.randn(5, *MODELS[name], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    buffers = Tree(model.buffer_layout, torch.zeros(0, dtype=torch.float64))
-    for train in (True, False):
-        logits, after = model.forward(params, buffers, x, train)
-        torch.testing.assert_close(logits, module(x), rtol=0, atol=1e-12)
-        assert after is buffers
-    expected = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
-    (found,) = torch.autograd.grad(logits.square().sum(), flat)
-    torch.testing.assert_close(found, torch.cat([g.flatten() for g in expected]), rtol=1e-9, atol=1e-9)
+    running = [(key, b) for key, b in module.named_buffers() if not key.endswith("num_batches_tracked")]
+    for (key, buffer), (kind, value) in zip(running, buffers.items(), strict=True):
+        assert key.split(".")[-1] == kind.split(".")[-1]
+        buffer.copy_(value)
+    return module
+
+
+def running_of(module: nn.Module) -> Tensor:
+    """The module's running statistics as one vector."""
+    kept = [b.flatten() for key, b in module.named_buffers() if not key.endswith("num_batches_tracked")]
+    return torch.cat(kept) if kept else torch.zeros(0, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
+def test_forward_gradient_and_statistics_equal_the_module(name: str, train: bool) -> None:
+    """Same weights, same images, in float64: logits, gradients and the running statistics after two passes; in evaluation mode
+    the very buffers that went in come back, and what was handed in is never touched."""
+    model = build(name, MODELS[name].input_shape, 10)
+    params = Tree(model.layout, initial.draw(model, 8).flat.double() + 0.01 * normal(model.parameters))
+    buffers = statistics(model)
+    kept = buffers.flat.clone()
+    module = as_module(name, params, buffers).train(train)
+    x, y = normal(5, *MODELS[name].input_shape), torch.tensor([0, 3, 9, 3, 1])
+    after = buffers
+    for _ in range(2):
+        logits, after = model.forward(params, after, x, train)
+        expected = module(x)
+        torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+        torch.testing.assert_close(after.flat, running_of(module), rtol=0, atol=1e-10)
+    assert torch.equal(buffers.flat, kept)
+    assert (after is buffers) == (not train or not model.buffer_layout.names)
+    found = tree.gradient(lambda p: ops.cross_entropy(model.forward(p, buffers, x, train)[0], y), params)
+    fresh = as_module(name, params, buffers).train(train)
+    gradients = torch.autograd.grad(nn.functional.cross_entropy(fresh(x), y), list(fresh.parameters()))
+    torch.testing.assert_close(found.flat, torch.cat([g.flatten() for g in gradients]), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
+def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
+    """Weights, statistics and images with a leading axis of three clients: logits, gradients and statistics, to 1e-10."""
+    model = build(name, SMALL[name], 5)
+    params = Tree(model.layout, 0.1 * normal(3, model.parameters) + initial.draw(model, 8).flat.double())
+    buffers = statistics(model, 3)
+    x, y = normal(3, 4, *SMALL[name], seed=1), torch.arange(12).reshape(3, 4) % 5
+    logits, after = model.forward(params, buffers, x, train)
+    together = tree.gradient(lambda p: ops.cross_entropy(model.forward(p, buffers, x, train)[0], y), params)
+    for k in range(3):
+        mine, own = Tree(model.layout, params.flat[k]), Tree(model.buffer_layout, buffers.flat[k])
+        alone, left = model.forward(mine, own, x[k], train)
+        torch.testing.assert_close(logits[k], alone, rtol=0, atol=1e-10)
+        torch.testing.assert_close(after.flat[k], left.flat, rtol=0, atol=1e-10)
+        expected = tree.gradient(lambda p, k=k, own=own: ops.cross_entropy(model.forward(p, own, x[k], train)[0], y[k]), mine)
+        torch.testing.assert_close(together.flat[k], expected.flat, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_statistics_before_any_training(name: str) -> None:
+    """Means 0, variances 1, in float32; none without BatchNorm. Models that have it take no batch of one sample."""
+    model = build(name, MODELS[name].input_shape, 10)
+    assert model.first_buffers().flat.dtype == torch.float32
+    assert bool(model.buffer_layout.names) == (name in NORMS)
+    assert model.smallest_batch == (2 if name in NORMS else 1)
+    torch.testing.assert_close(model.first_buffers().flat, running_of(REFERENCES[name]()), rtol=0, atol=0, check_dtype=False)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_one_sample_is_too_few(name: str) -> None:
+    """At one place an image torch has no variance for a batch of one, and says so; evaluation does not mind."""
+    model = build(name, (1, 4, 4), 3)
+    params, x = initial.draw(model, 8), torch.ones(1, 1, 4, 4)
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        model.forward(params, model.first_buffers(), x, True)
+    assert torch.isfinite(model.forward(params, model.first_buffers(), x, False)[0]).all()
 
 
 def test_unknown_model() -> None:

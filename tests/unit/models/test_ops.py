@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedrepro import tree
-from fedrepro.models import build, ops
-from fedrepro.tree import Tree
+from fedrepro.models import ops
 
 K, B = 3, 4
 
@@ -19,11 +17,31 @@ def normal(*shape: int) -> Tensor:
 
 
 LABELS = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1], [1, 0, 0, 2]])
+
+
+def running(like: Tensor) -> tuple[Tensor, Tensor]:
+    """The same mean and variance for every channel and client."""
+    return torch.full_like(like, 0.3).detach(), torch.full_like(like, 2.0).detach()
+
+
 # name -> (function of tensors with a leading client axis, those tensors)
 OPS: dict[str, tuple[Callable[..., Tensor], list[Tensor]]] = {
     "linear": (ops.linear, [normal(K, B, 5), normal(K, 2, 5), normal(K, 2)]),
     "conv2d": (ops.conv2d, [normal(K, B, 2, 6, 5), normal(K, 3, 2, 3, 3), normal(K, 3)]),
     "conv2d, padded": (lambda *t: ops.conv2d(*t, padding=2), [normal(K, B, 2, 6, 5), normal(K, 3, 2, 5, 5), normal(K, 3)]),
+    "conv2d, strided, no bias": (
+        lambda x, w: ops.conv2d(x, w, stride=2, padding=1),
+        [normal(K, B, 2, 6, 5), normal(K, 3, 2, 3, 3)],
+    ),
+    "conv2d, 1x1, strided": (lambda x, w: ops.conv2d(x, w, stride=2), [normal(K, B, 2, 6, 5), normal(K, 3, 2, 1, 1)]),
+    "batch_norm, train": (
+        lambda x, w, b: ops.batch_norm(x, w, b, *running(w), True)[0],
+        [normal(K, B, 2, 3, 5), normal(K, 2), normal(K, 2)],
+    ),
+    "batch_norm, eval": (
+        lambda x, w, b: ops.batch_norm(x, w, b, *running(w), False)[0],
+        [normal(K, B, 2, 3, 5), normal(K, 2), normal(K, 2)],
+    ),
     "max_pool2d": (lambda x: ops.max_pool2d(x, 2), [normal(K, B, 2, 6, 5)]),
     "relu": (ops.relu, [normal(K, B, 5)]),
     "flatten": (ops.flatten, [normal(K, B, 2, 3, 4)]),
@@ -61,21 +79,39 @@ def test_cross_entropy_by_hand() -> None:
     torch.testing.assert_close(ops.cross_entropy(logits, torch.tensor([0, 1])), expected)
 
 
-@pytest.mark.parametrize(("model", "shape"), [("mlp", (1, 4, 4)), ("lenet", (1, 8, 8))])
-def test_a_whole_model_stacks(model: str, shape: tuple[int, int, int]) -> None:
-    """Logits and per-client gradients of three different weight vectors at once, against one after another."""
-    made = build(model, shape, 5)
-    params = Tree(made.layout, 0.1 * normal(K, made.layout.size))
-    x, y = normal(K, B, *shape), torch.arange(K * B).reshape(K, B) % 5
-    buffers = Tree(made.buffer_layout, torch.zeros(0, dtype=torch.float64))
+def test_batch_norm_by_hand() -> None:
+    """One channel, values 1 and 3, mean 2, variance 1, unbiased variance 2; weight 2, bias 5; running statistics (0.5, 1).
 
-    def loss(p: Tree, x: Tensor, y: Tensor) -> Tensor:
-        return ops.cross_entropy(made.forward(p, buffers, x, True)[0], y)
+    Training: (1 - 2) / sqrt(1 + 1e-5) * 2 + 5; statistics 0.9 * 0.5 + 0.1 * 2 = 0.65 and 0.9 + 0.1 * 2 = 1.1.
+    Evaluation: (1 - 0.5) / sqrt(1 + 1e-5) * 2 + 5, (3 - 0.5) ...; the statistics as they were.
+    """
+    x, one = torch.tensor([1.0, 3.0], dtype=torch.float64).reshape(2, 1, 1, 1), torch.ones(1, dtype=torch.float64)
+    weight, bias, mean, var = 2 * one, 5 * one, 0.5 * one, one.clone()
+    root = (1 + 1e-5) ** 0.5
+    for train, expected, after in ((True, (-2, 2), (0.65, 1.1)), (False, (1, 5), (0.5, 1.0))):
+        y, new_mean, new_var = ops.batch_norm(x, weight, bias, mean, var, train)
+        torch.testing.assert_close(y.flatten(), 5 + torch.tensor(expected, dtype=torch.float64) / root, rtol=0, atol=1e-14)
+        assert (new_mean.item(), new_var.item()) == pytest.approx(after, abs=1e-15)
+        assert (mean.item(), var.item()) == (0.5, 1.0)
 
-    together = tree.gradient(lambda p: loss(p, x, y), params)
+
+@pytest.mark.parametrize("train", [True, False])
+def test_batch_norm_keeps_each_clients_statistics(train: bool) -> None:
+    """Three clients side by side: running mean and variance of each, with no gradient attached."""
+    x, weight, bias = normal(K, B, 2, 3, 5).requires_grad_(), normal(K, 2), normal(K, 2)
+    mean, var = normal(K, 2), normal(K, 2).abs()
+    _, means, variances = ops.batch_norm(x, weight, bias, mean, var, train)
+    assert not means.requires_grad
+    assert not variances.requires_grad
     for k in range(K):
-        alone = Tree(made.layout, params.flat[k])
-        logits, _ = made.forward(params, buffers, x, False)
-        torch.testing.assert_close(logits[k], made.forward(alone, buffers, x[k], False)[0], rtol=0, atol=1e-12)
-        expected = tree.gradient(lambda p, k=k: loss(p, x[k], y[k]), alone)
-        torch.testing.assert_close(together.flat[k], expected.flat, rtol=0, atol=1e-12)
+        _, own_mean, own_var = ops.batch_norm(x[k], weight[k], bias[k], mean[k], var[k], train)
+        torch.testing.assert_close(means[k], own_mean, rtol=0, atol=1e-14)
+        torch.testing.assert_close(variances[k], own_var, rtol=0, atol=1e-14)
+
+
+def test_a_convolution_does_not_mind_the_layout_in_memory() -> None:
+    """Channels last or first, contiguous or not: the same numbers."""
+    x, weight, bias = normal(B, 3, 6, 5), normal(4, 3, 3, 3), normal(4)
+    expected = torch.nn.functional.conv2d(x, weight, bias)
+    for image in (x, x.contiguous(memory_format=torch.channels_last), x.transpose(2, 3).contiguous().transpose(2, 3)):
+        torch.testing.assert_close(ops.conv2d(image, weight, bias), expected, rtol=0, atol=1e-12)

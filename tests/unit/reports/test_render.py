@@ -216,7 +216,7 @@ def test_damaged_evidence_is_one_line(tmp_path):
     make_report(tmp_path)
     path = next(tmp_path.glob("reports/demo/fedlaw/evidence/*/seed8.json"))
     whole = json.loads(path.read_text())
-    for broken, said in (({**whole, "seed": 9}, "seed = 9 where 8 belongs"), ({**whole, "summary": {}}, "no 'test_accuracy'")):
+    for broken, said in (({**whole, "seed": 9}, "seed = 9 where 8 belongs"), ({**whole, "curves": {"round": [0]}}, "no 'test_accuracy'")):
         write_json(path, broken)
         with pytest.raises(UserError, match=said) as caught:
             render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))

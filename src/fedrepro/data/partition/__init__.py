@@ -12,7 +12,15 @@ import numpy as np
 
 from fedrepro import rng
 from fedrepro.data import artifact
-from fedrepro.data.partition import dirichlet_per_class, iid  # noqa: F401  importing a scheme enrols it
+from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols it
+    classes_per_client,
+    dirichlet_balanced,
+    dirichlet_per_class,
+    dirichlet_per_client,
+    iid,
+    log_normal_sizes,
+    shards,
+)
 from fedrepro.data.partition.scheme import SCHEMES, Draw, Scheme
 from fedrepro.errors import UserError
 from fedrepro.registry import Call, parse, require

@@ -21,7 +21,6 @@ class AttentiveLaw(ProxyLearning, Aggregate):
     needs = frozenset({"proxy"})
 
     def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
-        _, lambda_K = self.learn(models, cohort.weights, ctx, gamma=False, weights_too=True)
+        _, lambda_K = self.learn(cohort.models, cohort.weights, ctx, gamma=False, weights_too=True)
         ctx.notes["lambda_max"] = float(lambda_K.max())
         return tree.weighted_sum(lambda_K, cohort.updates)

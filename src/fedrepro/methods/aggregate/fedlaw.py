@@ -7,9 +7,8 @@ gamma = 1 and lambda = the clients' data sizes. Limiting case: server_epochs = 0
 
 from dataclasses import dataclass
 
-from fedrepro import tree
 from fedrepro.methods.parts import Aggregate, register
-from fedrepro.methods.proxy_weights import ProxyLearning
+from fedrepro.methods.proxy_weights import ProxyLearning, blended_update
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
 
@@ -22,9 +21,6 @@ class FedLaw(ProxyLearning, Aggregate):
     needs = frozenset({"proxy"})
 
     def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
-        gamma, lambda_K = self.learn(models, cohort.weights, ctx, gamma=True, weights_too=True)
+        gamma, lambda_K = self.learn(cohort.models, cohort.weights, ctx, gamma=True, weights_too=True)
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
-        # gamma * sum lambda_i (w + u_i) - w, arranged so that gamma = 1 leaves no trace of w: exactly the weighted mean.
-        mean = tree.weighted_sum(lambda_K, cohort.updates)
-        return tree.map(lambda u, w: gamma * u + (gamma - 1) * w, mean, cohort.anchor)
+        return blended_update(cohort, gamma, lambda_K)

@@ -1,9 +1,13 @@
-"""The weighted mean of FedAvg. McMahan et al., AISTATS 2017, https://arxiv.org/abs/1602.05629, Algorithm 1."""
+"""The weighted mean of FedAvg. McMahan et al., AISTATS 2017, https://arxiv.org/abs/1602.05629, Algorithm 1.
+
+update <- sum_k p_k (w_k - w), where p_k is client k's share of the cohort's samples, or 1/K for each: the mean of FedDyn, IGFL
+and gradient harmonisation. Limiting case: clients of equal size make both the same.
+"""
 
 from dataclasses import dataclass
 
 from fedrepro import tree
-from fedrepro.methods.parts import Aggregate, register
+from fedrepro.methods.parts import Aggregate, register, require_weighting
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
 
@@ -11,7 +15,12 @@ from fedrepro.types import Cohort, ServerContext
 @register("aggregate", "mean")
 @dataclass(frozen=True)
 class Mean(Aggregate):
-    """sum_k p_k (w_k - w), where p_k is client k's share of the cohort's samples."""
+    """`weighting`: size or uniform."""
+
+    weighting: str = "size"
+
+    def __post_init__(self) -> None:
+        require_weighting("mean", self.weighting)
 
     def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        return tree.weighted_sum(cohort.weights, cohort.updates)
+        return tree.weighted_sum(cohort.shares(self.weighting), cohort.updates)

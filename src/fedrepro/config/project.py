@@ -1,0 +1,121 @@
+"""The files of a project: read, checked against each other, and handed out by name. Draws nothing, writes nothing."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.layers import SETTINGS, plain
+from fedrepro.config.schema import Arguments, Paper, Params, Scale, Table, check, read_yaml
+from fedrepro.data.registry import Entry, load_registry
+from fedrepro.errors import UserError
+from fedrepro.methods.parts import PARTS
+from fedrepro.registry import Call, coerce, unknown
+
+
+@dataclass(frozen=True)
+class Project:
+    """Everything read from the root folder that decides a plan."""
+
+    root: Path
+    params: Params
+    scales: dict[str, Scale]
+    registry: dict[str, Entry]
+
+    def paper(self, name: str) -> Paper:
+        """papers/<name>/paper.yaml."""
+        return _read(Paper, self.root / "papers" / name / "paper.yaml")
+
+    def table(self, paper: str, name: str) -> Table:
+        """papers/<paper>/tables/<name>.yaml."""
+        path = self.root / "papers" / paper / "tables" / f"{name}.yaml"
+        if not path.exists():
+            known = self.table_names()
+            raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
+        table = _read(Table, path)
+        for scale in {*table.budget, *(name for column in table.columns for name in column.budget)} - self.scales.keys():
+            raise UserError(f"{path}: budget: {unknown('scale', scale, sorted(self.scales))}")
+        return table
+
+    def table_names(self) -> list[str]:
+        """Every table there is a file for, as paper/table."""
+        return sorted(f"{p.parent.parent.name}/{p.stem}" for p in self.root.glob("papers/*/tables/*.yaml"))
+
+    def scale(self, name: str) -> Scale:
+        """The scale called `name`."""
+        if name not in self.scales:
+            raise UserError(f"params.yaml: scale: {unknown('scale', name, sorted(self.scales))}")
+        return self.scales[name]
+
+
+def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:
+    """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake merges --config into it)."""
+    root = Path(root)
+    content = read_yaml(root / "params.yaml") if params is None else params
+    where = root / "papers" / "scales.yaml"
+    scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
+    for name, scale in scales.items():
+        _check_methods(f"{where}: {name}: methods", scale.methods)
+    registry = load_registry(root / "data" / "registry.yaml")
+    project = Project(root, check(Params, content, "params.yaml"), scales, registry)
+    project.scale(project.params.scale)
+    _check_params(project)
+    return project
+
+
+def _check_params(project: Project) -> None:
+    """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
+    for key, value in project.params.settings.items():
+        if key not in SETTINGS:
+            raise UserError(f"params.yaml: settings: {unknown('setting', key, sorted(SETTINGS))}")
+        coerce(f"params.yaml: settings.{key}", value, SETTINGS[key])
+    papers = sorted({name.partition("/")[0] for name in project.table_names()})
+    for paper, methods in project.params.methods.items():
+        if paper not in papers:
+            raise UserError(f"params.yaml: methods: {unknown('paper', paper, papers)}")
+        _check_methods(f"params.yaml: methods.{paper}", methods or {})
+
+
+def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str, table: Table) -> None:
+    """What the schema cannot see in a paper and its table: arguments of methods, and which data sets stand in for which."""
+    for layer in (paper.methods, *paper.methods_by_dataset.values()):
+        _check_methods(f"papers/{paper_name}/paper.yaml: methods", {m: plain(arguments) for m, arguments in layer.items()})
+    for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
+        raise UserError(f"papers/{paper_name}/paper.yaml: stand_ins: {unknown('data set', name, sorted(project.registry))}")
+    for column in table.columns if table.stand_in is None else ():
+        if column.setting.get("dataset") in paper.stand_ins:
+            raise UserError(
+                f"papers/{paper_name}/tables/{table_name}.yaml: {column.key}: dataset = {column.setting['dataset']!r} "
+                "stands in for another; say so in the table's key stand_in"
+            )
+
+
+def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
+    """Names, types and ranges of method arguments, those that are null too."""
+    for method, arguments in layer.items():
+        with at(where):
+            PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
+        known = [field.name for field in fields(PARTS.get(method))]
+        for key in arguments or {}:
+            if key not in known:
+                raise UserError(f"{where}: {method}: {unknown('argument', key, known)}")
+
+
+@contextlib.contextmanager
+def at(where: str) -> Iterator[None]:
+    """Adds to a mistake the place where a person wrote it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+@cache
+def _read_cached(model: type, path: Path, changed: int) -> Any:
+    return check(model, read_yaml(path), str(path))
+
+
+def _read(model: type, path: Path) -> Any:
+    return _read_cached(model, path, path.stat().st_mtime_ns if path.exists() else 0)

@@ -1,0 +1,38 @@
+"""Encoded images (JPEG, PNG, ...) as one array. Decoded by Pillow, never resized: a file of another size is a mistake."""
+
+import io
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from PIL import Image
+
+from fedrepro.errors import UserError
+
+_MODES = {1: "L", 3: "RGB"}  # channels -> Pillow's mode
+
+
+def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Sequence[int]) -> np.ndarray:
+    """Images uint8 [count, C, H, W] from `count` pairs (where it is from, encoded bytes), in their order.
+
+    A grey image becomes three equal channels where C = 3, a colour image its luminance where C = 1. UserError naming the image
+    that cannot be decoded or is not of size HxW.
+    """
+    channels, height, width = shape
+    images = np.empty((count, channels, height, width), dtype=np.uint8)
+    for number, (where, content) in enumerate(encoded):
+        images[number] = _decode(where, content, channels, (width, height))
+    return images
+
+
+def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, int]) -> np.ndarray:
+    try:
+        with Image.open(io.BytesIO(content or b"")) as image:
+            if image.size == size:  # asked before anything is decoded: the header of a bomb is cheap to read
+                pixels = np.asarray(image.convert(_MODES[channels]))
+                return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
+            found = image.size
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        problem = " ".join(str(error).split()) if content else "no bytes"
+        raise UserError(f"{where}: not a readable image ({problem}); get the file again from its source") from error
+    expected = f"{size[0]}x{size[1]}"
+    raise UserError(f"{where}: {found[0]}x{found[1]} pixels, expected {expected}; correct native_shape in data/registry.yaml")

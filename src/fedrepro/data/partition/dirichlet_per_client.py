@@ -1,0 +1,89 @@
+"""P-CLI(beta): every client has its own Dirichlet mix of classes, and all clients have the same size.
+
+Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019,
+https://arxiv.org/abs/1909.06335, in the exact form of FedDyn's reference code (Acar et al., ICLR 2021,
+https://arxiv.org/abs/2111.04263): client i draws q_i from Dir(beta * 1_C). Then, one sample at a time, a client is chosen
+uniformly among those that are not full, a class is drawn from its q_i, and it gets a random sample of that class. A class of
+which nothing is left is drawn again. Drawing again until a class has samples is the same as renormalising q_i over those
+classes; that is what is computed here, so there is one variant, and it ends however little of q_i is left.
+
+Sizes are floor(N/n), as in that code; the N mod n samples that nobody drew are not used.
+IGFL (IJCAI 2021) writes the concentration as rho * q with q the uniform distribution over C classes: beta = rho / C, so that
+rho = 1 on 10 classes is beta = 0.1. FedGH (https://arxiv.org/abs/2309.06692) gives an alpha and no scheme; we read it as beta.
+
+Limiting cases: beta -> infinity gives every client all classes in equal shares, until a class runs out (classes of unequal
+size make the last samples of every client those of the larger classes); beta -> 0 gives each client one class, or the next one
+of its order when that is used up. When n divides N all samples are dealt, so the mixes must give way to the class sizes.
+Not the same as dirichlet_per_class, which draws the clients of each class: there sizes differ and clients may be empty.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.data.partition.dirichlet import log_weights, proportions, require_concentration
+from fedrepro.data.partition.scheme import SCHEMES, Draw
+
+
+@SCHEMES.register("dirichlet_per_client")
+@dataclass(frozen=True)
+class DirichletPerClient:
+    """beta: concentration of every class, from 1e-300 to 1e300; IGFL uses 100, 0.1 and 0.01 on 10 classes."""
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        require_concentration("dirichlet_per_client(beta=...)", self.beta)
+
+    def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
+        """Parts of floor(N/n) samples each."""
+        size = len(labels) // clients
+        weights_NC = log_weights(self.beta, (clients, classes), rng)
+        slots = draw_turns(clients, size, rng)
+        drawn = draw_labels(weights_NC, np.bincount(labels, minlength=classes), slots // size, rng)
+        samples = np.empty(clients * size, dtype=np.int64)
+        for c in range(classes):
+            wanted = slots[drawn == c]
+            samples[wanted] = rng.permutation(np.flatnonzero(labels == c))[: len(wanted)]
+        return Draw(list(samples.reshape(clients, size)))
+
+
+def draw_turns(clients: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """The slots 0..n*size-1 (client = slot // size) in the order in which they are filled, int64 [n * size].
+
+    The next client is always uniform among those that are not full: the order of arrivals of n equal Poisson processes, each
+    cut at `size`.
+    """
+    arrivals_NS = rng.standard_exponential((clients, size)).cumsum(axis=1)
+    return np.argsort(arrivals_NS, axis=None, kind="stable")
+
+
+def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A class for each of S slots, in order: from its client's weights, among the classes that the slots before it left over.
+
+    supply_C: samples of each class, in all at least S. Returns int64 [S]. At most C + 1 passes over the slots: all are drawn at
+    once, and when a class runs out, the later slots that asked for it are drawn again.
+    """
+    left = supply_C.copy()
+    drawn = _draw(log_weights_NC, left > 0, client_S, rng)
+    start = 0  # slots before it are settled
+    while True:
+        rest = drawn[start:]
+        short = np.flatnonzero(np.bincount(rest, minlength=len(left)) > left)
+        if not len(short):
+            return drawn
+        stop = min(np.flatnonzero(rest == c)[left[c]] for c in short)  # the first slot that asks for what is used up
+        left -= np.bincount(rest[:stop], minlength=len(left))
+        start += int(stop)
+        again = start + np.flatnonzero(left[drawn[start:]] == 0)
+        drawn[again] = _draw(log_weights_NC, left > 0, client_S[again], rng)
+
+
+def _draw(log_weights_NC: np.ndarray, available_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws by inverse distribution function; those of all clients lie end to end, client i in [i, i + 1]."""
+    clients, classes = log_weights_NC.shape
+    cumulative_NC = np.cumsum(proportions(log_weights_NC, available_C), axis=1)
+    cumulative_NC /= cumulative_NC[:, -1:]
+    ends = (cumulative_NC + np.arange(clients)[:, None]).ravel()
+    found = np.searchsorted(ends, client_S + rng.random(len(client_S)), side="right") - client_S * classes
+    return np.minimum(found, np.flatnonzero(available_C)[-1])  # i + u may round up to i + 1

@@ -1,0 +1,50 @@
+"""P-LOGN(sigma): client sizes from a log-normal distribution, content IID.
+
+The "imbalanced" clients of Elastic Aggregation (Chen et al., "Elastic Aggregation for Federated Optimization", CVPR 2023): that
+paper names the distribution and gives no formula. Ours is the common one, of FedDyn's reference code (Acar et al., ICLR 2021,
+https://arxiv.org/abs/2111.04263): sizes from LogNormal(log(N/n), sigma^2), rescaled to the sum N, which cancels N/n. Rounding
+differs: that code rounds down and gives the whole difference to one client; here the clients with the largest remainders get
+one sample more, so every size is within one of its exact value.
+
+The set is permuted and cut into consecutive parts of these sizes: every sample goes to exactly one client. Rounding may leave a
+client with nothing; it stays in the partition with size 0 and whoever trains leaves it out. There is no minimum size.
+Limiting cases: sigma = 0 is iid, with the very same parts at the same seed; sigma -> infinity gives everything to one client.
+Sizes only: it has no label skew and does not combine with a Dirichlet scheme, whose sizes are its own.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.data.partition.scheme import SCHEMES, Draw
+from fedrepro.registry import require
+
+
+@SCHEMES.register("log_normal_sizes")
+@dataclass(frozen=True)
+class LogNormalSizes:
+    """sigma: standard deviation of the logarithm of the size, >= 0; 0.3 is our choice for "imbalanced"."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.sigma <= 1e300, "log_normal_sizes(sigma=...)", self.sigma, "must be >= 0, at most 1e300")
+
+    def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
+        """The permutation is drawn first and the sizes second, so that sigma = 0 is iid to the sample."""
+        order = rng.permutation(len(labels))
+        exponents = self.sigma * rng.standard_normal(clients)
+        sizes = round_to_sum(np.exp(exponents - exponents.max()), len(labels))  # the largest weight is 1: no overflow
+        return Draw(np.split(order, np.cumsum(sizes)[:-1]))
+
+
+def round_to_sum(weights: np.ndarray, total: int) -> np.ndarray:
+    """Whole numbers of sum `total` in proportion to `weights` (>= 0, not all 0), by largest remainder; ties to the first.
+
+    Integers int64 of the shape of `weights` [n], each the exact share rounded down or up.
+    """
+    exact = weights * (total / math.fsum(weights))
+    whole = np.floor(exact).astype(np.int64)
+    whole[np.argsort(whole - exact, kind="stable")[: total - whole.sum()]] += 1
+    return whole

@@ -1,0 +1,26 @@
+"""Server-FT: the aggregated model is fine-tuned on the labels of the proxy set. A baseline of FedLAW, ICML 2023,
+https://arxiv.org/abs/2302.10911, section 5. Limiting case: server_epochs = 0 is FedAvg.
+"""
+
+from dataclasses import dataclass
+
+from fedrepro.methods.parts import Refine, register
+from fedrepro.methods.student import StudentTraining
+from fedrepro.models import ops
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@register("refine", "server_ft")
+@dataclass(frozen=True)
+class ServerFt(StudentTraining, Refine):
+    """Cross-entropy, two epochs a round (the paper's number)."""
+
+    needs = frozenset({"proxy"})
+
+    server_epochs: int = 2
+
+    def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
+        assert ctx.proxy is not None
+        labels = ctx.proxy.y
+        return self.train(params, state, ctx, lambda logits, index_B: ops.cross_entropy(logits, labels[index_B]))

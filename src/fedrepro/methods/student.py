@@ -1,0 +1,85 @@
+"""Training the whole global model on the proxy set: what FedDF, FedBE and Server-FT share.
+
+FedLAW's paper (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) gives these three Adam with betas 0.5 and 0.999 and no
+learning rate; its authors' code gives them the clients' SGD at the undecayed client_lr, with a momentum that goes on from round
+to round. Both are arguments.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.methods.adam import Adam
+from fedrepro.methods.parts import proxy_batches
+from fedrepro.registry import require
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@dataclass(frozen=True)
+class StudentTraining:
+    """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with `keep_momentum` over rounds or without."""
+
+    solver: str = "adam"
+    server_lr: float = 1e-3  # > 0, constant
+    server_epochs: int = 100  # passes over the proxy set a round, >= 0; 0 is FedAvg
+    beta1: float = 0.5  # adam
+    beta2: float = 0.999  # adam
+    momentum: float = 0.9  # sgd
+    weight_decay: float = 0.0  # sgd
+    keep_momentum: bool = False  # sgd
+
+    def __post_init__(self) -> None:
+        name = getattr(self, "name", type(self).__name__)
+        require(self.solver in ("adam", "sgd"), f"{name}: solver", self.solver, "must be adam or sgd")
+        require(self.server_lr > 0, f"{name}: server_lr", self.server_lr, "must be greater than 0")
+        require(self.server_epochs >= 0, f"{name}: server_epochs", self.server_epochs, "must be at least 0 (0 is FedAvg)")
+        for key in ("beta1", "beta2", "momentum", "weight_decay"):
+            require(0 <= getattr(self, key) < 1, f"{name}: {key}", getattr(self, key), "must be at least 0 and below 1")
+
+    def init(self, params: Tree) -> Tree | None:
+        """The velocity that is carried from round to round, if any."""
+        return tree.zeros_like(params) if self.solver == "sgd" and self.keep_momentum else None
+
+    def train(
+        self, params: Tree, velocity: Tree | None, ctx: ServerContext, loss: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tree, Tree | None]:
+        """(weights, velocity) after the server's epochs, in training mode.
+
+        `loss` maps (logits [B, C], positions [B] in the proxy set) to a number.
+        """
+        assert ctx.proxy is not None
+        proxy, w = ctx.proxy, params.flat
+        adam, kept = Adam(self.beta1, self.beta2), velocity
+        moments, v = adam.init(w), (velocity or tree.zeros_like(params)).flat
+        for _, index_B in proxy_batches(ctx, "server-training", self.server_epochs):
+            g = tree.gradient(lambda p, i=index_B: loss(ctx.network(p, proxy.x[i]), i), params.like(w)).flat
+            if self.solver == "adam":
+                w, moments = adam.step(w, g, moments, self.server_lr)
+            else:
+                v = self.momentum * v + (g + self.weight_decay * w)
+                w = w - self.server_lr * v
+        return params.like(w), kept and kept.like(v)
+
+    def distil(self, params: Tree, velocity: Tree | None, ctx: ServerContext, teacher_PC: Tensor) -> tuple[Tree, Tree | None]:
+        """As `train`, towards a teacher's probabilities [P, C] on the proxy set: KL(teacher || student), batch mean."""
+
+        def divergence(logits: Tensor, index_B: Tensor) -> Tensor:
+            return F.kl_div(F.log_softmax(logits, -1), teacher_PC[index_B], reduction="batchmean")
+
+        return self.train(params, velocity, ctx, divergence)
+
+
+def client_logits(cohort: Cohort, ctx: ServerContext) -> Tensor:
+    """Logits [K, P, C] of every client's model on the proxy set, in evaluation mode with its own running statistics.
+
+    Neither changes during the server's epochs, so they are computed once a round.
+    """
+    assert ctx.proxy is not None
+    x, models = ctx.proxy.x, cohort.models
+    pairs = zip(models.flat, cohort.buffers.flat, strict=True)
+    return torch.stack([ctx.predict(models.like(w), cohort.buffers.like(b), x) for w, b in pairs])

@@ -1,0 +1,39 @@
+"""A-CNN ("SimpleCNN") of FedLAW's Table 3; 122,570 parameters at 10 classes and 32x32 colour images, 128,420 at 100.
+
+conv 3-32 k3, pool 2; conv 32-64 k3, pool 2; conv 64-64 k3; linear 1024-64-10; ReLU between all of them, no padding.
+"""
+
+from torch import Tensor
+
+from fedrepro.models import ops
+from fedrepro.tree import Tree
+
+
+def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order."""
+    channels, height, width = input_shape
+    left = [((side - 2) // 2 - 2) // 2 - 2 for side in (height, width)]  # 32 -> 30 -> 15 -> 13 -> 6 -> 4
+    return {
+        "conv1.weight": (32, channels, 3, 3),
+        "conv1.bias": (32,),
+        "conv2.weight": (64, 32, 3, 3),
+        "conv2.bias": (64,),
+        "conv3.weight": (64, 64, 3, 3),
+        "conv3.bias": (64,),
+        "fc1.weight": (64, 64 * left[0] * left[1]),
+        "fc1.bias": (64,),
+        "fc2.weight": (classes, 64),
+        "fc2.bias": (classes,),
+    }
+
+
+def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers.
+
+    Pooling comes before the ReLU: max and ReLU commute, and a quarter of the elements is left to rectify.
+    """
+    h = ops.relu(ops.max_pool2d(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]), 2))
+    h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
+    h = ops.relu(ops.conv2d(h, params["conv3.weight"], params["conv3.bias"]))
+    h = ops.relu(ops.linear(ops.flatten(h), params["fc1.weight"], params["fc1.bias"]))
+    return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers

@@ -1,0 +1,114 @@
+"""Archives told apart by content; unsafe, damaged and doubtful ones are refused in one line."""
+
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from fedrepro.data.archive import extracted, members
+from fedrepro.errors import UserError
+from tests.helpers.published import tar, zipped
+
+from .conftest import flip_a_byte
+
+CONTENT = {"a/one.txt": b"1" * 3000, "a/b/two.txt": bytes(range(256)) * 40}
+PACKINGS = {"tar": lambda m: tar(m, ""), "tar.gz": tar, "tar.xz": lambda m: tar(m, "xz"), "zip": zipped}
+
+
+def everything(path):
+    return dict(members(path, lambda name: True))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_told_apart_by_content(packing, tmp_path):
+    """The file's name says nothing; "./a" is "a"; only what is wanted is read."""
+    path = tmp_path / "data.bin"
+    path.write_bytes(PACKINGS[packing]({f"./{name}": content for name, content in CONTENT.items()}))
+    assert everything(path) == CONTENT
+    assert dict(members(path, lambda name: name.startswith("a/b"))) == {"a/b/two.txt": CONTENT["a/b/two.txt"]}
+
+
+def test_a_tar_that_ends_in_a_zip_is_a_tar(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(tar({"inner.zip": zipped(CONTENT)}, ""))
+    assert list(everything(path)) == ["inner.zip"]
+
+
+@pytest.mark.parametrize("packing", ["tar", "zip"])
+@pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "a\\..\\up", "a/.."])
+def test_unsafe_names_are_refused(name, packing, tmp_path):
+    """Also when the member is not wanted."""
+    path = tmp_path / "x"
+    path.write_bytes(PACKINGS[packing]({"good": b"", name: b"x"}))
+    with pytest.raises(UserError, match="leads out of the archive's folder; do not use this archive") as caught:
+        list(members(path, lambda name: name == "good"))
+    assert repr(name) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar_are_refused(kind, tmp_path):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        info = tarfile.TarInfo("a/link")
+        info.type, info.linkname = kind, "/etc/passwd"
+        archive.addfile(info)
+    (tmp_path / "x").write_bytes(stream.getvalue())
+    with pytest.raises(UserError, match="a/link: a link or a device, not a file"):
+        everything(tmp_path / "x")
+
+
+def test_links_in_a_zip_are_refused(tmp_path):
+    info = zipfile.ZipInfo("a/link")
+    info.create_system, info.external_attr = 3, 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(UserError, match="a/link: a link or a device"):
+        everything(tmp_path / "x")
+
+
+def test_a_name_that_occurs_twice_is_refused(tmp_path):
+    """ "a" and "./a" are one file: which one is meant nobody can say."""
+    (tmp_path / "x").write_bytes(tar({"a": b"1", "./a": b"2"}))
+    with pytest.raises(UserError, match="a: occurs twice"):
+        everything(tmp_path / "x")
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_truncated_archives_are_refused(packing, tmp_path):
+    path = tmp_path / "x"
+    content = PACKINGS[packing](CONTENT)
+    path.write_bytes(content[: 6000 if packing == "tar" else len(content) * 2 // 3])
+    with pytest.raises(UserError, match="damaged or truncated, or neither a zip nor a tar archive") as caught:
+        everything(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_member_is_named(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(zipped({"first": b"x", "bad": bytes(range(256)) * 40}, zipfile.ZIP_STORED))
+    flip_a_byte(path)
+    with pytest.raises(UserError, match="x: bad: damaged"):
+        everything(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not here</html>", b"PK\x03\x04 cut"])
+def test_no_archive_at_all(content, tmp_path):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match="neither a zip nor a tar archive"):
+        everything(tmp_path / "x")
+
+
+def test_extracted_for_the_length_of_the_block(tmp_path):
+    """Members under their new names; gone afterwards, also when the block fails."""
+    (tmp_path / "x").write_bytes(zipped(CONTENT))
+
+    def look():
+        with extracted(tmp_path / "x", {"a/one.txt": "else/where"}, tmp_path / "out") as folder:
+            assert [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()] == ["else/where"]
+            assert (folder / "else/where").read_bytes() == CONTENT["a/one.txt"]
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        look()
+    assert not (tmp_path / "out").exists()

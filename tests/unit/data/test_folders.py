@@ -1,0 +1,156 @@
+"""Archives of folders: domains as groups, our split where there is none, and what is said of a folder that does not belong."""
+
+import numpy as np
+import pytest
+
+from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
+from fedrepro.data.prepare import prepare
+from fedrepro.errors import UserError
+from tests.helpers.published import image, tar, zipped
+
+from .conftest import serving
+
+DOMAINS, CLASSES = ["photo", "sketch"], ["dog", "cat"]
+ENTRY = {"kind": "folders", "classes": 2, "class_names": CLASSES, "native_shape": [3, 2, 2]}
+
+
+def pixels(number):
+    """One value per image, so that it can be told again."""
+    return np.full((3, 2, 2), number, dtype=np.uint8)
+
+
+def domains(counts=((20, 10), (5, 29))):
+    """Members `PACS/<domain>/<class>/pic_<n>.png`, image n of a domain and class being grey 100 * domain + 50 * class + n."""
+    return {
+        f"PACS/{domain}/{name}/pic_{number:03}.png": image(pixels(100 * d + 50 * c + number))
+        for d, domain in enumerate(DOMAINS)
+        for c, name in enumerate(CLASSES)
+        for number in range(counts[d][c])
+    }
+
+
+def register(published, made, pack=tar, **entry):
+    published.register(**ENTRY | {"files": [published.put("pacs.tar", pack(made))]} | entry)
+
+
+PACS = {"domains": DOMAINS, "test_share": 0.1}
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_domains_are_groups_and_every_class_of_each_is_tested(pack, published):
+    """A tenth of each class of each domain, rounded down but at least one: 2, 1; 1 of 5, 2 of 29."""
+    register(published, {"PACS/readme.txt": b"x", "__MACOSX/PACS/photo/dog/._pic_000.png": b"x"} | domains(), pack, **PACS)
+    folder = published.prepare()
+    arrays = load_arrays(folder)
+    for split, counts in (("train", [[18, 9], [4, 27]]), ("test", [[2, 1], [1, 2]])):
+        groups, labels, images = (getattr(arrays, f"{split}_{what}") for what in ("groups", "labels", "images"))
+        assert groups.dtype == np.int64
+        found = np.zeros((2, 2), dtype=int)
+        np.add.at(found, (groups, labels), 1)
+        assert found.tolist() == counts
+        assert (images[:, 0, 0, 0] // 100 == groups).all()
+        assert (images[:, 0, 0, 0] % 100 // 50 == labels).all()
+        assert (load_groups(folder, split) == groups).all()
+    everything = np.concatenate([arrays.train_images, arrays.test_images])[:, 0, 0, 0]
+    assert len(set(everything.tolist())) == 64  # no image in both
+    assert arrays.group_names == ("photo", "sketch")
+
+
+def test_the_split_does_not_hang_on_the_packing(published, tmp_path):
+    """Members in another order: the same arrays. Seeds of runs do not come into it at all."""
+    register(published, domains(), **PACS)
+    before = load_arrays(published.prepare())
+    published.root = tmp_path / "other"
+    register(published, dict(reversed(domains().items())), zipped, **PACS)
+    after = load_arrays(published.prepare())
+    for name in ("train_images", "test_images", "test_labels", "test_groups"):
+        assert (getattr(before, name) == getattr(after, name)).all()
+
+
+def test_official_splits(published):
+    """train/ and test/ above the classes, no domains: no groups."""
+    made = {
+        f"my/own/{split}/{name}/{n}.png": image(pixels(n)) for split in ("train", "test") for name in CLASSES for n in (1, 2)
+    }
+    register(published, made)
+    folder = published.prepare()
+    arrays = load_arrays(folder)
+    assert arrays.train_images[:, 0, 0, 0].tolist() == [1, 2, 1, 2]
+    assert arrays.test_labels.tolist() == [0, 0, 1, 1]
+    assert (arrays.train_groups, arrays.group_names, load_groups(folder, "train")) == (None, (), None)
+
+
+def test_neither_splits_nor_domains(published):
+    made = {f"{name}/{n}.png": image(pixels(n)) for name in CLASSES for n in range(4)}
+    register(published, made, test_share=0.5)
+    arrays = load_arrays(published.prepare())
+    assert arrays.train_labels.tolist() == arrays.test_labels.tolist() == [0, 0, 1, 1]
+
+
+def test_both_splits_and_domains(published):
+    made = {f"{split}/{name}": content for split in ("train", "test") for name, content in domains(((2, 1), (1, 1))).items()}
+    made = {name.replace("PACS/", ""): content for name, content in made.items()}
+    register(published, made, domains=DOMAINS)
+    arrays = load_arrays(published.prepare())
+    assert arrays.train_groups.tolist() == arrays.test_groups.tolist() == [0, 0, 0, 1, 1]
+
+
+FAULTS = [
+    ({"PACS/photo/horse/1.png": image(pixels(1))}, r"folder photo/horse is not of a class in data/registry\.yaml"),
+    ({"PACS/sketch/cat/pic_001.png": b"no image"}, r"pacs\.tar: PACS/sketch/cat/pic_001\.png: not a readable image"),
+    ({"PACS/sketch/cat/pic_001.png": image(pixels(1)[:, :1])}, r"pic_001\.png: 2x1 pixels, expected 2x2"),
+]
+
+
+@pytest.mark.parametrize(("change", "line"), FAULTS)
+def test_faults_are_one_line(change, line, published):
+    register(published, domains() | change, **PACS)
+    published.refused(line)
+
+
+def test_a_class_without_images(published):
+    register(published, domains(((2, 2), (2, 0))), **PACS)
+    published.refused(r"no images in a folder sketch/cat")
+
+
+def test_a_class_of_one_image_cannot_be_split(published):
+    """It would have none to train on."""
+    register(published, domains(((2, 2), (2, 1))), **PACS)
+    published.refused(r"folder sketch/cat has 1 image, and the split needs 2")
+
+
+def test_without_a_published_checksum_the_first_download_holds(published):
+    """Accepted once, recorded, and refused when the source later has something else."""
+    file = published.put("pacs.tar", tar(domains()))
+    del file["md5"]
+    published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}]})
+    published.prepare()
+    published.prepare()
+    raw = published.root / "data/raw/small/pacs.tar"
+    raw.unlink()
+    published.put("pacs.tar", tar(domains(((20, 10), (5, 28)))))
+    with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file to start afresh"):
+        published.prepare()
+
+
+def test_an_unverifiable_download_goes_on_only_where_the_server_vouches(published):
+    """Nothing could tell that two parts do not fit: without a validator it starts afresh, with one it goes on."""
+    file = published.put("pacs.tar", tar(domains()))
+    del file["md5"]
+    for validator, answers in ((None, [(200, None), (200, None)]), ("etag", [(200, None), (206, "bytes=100-")])):
+        with serving(published.folder) as server:
+            server.validator = validator
+            server.faults["pacs.tar"] = [("break", 100)]
+            published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}], "urls": [server.url]})
+            prepare("small", root=published.root)
+            assert server.answers == answers
+        (published.root / "data/raw/small/pacs.tar").unlink()
+
+
+def test_damaged_groups_are_one_line(published):
+    register(published, domains(), **PACS)
+    published.prepare()
+    folder = arrays_folder(published.root, "small", (3, 2, 2))
+    np.save(folder / "test_groups.npy", np.zeros(3, dtype=np.int64))
+    with pytest.raises(UserError, match=r"test_groups\.npy: does not match the sha256"):
+        load_arrays(folder)

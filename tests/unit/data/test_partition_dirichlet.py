@@ -1,0 +1,232 @@
+"""The Dirichlet schemes: worked by hand, and against independent definitions. Seeds are fixed; bounds are 4 standard errors."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from fedrepro.data.partition import draw
+from fedrepro.data.partition.dirichlet import log_weights, proportions
+from fedrepro.data.partition.dirichlet_balanced import capped_counts
+from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
+from fedrepro.data.partition.dirichlet_per_client import draw_labels, draw_turns
+from fedrepro.errors import UserError
+
+BALANCED = np.random.default_rng(3).permutation(np.arange(1000) % 10)  # ten classes of 100
+UNEVEN = np.random.default_rng(3).permutation(np.repeat(np.arange(10), np.arange(10, 110, 10)))  # 10, 20, ... 100: 550
+
+
+def counts(scheme, labels, clients, seed=8):
+    """Samples of each class for each client, [n, 10]."""
+    return np.stack([np.bincount(labels[part], minlength=10) for part in draw(scheme, labels, 10, clients, seed).parts])
+
+
+# --- dirichlet_per_class
+
+
+# (shares, N_c) -> sizes
+DEALT = [
+    ((0.55, 0.25, 0.2), 10, [6, 2, 2]),  # 5.5 and 2.5 round to even; the last takes 10 - 8
+    ((0.1, 0.1, 0.8), 7, [1, 1, 5]),  # 0.7 rounds to 1 twice
+    ((0.3, 0.3, 0.3, 0.1), 5, [2, 2, 1, 0]),  # 1.5 rounds to 2 three times: the third finds one sample left, the last none
+    ((0.02, 0.02, 0.96), 20, [0, 0, 20]),  # 0.4 rounds to nothing
+    ((0.5, 0.5), 0, [0, 0]),
+    ((1.0,), 3, [3]),
+]
+
+
+@pytest.mark.parametrize(("shares", "count", "sizes"), DEALT)
+def test_deal_by_hand(shares, count, sizes):
+    """Consecutive slices of round(share * N_c); nobody gets what is not there, and the last takes the remainder."""
+    order = np.arange(count)[::-1]
+    parts = deal(order, np.array(shares))
+    assert [len(part) for part in parts] == sizes
+    assert np.concatenate(parts).tolist() == order.tolist()
+
+
+class Scripted:
+    """A generator whose proportions are given and which shuffles by reversing."""
+
+    def __init__(self, *shares):
+        self.shares = list(shares)
+
+    def permutation(self, values):
+        return values[::-1]
+
+    def dirichlet(self, alpha):
+        assert alpha.tolist() == [0.3, 0.3]
+        return np.array(self.shares.pop(0))
+
+
+def test_dirichlet_per_class_by_hand():
+    """Labels 0 0 0 0 1 1. Class 0 reversed, half each: 3 2 | 1 0. Class 1 reversed, round(0.9 * 2) = 2: 5 4 | nothing."""
+    drawn = DirichletPerClass(alpha=0.3)(np.array([0, 0, 0, 0, 1, 1]), 2, 2, Scripted([0.5, 0.5], [0.9, 0.1]))
+    assert [part.tolist() for part in drawn.parts] == [[3, 2, 5, 4], [1, 0]]
+
+
+def test_per_class_is_drawn_as_published():
+    """These sizes are part of the data: a numpy that draws otherwise, or a renamed stream, shows here first."""
+    parts = draw("dirichlet_per_class(alpha=0.5)", np.arange(40) % 4, 4, 3, 8).parts
+    assert [len(part) for part in parts] == [5, 24, 11]
+
+
+def test_skew_follows_alpha():
+    """alpha -> infinity: equal shares of every class. alpha -> 0: a class belongs to (nearly) one client."""
+    labels = np.repeat(np.arange(10), 100)
+    largest = {}
+    for alpha in (1e-3, 1e6):
+        parts = draw(f"dirichlet_per_class(alpha={alpha})", labels, 10, 10, 0).parts
+        counts = np.stack([np.bincount(labels[part], minlength=10) for part in parts])
+        largest[alpha] = counts.max(axis=0)  # [classes]
+    assert largest[1e6].max() <= 11
+    assert largest[1e-3].min() >= 95
+
+
+@pytest.mark.parametrize("alpha", [1e308, 1.7e308])
+def test_an_overflowing_draw_is_refused(alpha):
+    with pytest.raises(UserError, match="too extreme to draw from"):
+        draw(DirichletPerClass(alpha), BALANCED, 10, 100, 0)
+
+
+# --- Dirichlet proportions
+
+
+@pytest.mark.parametrize("concentration", [0.05, 1.0, 30.0])
+def test_proportions_are_dirichlet(concentration):
+    """The largest and the first share have the means that numpy's own Dirichlet gives them."""
+    ours = proportions(log_weights(concentration, (4000, 10), np.random.default_rng(0)), np.array(True))
+    theirs = np.random.default_rng(1).dirichlet(np.full(10, concentration), 4000)
+    for statistic in (lambda shares: shares.max(axis=1), lambda shares: shares[:, 0], lambda shares: shares[:, 0] ** 2):
+        one, other = statistic(ours), statistic(theirs)
+        error = math.hypot(one.std(), other.std()) / math.sqrt(4000)
+        assert abs(one.mean() - other.mean()) < 4 * error
+
+
+def test_proportions_survive_underflow():
+    """At concentration 1e-300 a share is 1 and the rest are 0; without the first, all of it goes to the second."""
+    weights = log_weights(1e-300, (3, 4), np.random.default_rng(0))
+    for row in weights:
+        first, second = np.argsort(row)[::-1][:2]
+        assert proportions(row, np.array(True)).tolist() == [float(c == first) for c in range(4)]
+        assert proportions(row, np.arange(4) != first).tolist() == [float(c == second) for c in range(4)]
+
+
+# --- dirichlet_per_client
+
+
+def test_draw_labels_by_hand():
+    """Client 0 prefers class 0, then 1, then 2; client 1 prefers 1. Class 0 ends after two slots, class 1 after four."""
+    weights = np.array([[0.0, -1e4, -2e4], [-1e4, 0.0, -2e4]])
+    drawn = draw_labels(weights, np.array([2, 2, 1]), np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
+    assert drawn.tolist() == [0, 0, 1, 1, 2]
+
+
+def test_draw_labels_renormalises():
+    """Clients take turns with q_0 = (.8, .2) and q_1 = (.3, .7); of four samples one is of class 1. It falls to slot
+
+    0: .2;  1: .8 * .7 = .56;  2: .8 * .3 * .2 = .048;  3, being the last: .8 * .3 * .8 = .192.
+    """
+    weights, supply, clients = np.log([[0.8, 0.2], [0.3, 0.7]]), np.array([3, 1]), np.array([0, 1, 0, 1])
+    rng = np.random.default_rng(0)
+    draws = 8000
+    slots = Counter(int(np.argmax(draw_labels(weights, supply, clients, rng))) for _ in range(draws))
+    for slot, share in enumerate([0.2, 0.56, 0.048, 0.192]):
+        assert abs(slots[slot] / draws - share) < 4 * math.sqrt(share * (1 - share) / draws)
+
+
+def test_turns_by_hand():
+    """Two clients of two slots: 0011 needs client 0 twice, 1/4; 0101 and 0110 are 1/8 each; and the same for client 1."""
+    rng = np.random.default_rng(0)
+    orders = Counter("".join(map(str, draw_turns(2, 2, rng) // 2)) for _ in range(8000))
+    expected = {"0011": 1 / 4, "1100": 1 / 4, "0101": 1 / 8, "0110": 1 / 8, "1001": 1 / 8, "1010": 1 / 8}
+    assert orders.keys() == expected.keys()
+    for order, share in expected.items():
+        assert abs(orders[order] / 8000 - share) < 4 * math.sqrt(share * (1 - share) / 8000)
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.1, 1.0, 100.0])
+def test_mix_is_dirichlet_while_supply_lasts(beta):
+    """The largest class of a client, against numpy: a multinomial of 50 samples from Dir(beta)."""
+    clients, size = 2000, 50
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(clients), size)
+    drawn = draw_labels(log_weights(beta, (clients, 10), rng), np.full(10, clients * size), owner, rng)
+    ours = np.bincount(owner * 10 + drawn, minlength=clients * 10).reshape(clients, 10).max(axis=1) / size
+    other = np.random.default_rng(1)
+    theirs = other.multinomial(size, other.dirichlet(np.full(10, beta), clients)).max(axis=1) / size
+    assert abs(ours.mean() - theirs.mean()) < 4 * math.hypot(ours.std(), theirs.std()) / math.sqrt(clients)
+
+
+@pytest.mark.parametrize(("clients", "size"), [(1, 550), (3, 183), (550, 1), (300, 1)])
+def test_per_client_sizes(clients, size):
+    """floor(550 / n) each; the remainder is left out."""
+    assert (counts("dirichlet_per_client(beta=0.05)", UNEVEN, clients).sum(axis=1) == size).all()
+
+
+def test_per_client_limits():
+    """beta -> infinity: near-IID. beta -> 0, and no class asked for by two clients: one class each."""
+    assert abs(counts("dirichlet_per_client(beta=1e9)", BALANCED, 5) - 20).max() < 20  # binomial of mean 20, deviation 4.2
+    weights = np.where(np.eye(10), 0.0, -1e300)[::-1]
+    drawn = draw_labels(weights, np.full(10, 100), np.repeat(np.arange(10), 100), np.random.default_rng(0))
+    assert (drawn == np.repeat(np.arange(10)[::-1], 100)).all()
+
+
+# --- dirichlet_balanced
+
+CAPPED = [
+    # N/n = 5. floor(.9 * 4) = 3, the rest 1; floor(.5 * 6) = 3, the rest 3.
+    ([[0.9, 0.1], [0.5, 0.5]], [4, 6], [[3, 1], [3, 3]]),
+    # floor(.9 * 6) = 5: client 0 is full, so all of class 1 goes to client 1.
+    ([[0.9, 0.1], [0.99, 0.01]], [6, 4], [[5, 1], [0, 4]]),
+    # N/n = 3. Client 1 is full; the others share class 2 as .2 : .3, floor(.4 * 4) = 1. An empty class changes nothing.
+    ([[0, 1, 0], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]], [5, 0, 4], [[0, 5, 0], [0, 0, 0], [1, 0, 3]]),
+    # Cumulative proportions are floored, not each one: .3, .6, 1 of 5 are 1.5, 3, 5.
+    ([[0.3, 0.3, 0.4]], [5], [[1, 2, 2]]),
+    # The only client that is not full has the smallest share there is.
+    ([[1, 0], [1, 0]], [5, 5], [[5, 0], [0, 5]]),
+]
+
+
+@pytest.mark.parametrize(("shares", "class_sizes", "expected"), CAPPED)
+def test_capped_counts_by_hand(shares, class_sizes, expected):
+    """Two equal draws at once, so that they also stay apart."""
+    weights = np.log(np.maximum(shares, 1e-300))
+    found = capped_counts(np.stack([weights, weights]), np.array(class_sizes))
+    assert found.tolist() == [expected, expected]
+
+
+def one_balanced_draw(labels, clients, alpha, rng):
+    """Client sizes by the definition, sample by sample."""
+    parts = [[] for _ in range(clients)]
+    for c in range(10):
+        members = np.flatnonzero(labels == c)
+        shares = rng.dirichlet([alpha] * clients) * [len(part) < len(labels) / clients for part in parts]
+        position = 0
+        for i, part in enumerate(parts):
+            end = int(sum(shares[: i + 1]) / sum(shares) * len(members))
+            part.extend(members[position:end])
+            position = end
+    return sorted(map(len, parts))
+
+
+def test_balanced_against_the_definition():
+    """The smallest and the largest client are as large on average as in a plain version that moves samples."""
+    rng = np.random.default_rng(0)
+    theirs = np.array([one_balanced_draw(UNEVEN, 6, 0.5, rng) for _ in range(600)])
+    ours = np.sort([counts("dirichlet_balanced(alpha=0.5, min_size=0)", UNEVEN, 6, s).sum(axis=1) for s in range(600)], axis=1)
+    for i in (0, -1):
+        error = math.hypot(ours[:, i].std(), theirs[:, i].std()) / math.sqrt(600)
+        assert abs(ours[:, i].mean() - theirs[:, i].mean()) < 4 * error
+
+
+def test_balanced_repeats_until_the_minimum():
+    """`redraws` is the least bound that suffices, and the bound does not change what is drawn."""
+    labels, scheme = BALANCED, "dirichlet_balanced(alpha=0.05, min_size=50, max_redraws={})"
+    drawn = draw(scheme.format(5000), labels, 10, 12, 8)
+    assert drawn.redraws > 64  # more than one batch
+    assert min(map(len, drawn.parts)) >= 50
+    again = draw(scheme.format(drawn.redraws), labels, 10, 12, 8)
+    assert [part.tolist() for part in again.parts] == [part.tolist() for part in drawn.parts]
+    with pytest.raises(UserError, match=f"in {drawn.redraws} draws the smallest client got [0-9]+ samples at best; use fewer"):
+        draw(scheme.format(drawn.redraws - 1), labels, 10, 12, 8)

@@ -1,0 +1,99 @@
+"""A client's momentum that goes on from round to round (FedLAW's authors' code), by hand and through a checkpoint."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.local import ENGINES
+from fedrepro.engine.loop import Checkpoints, train
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.methods.compose import compose
+from tests import toy
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_rounds_by_hand(engine: str) -> None:
+    """v <- 0.5 v + (g + 0.1 w), w <- w - lr v; client 0 has g = 2 and two steps, client 1 g = -1 and one; weights 2/3, 1/3.
+
+    Round 0, lr 0.1, w = 1, v = 0: client 0 v = 2.1, w = 0.79; v = 1.05 + 2.079 = 3.129, w = 0.4771. Client 1 v = -0.9, w = 1.09.
+      server: (2 * 0.4771 + 1.09) / 3 = 0.6814
+    Round 1, lr 0.05, w = 0.6814, v as it was left:
+      client 0: v = 1.5645 + 2.06814 = 3.63264            w = 0.6814 - 0.181632 = 0.499768
+                v = 1.81632 + 2.0499768 = 3.8662968       w = 0.499768 - 0.19331484 = 0.30645316
+      client 1: v = -0.45 - 0.93186 = -1.38186            w = 0.6814 + 0.069093 = 0.750493
+      server: (2 * 0.30645316 + 0.750493) / 3 = 1.36339932 / 3 = 0.45446644
+    """
+    for rounds, expected in ((1, 0.6814), (2, 0.45446644)):
+        outcome = train(toy.linear_task(rounds, keep_client_momentum=True), toy.linear("fedavg"), engine=engine)
+        assert outcome.params.flat.item() == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_client_that_sits_out_keeps_its_momentum() -> None:
+    """Client 0 in rounds 0 and 2, client 1 in round 1; a client_lr of 0.1 throughout.
+
+    Round 0: w = 0.4771, v_0 = 3.129. Round 1: v_1 = -1 + 0.04771 = -0.95229, w = 0.4771 + 0.095229 = 0.572329.
+    Round 2: v_0 = 1.5645 + 2 + 0.0572329 = 3.6217329, w = 0.572329 - 0.36217329 = 0.21015571;
+             v_0 = 1.81086645 + 2 + 0.021015571 = 3.831882021, w = 0.21015571 - 0.3831882021 = -0.1730324921.
+    """
+    task = toy.linear_task(3, ((0,), (1,)), keep_client_momentum=True, client_lr_decay=1.0)
+    assert train(task, toy.linear("fedavg")).params.flat.item() == pytest.approx(-0.1730324921, abs=1e-14)
+
+
+def test_only_kept_when_asked_for() -> None:
+    """Nothing is stored otherwise; with it every client that took part has a velocity, and FedDyn its own state beside it."""
+    for text, keep, expected in (
+        ("fedavg", False, {}),
+        ("fedavg", True, {0: {"velocity"}, 3: {"velocity"}}),
+        ("feddyn", False, {0: {"rule"}, 3: {"rule"}}),
+        ("feddyn", True, {0: {"rule", "velocity"}, 3: {"rule", "velocity"}}),
+    ):
+        task, method = toy.make_task(cohorts=((0, 2, 3),), keep_client_momentum=keep), compose(text)
+        runner = SequentialEngine(task, method)
+        runner.run_cohort(method.init(task.params, task.buffers), 0)
+        assert {client: set(kept) for client, kept in runner.own.items()} == expected
+
+
+class Killed(Exception):
+    """Stands for a killed process."""
+
+
+@pytest.mark.parametrize("text", ["fedavg", "feddyn"])
+@pytest.mark.parametrize("model", [toy.tiny_model, toy.norm_model])
+def test_survives_a_checkpoint(text: str, model, tmp_path: Path) -> None:
+    """Killed after round 2 and resumed: the bits of an undisturbed run, which differs from one that starts momentum from zero."""
+    task = toy.make_task(model=model(), rounds=4, cohorts=toy.PARTIAL, keep_client_momentum=True)
+    whole = train(task, compose(text))
+
+    def kill(round: int, progress: Progress) -> None:
+        if round == 2:
+            raise Killed
+
+    checkpoints = Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
+    with pytest.raises(Killed):
+        train(task, compose(text), checkpoints=checkpoints, report=kill)
+    begun: list[int] = []
+    resumed = train(task, compose(text), checkpoints=checkpoints, report=lambda round, _: begun.append(round))
+    assert begun == [2, 3]
+    assert torch.equal(resumed.params.flat, whole.params.flat)
+    assert torch.equal(resumed.buffers.flat, whole.buffers.flat)
+    fresh = train(dataclasses.replace(task, spec=dataclasses.replace(task.spec, keep_client_momentum=False)), compose(text))
+    assert (fresh.params.flat - whole.params.flat).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.3)", "fedprox(mu=0.3, steps=plain)", "feddyn"])
+def test_tuned_equals_plain(text: str) -> None:
+    """Over 4 rounds, to 1e-12."""
+    task = toy.make_task(rounds=4, cohorts=toy.PARTIAL, keep_client_momentum=True)
+    tuned, plain = (train(task, compose(text), engine=engine).params.flat for engine in ("sequential", "plain"))
+    torch.testing.assert_close(tuned, plain, rtol=0, atol=1e-12)
+
+
+def test_proximal_steps_without_the_settings_momentum_and_decay_by_hand() -> None:
+    """FedProx with steps=plain under a setting of momentum 0.5, decay 0.1, client_lr 0.1, mu = 1, client 0 (g = 2) alone:
+    w = 1 - 0.2 = 0.8, then 0.8 - 0.1 (2 - 0.2) = 0.62. As set: v = 2.1, w = 0.79; v = 1.05 + 2 + 0.079 - 0.21 = 2.919, w = 0.4981."""
+    for steps, expected in (("plain", 0.62), ("as_set", 0.4981)):
+        outcome = train(toy.linear_task(1, ((0,),)), toy.linear(f"fedprox(mu=1, steps={steps})"))
+        assert outcome.params.flat.item() == pytest.approx(expected, abs=1e-14)

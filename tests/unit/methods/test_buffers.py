@@ -1,0 +1,136 @@
+"""What becomes of running statistics, by hand: one BatchNorm of one channel, so that D' is a mean and a variance.
+
+Global statistics (0, 1); two clients, data-size weights 1/4 and 3/4, come back with (1, 2) and (5, 10). The proxy set is the two
+images 1 and 3: mean 2, unbiased variance 2. One training pass moves a statistic s to 0.9 s + 0.1 * 2.
+"""
+
+import dataclasses
+
+import pytest
+import torch
+
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import ServerState, compose
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, Cohort
+from tests import toy
+
+MODEL = toy.ONE_NORM
+BEFORE = (0.0, 1.0)
+
+
+def statistics(*rows: tuple[float, float]) -> Tree:
+    flat = torch.tensor(rows, dtype=torch.float64)
+    return Tree(MODEL.buffer_layout, flat if len(rows) > 1 else flat[0])
+
+
+def params(*values: float) -> Tree:
+    return Tree(MODEL.layout, torch.tensor(values, dtype=torch.float64))
+
+
+COHORT = Cohort(
+    clients=[0, 1],
+    updates=Tree(MODEL.layout, torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]], dtype=torch.float64)),
+    weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
+    num_steps=torch.ones(2, dtype=torch.float64),
+    fraction=1.0,
+    anchor=params(1.0, 0.0, 0.5),
+    buffers=statistics((1.0, 2.0), (5.0, 10.0)),
+)
+
+
+def rounds(text: str, count: int = 1) -> list[list[float]]:
+    """The global model's statistics after each of `count` rounds that bring the same cohort."""
+    task = dataclasses.replace(toy.make_task(), model=MODEL)
+    proxy = Batch(torch.tensor([1.0, 3.0], dtype=torch.float64).reshape(2, 1, 1, 1), torch.tensor([0, 1]))
+    method, found = compose(text), []
+    state: ServerState = method.init(COHORT.anchor, statistics(BEFORE))
+    for round in range(count):
+        state = dataclasses.replace(state, params=COHORT.anchor)
+        network = TrainingNetwork(MODEL, state.buffers)
+        ctx = toy.server_context(task, round, network=network, proxy=proxy, smallest_batch=MODEL.smallest_batch)
+        state = method.apply(state, COHORT, ctx)
+        found.append(state.buffers.flat.tolist())
+    return found
+
+
+def moved(start: tuple[float, float], passes: int) -> list[float]:
+    """2 + 0.9^passes (start - 2), for the mean and the variance alike."""
+    return [2 + 0.9**passes * (value - 2) for value in start]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fedavg", [4, 8]),  # 1/4 + 15/4, 1/2 + 15/2
+        ("mean_buffers", [4, 8]),
+        ("mean_buffers(weighting=uniform)", [3, 6]),
+        ("feddyn", [3, 6]),  # what FedDyn wants beside it
+        ("first_client_buffers", [1, 2]),
+        ("server_buffers", [0, 1]),
+        ("fedlaw(server_epochs=0)", [0, 1]),
+        ("server_ft(server_epochs=1)", [3.8, 7.4]),  # 3.6 + 0.2, 7.2 + 0.2
+        ("server_ft(server_epochs=2)", [3.62, 6.86]),
+        ("feddf(server_epochs=2)", [3.62, 6.86]),
+        ("fedbe(server_epochs=2)", [3.62, 6.86]),
+        ("server_ft(server_epochs=2)+server_buffers", [0.38, 1.19]),  # 0, 0.2, 0.38; 1, 1.1, 1.19
+        ("fedlaw(server_epochs=2)", [0.38, 1.19]),
+        ("attentive_law(server_epochs=2)", [0.38, 1.19]),
+        ("adaptive_gws(server_epochs=2)", [0.38, 1.19]),
+        ("fedlaw_swa(server_epochs=2)", [0.38, 1.19]),  # one epoch for each stage
+        ("fedlaw_swa(server_epochs=3)", [0.38, 1.19]),
+        ("fedlaw(server_epochs=2)+mean_buffers", [3.62, 6.86]),
+        ("proxy_buffers(passes=1)", [0.2, 1.1]),
+        ("proxy_buffers(passes=3)", [0.542, 1.271]),  # 2 - 2 * 0.729, 2 - 0.729
+        ("server_ft(server_epochs=2)+proxy_buffers(passes=1)", [0.542, 1.271]),
+    ],
+)
+def test_one_round_by_hand(text: str, expected: list[float]) -> None:
+    """The statistics' start by the buffers part, then a pass for every step of the server's training."""
+    assert rounds(text) == [pytest.approx(expected, abs=1e-12)]
+
+
+@pytest.mark.parametrize(("text", "passes"), [("fedlaw(server_epochs=4)", 4), ("proxy_buffers(passes=4)", 4)])
+def test_the_servers_own_statistics_go_on_over_rounds(text: str, passes: int) -> None:
+    """Four passes a round, three rounds: 4, 8 and 12 passes from (0, 1)."""
+    expected = [pytest.approx(moved(BEFORE, passes * (t + 1)), abs=1e-12) for t in range(3)]
+    assert rounds(text, 3) == expected
+
+
+def test_averaged_statistics_begin_anew_in_each_round() -> None:
+    """What the server's training added last round is gone: (4, 8) moved twice, in every round."""
+    assert rounds("server_ft(server_epochs=2)", 3) == [pytest.approx(moved((4, 8), 2), abs=1e-12)] * 3
+
+
+def test_a_hundred_passes_forget_the_past() -> None:
+    """0.9^100 = 2.7e-5 is left of where the statistics were: (2, 2) within 1e-4."""
+    for text in ("proxy_buffers", "fedlaw"):
+        assert rounds(text) == [pytest.approx([2, 2], abs=1e-4)]
+
+
+def test_recalibration_takes_the_final_weights() -> None:
+    """On a ResNet: passes of the new global model, in the order of the stream (seed, round, proxy-buffers), from the old
+    statistics; the weights are FedAvg's."""
+    from fedrepro import rng
+    from fedrepro.engine.loop import train
+
+    task = toy.make_task(model=toy.norm_model(), rounds=1)
+    assert task.proxy is not None
+    found, fedavg = train(task, compose("proxy_buffers(passes=2)")), train(task, compose("fedavg"))
+    assert torch.equal(found.params.flat, fedavg.params.flat)
+    buffers, generator = task.buffers, rng.stream(task.seed, "server/proxy-buffers", 0)
+    for _ in range(2):
+        order = torch.from_numpy(generator.permutation(12))
+        for index_B in (order[:8], order[8:]):
+            _, buffers = task.model.forward(fedavg.params, buffers, task.proxy.x[index_B], True)
+    torch.testing.assert_close(found.buffers.flat, buffers.flat, rtol=0, atol=1e-12)
+    assert (found.buffers.flat - fedavg.buffers.flat).abs().max() > 1e-2
+
+
+def test_passes_has_a_bound() -> None:
+    """One line with part, argument, value and bound."""
+    with pytest.raises(UserError, match=r"^proxy_buffers: passes = 0: must be at least 1"):
+        compose("proxy_buffers(passes=0)")
+    with pytest.raises(UserError, match=r"^mean_buffers: weighting = 'equal': must be size or uniform"):
+        compose("mean_buffers(weighting=equal)")

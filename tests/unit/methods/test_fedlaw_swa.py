@@ -1,0 +1,125 @@
+"""FedLAW with SWA: its learning rate against torch's two schedulers, and a whole server optimisation against torch."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.optim.lr_scheduler import CosineAnnealingLR, StepLR
+from torch.optim.swa_utils import SWALR
+
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.errors import UserError
+from fedrepro.methods.aggregate.fedlaw_swa import FedLawSwa
+from fedrepro.methods.compose import compose
+from fedrepro.models import ops
+from fedrepro.tree import Tree
+from tests import toy
+
+
+class Stage1:
+    """Stage 1 as a script with torch's optimiser and schedulers would run it, counting from `swa_start` = 5: after epochs 0 to 5
+    the cosine moves, after every later one the logits are averaged and the SWA schedule moves."""
+
+    def __init__(self, x: Tensor, server_lr: float, swa_lr: float) -> None:
+        self.x, self.seen, self.rates = x, [], []
+        self.optimiser = torch.optim.Adam([x], lr=server_lr, betas=(0.5, 0.999))
+        self.cosine = CosineAnnealingLR(self.optimiser, T_max=100)
+        self.swa = SWALR(self.optimiser, swa_lr=swa_lr)
+
+    def epoch(self, epoch: int, loss: Tensor) -> None:
+        self.rates.append(self.optimiser.param_groups[0]["lr"])
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        if epoch > 5:
+            self.seen.append(self.x.detach().clone())
+            self.swa.step()
+        else:
+            self.cosine.step()
+
+
+@pytest.mark.parametrize("server_lr", [0.01, 0.005])
+def test_learning_rate_of_the_weights_equals_torchs_schedulers(server_lr: float) -> None:
+    """CosineAnnealingLR(T_max=100) and SWALR(swa_lr=0.05, anneal_epochs=10, cos), stepped side by side for 50 epochs."""
+    x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    reference = Stage1(x, server_lr, 0.05)
+    for epoch in range(50):
+        reference.epoch(epoch, x.sum())
+    part = FedLawSwa(server_lr=server_lr)
+    assert [part.weights_lr(epoch) for epoch in range(50)] == pytest.approx(reference.rates, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [
+        (0, 0.01),
+        (5, 0.005 * (1 + math.cos(0.05 * math.pi))),
+        (6, 0.005 * (1 + math.cos(0.06 * math.pi))),
+        (7, 0.05 * (1 - math.cos(0.1 * math.pi)) / 2 + 0.005 * (1 + math.cos(0.06 * math.pi)) * (1 + math.cos(0.1 * math.pi)) / 2),
+        (11, 0.025 + 0.0025 * (1 + math.cos(0.06 * math.pi))),
+        (16, 0.05),
+        (20, 0.05),
+    ],
+)
+def test_learning_rate_of_the_weights_by_hand(epoch: int, expected: float) -> None:
+    """Cosine over 100 epochs up to epoch 6, whose rate is the last of it; half-way to 0.05 five epochs later, there after ten."""
+    assert FedLawSwa(server_lr=0.01).weights_lr(epoch) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("server_epochs", [2, 13, 14, 16, 60])
+def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
+    """Autograd through softmax, exp and sum_i lambda_i w_i; Adam, CosineAnnealingLR, SWALR, StepLR(20, 0.5) of torch.
+
+    60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 average one and two epochs, 2 and
+    13 (6 and 6) none: then the last logits stand. The proxy set is one batch.
+    """
+    task, server_lr = toy.make_task(proxy_batch_size=12), 0.02
+    fedavg = compose("fedavg")
+    cohort, _ = SequentialEngine(task, fedavg).run_cohort(fedavg.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    proxy = task.proxy
+    assert proxy is not None
+    models = cohort.models.flat
+
+    def loss(gamma: Tensor, lambda_K: Tensor) -> Tensor:
+        v = Tree(task.model.layout, (gamma * lambda_K).unsqueeze(1).mul(models).sum(0))
+        return ops.cross_entropy(task.model.forward(v, task.buffers, proxy.x, True)[0], proxy.y)
+
+    one = torch.ones((), dtype=torch.float64)
+    x = cohort.weights.log().requires_grad_()
+    stage1 = Stage1(x, server_lr, 0.05)
+    for epoch in range(server_epochs // 2):
+        stage1.epoch(epoch, loss(one, x.softmax(0)))
+    lambda_K = (torch.stack(stage1.seen).mean(0) if stage1.seen else x.detach()).softmax(0)
+    x_gamma = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([x_gamma], lr=server_lr, betas=(0.5, 0.999))
+    halving = StepLR(optimiser, 20, 0.5)
+    for _ in range(server_epochs // 2):
+        optimiser.zero_grad()
+        loss(x_gamma.exp(), lambda_K).backward()
+        optimiser.step()
+        halving.step()
+    expected = x_gamma.detach().exp() * (lambda_K @ models) - cohort.anchor.flat
+
+    part, ctx = FedLawSwa(server_lr=server_lr, server_epochs=server_epochs), toy.server_context(task)
+    torch.testing.assert_close(part(cohort, ctx).flat, expected, rtol=0, atol=1e-9)
+    assert ctx.notes["gamma"] == pytest.approx(float(x_gamma.detach().exp()), abs=1e-10)
+    assert ctx.notes["lambda_max"] == pytest.approx(float(lambda_K.max()), abs=1e-10)
+    assert abs(ctx.notes["gamma"] - 1) > 1e-3
+    assert (lambda_K - cohort.weights).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ("swa_start=-1", "swa_start = -1: must be at least 0"),
+        ("swa_lr=0", "swa_lr = 0.0: must be greater than 0"),
+        ("swa_anneal=0", "swa_anneal = 0: must be at least 1"),
+        ("cosine_epochs=0", "cosine_epochs = 0: must be at least 1"),
+    ],
+)
+def test_bounds(argument: str, says: str) -> None:
+    """One line with part, argument, value and bound."""
+    with pytest.raises(UserError, match=f"^fedlaw_swa: {says}"):
+        compose(f"fedlaw_swa({argument})")

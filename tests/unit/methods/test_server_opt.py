@@ -1,0 +1,78 @@
+"""The server's steps by hand, on one weight that starts at 1."""
+
+import math
+
+import pytest
+
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from tests import toy
+
+
+def steps(text: str, updates: list[float]) -> list[float]:
+    """The weight after each of the given aggregated updates."""
+    part, params, found = compose(text).server_opt, toy.one_weight(1.0), []
+    state = part.init(params)
+    for update in updates:
+        params, state = part(params, toy.one_weight(update), state)
+        found.append(params.flat.item())
+    return found
+
+
+def test_fedavgm_by_hand() -> None:
+    """v <- 0.5 v + update, w <- w + 2 v: v = 0.4, w = 1.8; v = 0.2 - 0.1 = 0.1, w = 2; v = 0.05, w = 2.1."""
+    assert steps("fedavgm(beta=0.5, server_lr=2)", [0.4, -0.1, 0.0]) == pytest.approx([1.8, 2.0, 2.1], abs=1e-15)
+
+
+def test_fedavgm_with_nesterov_by_hand() -> None:
+    """w <- w + 2 (update + 0.5 v) with the new v: 0.4 + 0.2 = 0.6, w = 2.2; -0.1 + 0.05 = -0.05, w = 2.1."""
+    assert steps("fedavgm(beta=0.5, server_lr=2, nesterov=true)", [0.4, -0.1]) == pytest.approx([2.2, 2.1], abs=1e-15)
+
+
+def test_fedavgm_reaches_ten_times_the_update() -> None:
+    """The same update again and again: v tends to update / (1 - 0.9), so the last of 400 steps is 10 times as long."""
+    found = steps("fedavgm", [0.01] * 400)
+    assert found[-1] - found[-2] == pytest.approx(0.1, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("first_v", "v"),
+    [("zero", (1e-4, 4.99e-4)), ("tau_squared", (0.01, 0.0103))],
+)
+def test_fedadam_by_hand(first_v: str, v: tuple[float, float]) -> None:
+    """Updates 0.1 and -0.2; beta1 0.9, beta2 0.99, tau 0.1, server_lr 0.01, no bias correction.
+
+    m = 0.1 * 0.1 = 0.01; then 0.009 - 0.02 = -0.011.
+    v from 0: 0.01 * 0.01 = 1e-4; then 0.99e-4 + 0.01 * 0.04 = 4.99e-4. From tau^2 = 0.01: 0.0099 + 1e-4; then 0.0099 + 4e-4.
+    w = 1 + 0.01 * 0.01 / (sqrt(v) + 0.1), then minus 0.01 * 0.011 / (sqrt(v) + 0.1); from 0 the first step is 1e-4 / 0.11.
+    """
+    first = 1 + 1e-4 / (math.sqrt(v[0]) + 0.1)
+    second = first - 1.1e-4 / (math.sqrt(v[1]) + 0.1)
+    found = steps(f"fedadam(tau=0.1, server_lr=0.01, first_v={first_v})", [0.1, -0.2])
+    assert found == pytest.approx([first, second], abs=1e-15)
+
+
+def test_fedadam_stands_still_without_updates() -> None:
+    """0 / (0 + tau): no NaN from an update of exactly zero."""
+    assert steps("fedadam", [0.0, 0.0]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("fedavgm(beta=1)", "fedavgm: beta = 1.0: must be at least 0 and below 1"),
+        ("fedavgm(server_lr=0)", "fedavgm: server_lr = 0.0: must be greater than 0"),
+        ("fedadam(beta1=1)", "fedadam: beta1 = 1.0: must be at least 0 and below 1"),
+        ("fedadam(beta2=-0.1)", "fedadam: beta2 = -0.1: must be at least 0 and below 1"),
+        ("fedadam(tau=0)", "fedadam: tau = 0.0: must be greater than 0"),
+        ("fedadam(server_lr=0)", "fedadam: server_lr = 0.0: must be greater than 0"),
+        ("fedadam(first_v=one)", "fedadam: first_v = 'one': must be zero or tau_squared"),
+        ("mean(weighting=equal)", "mean: weighting = 'equal': must be size or uniform"),
+        ("fedprox(steps=none)", "fedprox: steps = 'none': must be as_set or plain"),
+    ],
+)
+def test_bounds(text: str, says: str) -> None:
+    """One line with part, argument, value and bound."""
+    with pytest.raises(UserError) as caught:
+        compose(text)
+    assert str(caught.value) == says or str(caught.value).startswith(says)
