@@ -48,8 +48,8 @@ def image(pixels: np.ndarray, kind: str = "PNG") -> bytes:
     return stream.getvalue()
 
 
-def cifar(images: np.ndarray, labels: list[int], class_names: list[str], of_100: bool) -> dict[str, bytes]:
-    """Members of a CIFAR archive. The last image and label are the test set; for CIFAR-10 the others fill five batches."""
+def cifar(images: np.ndarray, labels: list[int], class_names: list[str], of_100: bool, test: int = 1) -> dict[str, bytes]:
+    """Members of a CIFAR archive. The last `test` images are the test set; for CIFAR-10 the others fill five batches."""
     rows = images.reshape(len(images), -1)
     if of_100:
         folder, names, key = "cifar-100-python", ["train"], "fine_labels"
@@ -57,8 +57,8 @@ def cifar(images: np.ndarray, labels: list[int], class_names: list[str], of_100:
     else:
         folder, names, key = "cifar-10-batches-py", [f"data_batch_{number}" for number in range(1, 6)], "labels"
         meta = {"batches.meta": {"num_cases_per_batch": 10000, "label_names": class_names, "num_vis": 3072}}
-    parts = dict(zip(names, np.array_split(np.arange(len(rows) - 1), len(names)), strict=True))
-    parts["test" if of_100 else "test_batch"] = np.array([len(rows) - 1])
+    parts = dict(zip(names, np.array_split(np.arange(len(rows) - test), len(names)), strict=True))
+    parts["test" if of_100 else "test_batch"] = np.arange(len(rows) - test, len(rows))
     batches = {
         name: {
             "batch_label": name,

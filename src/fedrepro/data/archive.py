@@ -44,7 +44,8 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
     except _DAMAGED as error:
         what = " ".join(str(error).split()) or type(error).__name__
         where = f"{path}: {name}" if name else str(path)
-        raise UserError(f"{where}: damaged or truncated, or neither a zip nor a tar archive ({what}); get it again") from error
+        advice = f"delete {path.parent} and get it again from its source"
+        raise UserError(f"{where}: damaged or truncated, or neither a zip nor a tar archive ({what}); {advice}") from error
 
 
 def members_md5(path: Path, names: set[str]) -> dict[str, str]:

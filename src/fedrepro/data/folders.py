@@ -7,6 +7,7 @@ authors' code of FedIMA splits each domain 90/10 at random; ours is 90/10 also w
 images.
 """
 
+import itertools
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,44 +55,40 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
 
 
 def _find(path: Path, entry: "Entry", names: list[str]) -> dict[str, list[_Image]]:
-    """The images of each split. UserError where a class (of a domain, of a split) has none."""
-    levels = [*([_SPLITS] if entry.test_share is None else []), *([entry.domains] if entry.domains else []), entry.class_names]
-    place_of: dict[tuple[str, ...], list[str]] = {}
-    for name in names:
-        place = PurePosixPath(name).parts[:-1][-len(levels) :]
-        if len(place) == len(levels) and place[0] in levels[0]:
-            place_of.setdefault(place, []).append(name)
-    known = {place for place in place_of if all(part in level for part, level in zip(place, levels, strict=True))}
-    if strangers := sorted(place_of.keys() - known):
-        raise UserError(
-            f"{path}: folder {'/'.join(strangers[0])} is not of a class in data/registry.yaml; add it to class_names"
-        )
+    """The images of each split. UserError for a folder that the entry does not know, or one without images."""
+    levels = [level for level in (_SPLITS if entry.test_share is None else (), entry.domains, entry.class_names) if level]
+    names_at = _by_place(path, levels, names)
     found: dict[str, list[_Image]] = {split: [] for split in _SPLITS}
-    for group, domain in enumerate(entry.domains or ("",)):
-        for label, class_name in enumerate(entry.class_names):
-            inner = tuple(filter(None, (domain, class_name)))
-            for split in _SPLITS if entry.test_share is None else ("",):
-                place = tuple(filter(None, (split, *inner)))
-                if place not in place_of:
-                    raise UserError(
-                        f"{path}: no images in a folder {'/'.join(place)}; get another archive or correct the registry"
-                    )
-                if split == "" and len(place_of[place]) < 2:
-                    raise UserError(
-                        f"{path}: folder {'/'.join(place)} has 1 image, and the split needs 2: one to train, one to test"
-                    )
-                images = [_Image(name, label, group) for name in place_of[place]]
-                for part, chosen in _splits(images, split, entry, group, label):
-                    found[part] += chosen
+    for place in itertools.product(*levels):
+        folder = "/".join(place)
+        if place not in names_at:
+            raise UserError(f"{path}: no images in a folder {folder}; get another archive or correct data/registry.yaml")
+        label, group = entry.class_names.index(place[-1]), entry.domains.index(place[-2]) if entry.domains else 0
+        images = [_Image(name, label, group) for name in names_at[place]]
+        if entry.test_share is None:
+            found[place[0]] += images
+        elif len(images) < 2:
+            raise UserError(f"{path}: folder {folder} has 1 image, and the split needs 2: one to train, one to test")
+        else:
+            test = _test_numbers(len(images), entry.test_share, group, label)
+            for number, image in enumerate(images):
+                found["test" if number in test else "train"].append(image)
     return found
 
 
-def _splits(images: list[_Image], split: str, entry: "Entry", group: int, label: int) -> list[tuple[str, list[_Image]]]:
-    if entry.test_share is None:
-        return [(split, images)]
-    order = rng.stream(0, "folders-split", group, label).permutation(len(images))
-    test = set(order[: max(floor_share(entry.test_share, len(images)), 1)].tolist())
-    return [
-        ("train", [image for number, image in enumerate(images) if number not in test]),
-        ("test", [image for number, image in enumerate(images) if number in test]),
-    ]
+def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> dict[tuple[str, ...], list[str]]:
+    """Names by their innermost folders, one for each level; a name whose outermost of these is of no level is not an image."""
+    names_at: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        place = PurePosixPath(name).parts[:-1][-len(levels) :]
+        if len(place) == len(levels) and place[0] in levels[0]:
+            names_at.setdefault(place, []).append(name)
+    if strangers := sorted(names_at.keys() - set(itertools.product(*levels))):
+        folder = "/".join(strangers[0])
+        raise UserError(f"{path}: folder {folder} is not of a class in data/registry.yaml; add it to class_names")
+    return names_at
+
+
+def _test_numbers(count: int, share: float, group: int, label: int) -> set[int]:
+    order = rng.stream(0, "folders-split", group, label).permutation(count)
+    return set(order[: max(floor_share(share, count), 1)].tolist())

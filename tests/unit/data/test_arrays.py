@@ -103,6 +103,15 @@ def test_halves_do_not_hang_on_the_last_bit():
     assert (fit(images, (1, 28, 28)) == (exact_196 + 98) // 196).all()
 
 
+def test_resizing_does_not_hang_on_how_many_go_at_a_time(monkeypatch):
+    """One by one, a few, all together: the same bytes."""
+    images = np.random.default_rng(0).integers(0, 256, (7, 3, 5, 6), dtype=np.uint8)
+    expected = fit(images, (3, 12, 8))
+    for values in (1, 2 * 3 * 12 * 8 + 5):
+        monkeypatch.setattr("fedrepro.data.prepare._CHUNK_VALUES", values)
+        assert (fit(images, (3, 12, 8)) == expected).all()
+
+
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 0), (1, 8, 8.0), (1, 8, 4096), (0, 8, 8)])
 def test_impossible_shapes(shape, project):
     with pytest.raises(UserError, match=r"digits: shape .* is not \(channels, height, width\)"):

@@ -8,8 +8,7 @@ import pytest
 from fedrepro.data.arrays import load_arrays
 from fedrepro.data.prepare import prepare
 from tests.helpers.published import cifar, md5, tar, zipped
-
-from .conftest import serving
+from tests.helpers.server import serving
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (11, 3, 32, 32), dtype=np.uint8)
 LABELS = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1]

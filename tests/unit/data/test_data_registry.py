@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from fedrepro.data.registry import load_registry
+from fedrepro.data.registry import KEYS_OF_KIND, Entry, SourceFile, load_registry
 from fedrepro.errors import UserError
 
 from .conftest import REGISTRY
@@ -192,3 +192,10 @@ def test_refuses_what_is_no_registry(text, line, tmp_path):
 def test_missing_registry_says_where_to_stand(tmp_path):
     with pytest.raises(UserError, match=r"registry\.yaml: no such file; run the command in the project's root"):
         load_registry(tmp_path / "registry.yaml")
+
+
+def test_the_page_explains_every_key():
+    """docs/adding-a-data-set.md names each key of an entry and of its files, and each kind."""
+    page = (REGISTRY.parents[1] / "docs" / "adding-a-data-set.md").read_text()
+    keys = {*Entry.model_fields, *SourceFile.model_fields, *KEYS_OF_KIND}
+    assert not [key for key in keys if f"`{key}`" not in page and f"`{key}: " not in page]

@@ -7,8 +7,7 @@ from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
 from fedrepro.data.prepare import prepare
 from fedrepro.errors import UserError
 from tests.helpers.published import image, tar, zipped
-
-from .conftest import serving
+from tests.helpers.server import serving
 
 DOMAINS, CLASSES = ["photo", "sketch"], ["dog", "cat"]
 ENTRY = {"kind": "folders", "classes": 2, "class_names": CLASSES, "native_shape": [3, 2, 2]}

@@ -14,8 +14,8 @@ from fedrepro.data.prepare import prepare
 from fedrepro.data.progress import Progress
 from fedrepro.errors import UserError
 from tests.helpers.published import image, tar
+from tests.helpers.server import serving
 
-from .conftest import serving
 from .test_download import Terminal
 
 NAME = "own.tar"

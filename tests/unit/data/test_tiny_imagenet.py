@@ -60,11 +60,20 @@ FAULTS = [
     ({f"{TOP}/wnids.txt": b"\xff\xfe"}, r"wnids\.txt: not a text file"),
     ({f"{TOP}/train/n03/images/n03_7.JPEG": None}, r"no training image of class n03"),
     ({f"{TOP}/train/n03/images/n03_7.JPEG": b"no image"}, r"train/n03/images/n03_7\.JPEG: not a readable image"),
-    ({f"{TOP}/train/n03/images/n03_7.JPEG": image(PIXELS[0][:, :7])}, r"train/n03/images/n03_7\.JPEG: 8x7 pixels, expected 8x8"),
+    (
+        {f"{TOP}/train/n03/images/n03_7.JPEG": image(PIXELS[0][:, :7])},
+        r"train/n03/images/n03_7\.JPEG: 8x7 pixels, expected 8x8",
+    ),
     ({f"{TOP}/val/val_annotations.txt": None}, r"has no val/val_annotations\.txt"),
     ({f"{TOP}/val/val_annotations.txt": b"val_7.JPEG\tn02\n"}, r"val/val_annotations\.txt: val_7\.JPEG is not in the archive"),
-    ({f"{TOP}/val/val_annotations.txt": b"val_1.JPEG\tn09\n"}, r"val/val_annotations\.txt: val_1\.JPEG has class 'n09', which is not in wnids\.txt"),
-    ({f"{TOP}/val/val_annotations.txt": b"val_1.JPEG\n"}, r"val/val_annotations\.txt: val_1\.JPEG has class '', which is not in wnids\.txt"),
+    (
+        {f"{TOP}/val/val_annotations.txt": b"val_1.JPEG\tn09\n"},
+        r"val/val_annotations\.txt: val_1\.JPEG has class 'n09', which is not in wnids\.txt",
+    ),
+    (
+        {f"{TOP}/val/val_annotations.txt": b"val_1.JPEG\n"},
+        r"val/val_annotations\.txt: val_1\.JPEG has class '', which is not in wnids\.txt",
+    ),
 ]
 
 
