@@ -83,7 +83,7 @@ def linear(text: str) -> Method:
     """The method `text` with its client rule on the loss of `Linear`."""
     method = compose(text)
     rule = type("On" + type(method.client).__name__, (type(method.client),), {"loss": Linear.loss})
-    return dataclasses.replace(method, client=rule(**dataclasses.asdict(method.client)))
+    return dataclasses.replace(method, client=rule(**PARTS.canonical(method.client).arguments))
 
 
 # What a toy run uses where a default would take long or is missing: argument -> value, for every part that has it.
@@ -99,14 +99,18 @@ def part_text(name: str) -> str:
 
 
 def _chains() -> Iterator[str]:
-    """One part of each slot with one of each other slot, and all slots at once; defaults add nothing and are left out."""
+    """One part of each slot with one of each other slot, and all slots at once; defaults add nothing and are left out.
+
+    Parts for running statistics have nothing to do on a model without BatchNorm: they come in the last chains only.
+    """
     by_slot: dict[str, list[str]] = {}
     for name in PARTS.names():
         if name not in DEFAULTS.values():
             by_slot.setdefault(PARTS.get(name).slot, []).append(part_text(name))
-    for slot, other in combinations(by_slot, 2):
+    for slot, other in combinations([slot for slot in by_slot if slot != "buffers"], 2):
         yield from (f"{text}+{by_slot[other][0]}" for text in by_slot[slot])
         yield from (f"{by_slot[slot][0]}+{text}" for text in by_slot[other][1:])
+    yield from (f"{first}+{text}" for first in ("feddyn", part_text("fedlaw")) for text in by_slot["buffers"])
     yield "+".join(texts[0] for texts in by_slot.values())
     for slot in sorted(REPEATABLE & set(by_slot)):
         yield "+".join(by_slot[slot])
@@ -114,6 +118,9 @@ def _chains() -> Iterator[str]:
 
 PART_METHODS = [part_text(name) for name in PARTS.names()]
 METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
+# (method, model) for what must hold of each: all of METHODS on a plain model, the parts and the longest chains behind
+# BatchNorm.
+CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*PART_METHODS, *list(_chains())[-2:]]]
 
 
 def tiny_model() -> Model:
@@ -132,9 +139,30 @@ def lenet_model() -> Model:
     return build("lenet", (1, 4, 4), CLASSES)
 
 
-def norm_model() -> Model:
-    """ResNet-8 on 4x4 grey images: BatchNorm everywhere, the last at one place an image."""
+def resnet_model() -> Model:
+    """ResNet-8 on 4x4 images: the last stage has one place an image."""
     return build("resnet8", (1, 4, 4), CLASSES)
+
+
+def norm_model() -> Model:
+    """Two strided convolutions 1-4-4 without bias, each with BatchNorm and ReLU, then the mean over places and 4-3: 211
+    parameters, 16 running statistics."""
+    norms = ("bn1", "bn2")
+    shapes = {"conv1.weight": (4, 1, 3, 3), "conv2.weight": (4, 4, 3, 3), "fc.weight": (CLASSES, 4), "fc.bias": (CLASSES,)}
+    layout = Layout.of(shapes | {f"{norm}.{kind}": (4,) for norm in norms for kind in ("weight", "bias")})
+    running = Layout.of({f"{norm}.running_{kind}": (4,) for norm in norms for kind in ("mean", "var")})
+
+    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+        norm = BatchNorms(params, buffers, train)
+        for number in (1, 2):
+            x = ops.relu(norm(f"bn{number}", ops.conv2d(x, params[f"conv{number}.weight"], stride=2, padding=1)))
+        return ops.linear(x.mean((-2, -1)), params["fc.weight"], params["fc.bias"]), norm.after()
+
+    return Model("tiny_norm", (1, 4, 4), CLASSES, layout, running, forward)
+
+
+# The toy models by name; each learns something in three rounds.
+MODELS = {"tiny": tiny_model, "lenet": lenet_model, "norm": norm_model, "resnet8": resnet_model}
 
 
 def make_spec(**changes: Any) -> RunSpec:
@@ -205,8 +233,8 @@ def make_task(
 
 
 def linear_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), **changes: Any) -> Task:
-    """For `Linear`: client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; a client_lr of 0.1,
-    halved every round, momentum 0.5, weight decay 0.1."""
+    """For `Linear`: client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; a client_lr of
+    0.1, halved every round, momentum 0.5, weight decay 0.1."""
     settings = {"local_epochs": 1, "batch_size": 1, "client_lr": 0.1, "client_lr_decay": 0.5, "client_momentum": 0.5}
     spec = make_spec(**{"rounds": rounds, "clients": 2, "weight_decay": 0.1, **settings, **changes})
     x = torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64).reshape(3, 1, 1, 1)

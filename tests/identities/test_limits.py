@@ -115,15 +115,21 @@ def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text:
     assert torch.equal(found.buffers.flat, task.buffers.flat if own else fedavg.buffers.flat)
 
 
-AWAY = ["fedprox(mu=0.3)", "fixed_gamma(gamma=0.81)", "server_sgd(server_lr=0.5)", "fedprox(mu=0, steps=plain)", "mean(weighting=uniform)"]
+AWAY = [
+    "fedprox(mu=0.3)",
+    "fixed_gamma(gamma=0.81)",
+    "server_sgd(server_lr=0.5)",
+    "fedprox(mu=0, steps=plain)",
+    "mean(weighting=uniform)",
+]
 AWAY += ["fedavgm(nesterov=true)", "fedadam(first_v=tau_squared)", "mean_buffers(weighting=uniform)"]
 AWAY += [text for text in toy.PART_METHODS if compose(text) != compose("fedavg")]
 
 
 @pytest.mark.parametrize("text", AWAY)
 def test_away_from_its_limit_a_method_differs(text: str) -> None:
-    """Otherwise the identities above would hold for parts that do nothing. A buffers part leaves the weights alone, and on a model
-    with BatchNorm it moves the statistics."""
+    """Otherwise the identities above would hold for parts that do nothing. A buffers part leaves the weights alone, and on a
+    model with BatchNorm it moves the statistics."""
     model = toy.norm_model() if compose(text).buffers != compose("fedavg").buffers else toy.tiny_model()
     found, fedavg = (train(toy.make_task(model=model), compose(method)) for method in (text, "fedavg"))
     alone = PARTS.get(text.partition("(")[0]).slot == "buffers"

@@ -48,6 +48,7 @@ def publish(project: Project, folder: Path, url: str) -> dict[str, np.ndarray]:
         file |= {"md5": md5(content), "members": {member: md5(inside) for member, inside in members.items()}}
     for name in COLUMN_OF:
         registry[name]["urls"] = [url]
+        registry[name]["images"] = [each * registry[name]["classes"] for each in (PER_CLASS, TEST_PER_CLASS)]
     path.write_text(yaml.safe_dump(registry))
     return {name: pixels for name, (pixels, _) in made.items()}
 

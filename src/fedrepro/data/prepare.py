@@ -74,6 +74,10 @@ def _checked_shape(entry: Entry, shape: Sequence[int] | None) -> tuple[int, ...]
 
 
 def _check_source(entry: Entry, source: "Source") -> None:
+    counts = len(source.train_labels), len(source.test_labels)
+    if entry.images and counts != entry.images:
+        found, known = (" and ".join(map(str, pair)) for pair in (counts, entry.images))
+        raise UserError(f"{entry.name}: the source has {found} images, data/registry.yaml says {known}; correct images there")
     for split in ("train", "test"):
         images, labels = getattr(source, f"{split}_images"), getattr(source, f"{split}_labels")
         if images.shape != (len(labels), *entry.native_shape) or not len(labels):

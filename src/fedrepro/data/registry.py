@@ -83,6 +83,7 @@ class Entry(_Strict):
     classes: Annotated[int, Field(ge=2)]
     class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
     native_shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]  # C, H, W
+    images: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None  # training, test; checked
     # Of x / 255 over the training images, one value per native channel. A fact for runs that ask for it; decides no array.
     channel_mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     channel_std: tuple[Annotated[float, Field(gt=0, le=1)], ...] = ()

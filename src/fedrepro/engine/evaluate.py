@@ -13,8 +13,8 @@ BATCH = 2000
 
 @torch.no_grad()
 def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
-    """Logits [B, C] of images x [B, C, H, W] in evaluation mode; params [D], buffers [D']."""
-    return model.forward(params, buffers, x, False)[0]
+    """Logits [B, C] of images x [B, C, H, W] in evaluation mode, BATCH at a time; params [D], buffers [D']."""
+    return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(BATCH)])
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:

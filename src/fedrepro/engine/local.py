@@ -44,7 +44,7 @@ def train_plain(
     rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
 ) -> LocalResult:
     """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero."""
-    params, velocity = ctx.anchor, velocity or tree.zeros_like(ctx.anchor)
+    params, velocity = ctx.anchor, tree.zeros_like(ctx.anchor) if velocity is None else velocity
     for index_B in batches:
         g = rule.direction(params, data.take(index_B), ctx)
         velocity = tree.map(lambda v, g, w: solver.momentum * v + (g + solver.weight_decay * w), velocity, g, params)
@@ -58,7 +58,7 @@ def train_tuned(
 ) -> LocalResult:
     """The same steps, in place on one copy of the global weights and one velocity vector."""
     params = ctx.anchor.like(ctx.anchor.flat.clone())
-    w, v = params.flat, velocity.flat.clone() if velocity else torch.zeros_like(params.flat)
+    w, v = params.flat, torch.zeros_like(params.flat) if velocity is None else velocity.flat.clone()
     for index_B in batches:
         g = rule.direction(params, data.take(index_B), ctx).flat
         v.mul_(solver.momentum).add_(g)

@@ -33,7 +33,7 @@ class SequentialEngine:
             return None, 0
         results = {client: self._train(client, state, round) for client in ids}
         for client, result in results.items():
-            kept = {"rule": result.own, "velocity": result.velocity if self.task.spec.keep_client_momentum else None}
+            kept = {"rule": result.own, "velocity": result.velocity if self._keeps_momentum else None}
             kept = {key: value for key, value in kept.items() if value is not None}
             if kept:
                 self.own[client] = kept
@@ -50,6 +50,14 @@ class SequentialEngine:
             messages=None if messages[0] is None else tree.stack(messages),
         )
         return cohort, sum(len(self.task.client_index[client]) for client in ids) * self.task.spec.local_epochs
+
+    @property
+    def _solver(self) -> Solver:
+        return self.method.client.solver(Solver(self.task.spec.client_momentum, self.task.spec.weight_decay))
+
+    @property
+    def _keeps_momentum(self) -> bool:
+        return self.task.spec.keep_client_momentum and self._solver.momentum > 0
 
     def _train(self, client: int, state: ServerState, round: int):
         spec, rule = self.task.spec, self.method.client
@@ -73,5 +81,4 @@ class SequentialEngine:
             own=kept["rule"] if "rule" in kept else rule.init_own(state.params),
         )
         on_device = [index_B.to(data.y.device) for index_B in batches]
-        solver = rule.solver(Solver(spec.client_momentum, spec.weight_decay))
-        return ENGINES[self.name](rule, data, on_device, solver, ctx, kept.get("velocity"))
+        return ENGINES[self.name](rule, data, on_device, self._solver, ctx, kept.get("velocity"))

@@ -82,7 +82,10 @@ class Method:
         )
 
     def apply(self, state: ServerState, cohort: Cohort, ctx: ServerContext) -> ServerState:
-        """One round on the server: what the cohort sent becomes the next global model."""
+        """One round on the server: what the cohort sent becomes the next global model.
+
+        Running statistics are those of `ctx.network`, which starts anew with each context.
+        """
         ctx.network.buffers = self.buffers.start(state.buffers, cohort)
         transforms = []
         for part, own in zip(self.transforms, state.transforms, strict=True):

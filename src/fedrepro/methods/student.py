@@ -22,7 +22,10 @@ from fedrepro.types import Cohort, ServerContext
 
 @dataclass(frozen=True)
 class StudentTraining:
-    """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with `keep_momentum` over rounds or without."""
+    """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with `keep_momentum` over rounds or without.
+
+    What belongs to the other solver is not read, so that a switch of `solver` alone is a complete change.
+    """
 
     solver: str = "adam"
     server_lr: float = 1e-3  # > 0, constant
@@ -54,8 +57,8 @@ class StudentTraining:
         """
         assert ctx.proxy is not None
         proxy, w = ctx.proxy, params.flat
-        adam, kept = Adam(self.beta1, self.beta2), velocity
-        moments, v = adam.init(w), (velocity or tree.zeros_like(params)).flat
+        adam = Adam(self.beta1, self.beta2)
+        moments, v = adam.init(w), torch.zeros_like(w) if velocity is None else velocity.flat
         for _, index_B in proxy_batches(ctx, "server-training", self.server_epochs):
             g = tree.gradient(lambda p, i=index_B: loss(ctx.network(p, proxy.x[i]), i), params.like(w)).flat
             if self.solver == "adam":
@@ -63,7 +66,7 @@ class StudentTraining:
             else:
                 v = self.momentum * v + (g + self.weight_decay * w)
                 w = w - self.server_lr * v
-        return params.like(w), kept and kept.like(v)
+        return params.like(w), None if velocity is None else params.like(v)
 
     def distil(self, params: Tree, velocity: Tree | None, ctx: ServerContext, teacher_PC: Tensor) -> tuple[Tree, Tree | None]:
         """As `train`, towards a teacher's probabilities [P, C] on the proxy set: KL(teacher || student), batch mean."""

@@ -47,6 +47,9 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
     known = MODELS[name]
+    if min(input_shape[1:]) < known.smallest_side:
+        height, width = input_shape[1:]
+        raise UserError(f"{name}: images of {height}x{width} are too small; it needs at least {known.smallest_side} each way")
     module = importlib.import_module(f"fedrepro.models.{known.module}")
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
     buffers = Layout.of(getattr(module, "buffer_shapes", lambda: {})(**known.options))

@@ -10,14 +10,15 @@ class Known:
     module: str
     input_shape: tuple[int, int, int]  # C, H, W of the paper's experiments
     options: dict[str, int] = field(default_factory=dict)
+    smallest_side: int = 1  # below this height or width nothing is left after its poolings
 
 
 _GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
 
 MODELS: dict[str, Known] = {
     "mlp": Known("mlp", _GREY),
-    "lenet": Known("lenet", _GREY),
-    "simple_cnn": Known("simple_cnn", _COLOUR),
+    "lenet": Known("lenet", _GREY, smallest_side=4),
+    "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}),
 }

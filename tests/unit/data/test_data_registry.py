@@ -55,6 +55,7 @@ CHANGES = [
     ({"class_names": list("abcdefghij")}, True),
     ({"channel_mean": [0.2], "channel_std": [0.4]}, True),
     ({"channel_mean": [], "channel_std": []}, True),
+    ({"images": [6, 3]}, True),
     ({"torchvision_class": "FashionMNIST"}, False),
     ({"native_shape": [1, 14, 14]}, False),
     ({"files": [{"name": "x.gz", "md5": "0" * 32}]}, False),

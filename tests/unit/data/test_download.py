@@ -215,6 +215,8 @@ def test_content_that_belies_the_registry(tiny):
     good = registry.read_text()
     registry.write_text(good.replace("- 5\n", "- 7\n"))
     refused(tiny, r"train images are \(6, 1, 5, 4\), expected \(6, 1, 7, 4\)", mirror=str(tiny.folder))
+    registry.write_text(f"{good}  images: [6, 4]\n")
+    refused(tiny, "the source has 6 and 3 images, data/registry.yaml says 6 and 4; correct images", mirror=str(tiny.folder))
     registry.write_text(good.replace("classes: 3", "classes: 2").replace("  - c\n", ""))
     refused(tiny, r"train labels are 0\.\.2, expected 0\.\.1", mirror=str(tiny.folder))
 

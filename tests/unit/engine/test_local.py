@@ -1,7 +1,6 @@
 """A client's round, by hand and in both forms; the order of its batches."""
 
 import dataclasses
-from dataclasses import dataclass
 
 import pytest
 import torch
@@ -12,10 +11,11 @@ from fedrepro.engine.batches import local_batches
 from fedrepro.engine.local import ENGINES, Solver, TrainingNetwork
 from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
-from fedrepro.methods.compose import Method, compose
-from fedrepro.methods.parts import PARTS, LocalRule
-from fedrepro.tree import Layout, Tree
-from fedrepro.types import Batch, ClientContext
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import PARTS
+from fedrepro.models import Model
+from fedrepro.types import ClientContext, Cohort
 from tests import toy
 
 
@@ -59,20 +59,22 @@ def test_fedprox_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS.names() if PARTS.get(name).slot == "client"])
-@pytest.mark.parametrize("model", [toy.tiny_model, toy.lenet_model])
+@pytest.mark.parametrize("model", [toy.tiny_model, toy.lenet_model, toy.norm_model])
 @pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 5e-4)])
 def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: float) -> None:
-    """Every client rule, 3 rounds in float64, with and without momentum and decay: what a client sends agrees to 1e-12."""
+    """Every client rule, 3 rounds in float64, with and without momentum and decay: what a client sends agrees to 1e-12, or to
+    1e-9 behind BatchNorm, which over batches of two divides rounding errors by small deviations."""
     method = compose(toy.part_text(name))
     settings = {"client_momentum": momentum, "weight_decay": weight_decay, "rounds": 3}
     task = toy.make_task(model=model(), **settings)
-    state = method.init(task.params, task.buffers)
+    state, atol = method.init(task.params, task.buffers), 1e-9 if task.model.buffer_layout.names else 1e-12
     runners = [sequential.SequentialEngine(task, method, engine) for engine in ("sequential", "plain")]
     for round in range(3):
         (tuned, _), (plain, _) = (runner.run_cohort(state, round) for runner in runners)
         assert tuned is not None
         assert plain is not None
-        torch.testing.assert_close(tuned.updates.flat, plain.updates.flat, rtol=0, atol=1e-12)
+        torch.testing.assert_close(tuned.updates.flat, plain.updates.flat, rtol=0, atol=atol)
+        torch.testing.assert_close(tuned.buffers.flat, plain.buffers.flat, rtol=0, atol=atol)
         assert torch.equal(tuned.num_steps, plain.num_steps)
         assert tuned.updates.flat.abs().max() > 1e-3
         state = method.apply(state, tuned, toy.server_context(task, round))
@@ -92,6 +94,78 @@ def test_cohort_says_who_how_much_and_how_long() -> None:
     assert samples == 2 * (7 + 12 + 20 + 5)
     assert cohort.updates.flat.shape == (4, task.model.parameters)
     assert torch.equal(cohort.anchor.flat, task.params.flat)
+
+
+def norm_cohort(task: Task) -> Cohort:
+    """What the clients of round 0 send, FedAvg."""
+    method = compose("fedavg")
+    cohort, _ = sequential.SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    return cohort
+
+
+def test_a_batch_of_one_is_left_out_where_there_is_batch_norm() -> None:
+    """Client 0 has 7 samples, 6 + 1 an epoch: one step instead of two; the others (12, 20 = 3 * 6 + 2, 5) lose nothing."""
+    assert norm_cohort(toy.make_task(model=toy.norm_model())).num_steps.tolist() == [2, 4, 8, 2]
+    assert norm_cohort(toy.make_task()).num_steps.tolist() == [4, 4, 8, 2]
+    lone = local_batches(7, seed=8, client=0, round=0, epochs=2, batch_size=6, smallest=2)
+    every = local_batches(7, seed=8, client=0, round=0, epochs=2, batch_size=6)
+    assert [b.tolist() for b in lone] == [every[0].tolist(), every[2].tolist()]
+
+
+def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> None:
+    """Client 4 keeps one of its 5 samples: out of the cohort, weights and N as if it were not there. A plain model takes it."""
+
+    def fewer(model: Model) -> Task:
+        task = toy.make_task(model=model)
+        return dataclasses.replace(task, client_index=[*task.client_index[:4], task.client_index[4][:1]])
+
+    cohort = norm_cohort(fewer(toy.norm_model()))
+    assert cohort.clients == [0, 1, 3]
+    torch.testing.assert_close(cohort.weights, torch.tensor([10, 17, 28], dtype=torch.float64) / 55)
+    assert cohort.fraction == 1.0
+    assert norm_cohort(fewer(toy.tiny_model())).clients == [0, 1, 3, 4]
+    nobody = dataclasses.replace(fewer(toy.norm_model()), cohorts=torch.tensor([[2, 4]] * 3))
+    assert torch.equal(train(nobody, compose("fedavg")).params.flat, nobody.params.flat)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "refused"),
+    [
+        ("fedavg", {"batch_size": 1}, "batch_size = 1"),
+        ("server_ft", {"proxy_batch_size": 1}, "proxy_batch_size = 1"),
+        ("fedavg", {"proxy_batch_size": 1}, None),
+        ("fedavg", {"batch_size": 2}, None),
+    ],
+)
+def test_batches_of_one_are_refused_where_nothing_would_be_trained(text: str, setting: dict, refused: str | None) -> None:
+    """A batch size of one leaves a model with BatchNorm no batch at all: an error, not a run that stands still."""
+    task = toy.make_task(model=toy.norm_model(), rounds=1, **setting)
+    if refused:
+        with pytest.raises(UserError, match=f"^{refused}: tiny_norm has BatchNorm"):
+            train(task, compose(text))
+    else:
+        assert not torch.equal(train(task, compose(text)).params.flat, task.params.flat)
+    train(toy.make_task(rounds=1, **setting), compose(text))
+
+
+def test_clients_start_from_the_global_statistics_and_keep_none() -> None:
+    """Running statistics after local training, by a loop of training passes over the client's batches (weights left where they
+    are by a client_lr of 1e-300), from those of the global model in each round."""
+    task = toy.make_task(model=toy.norm_model(), client_lr=1e-300, weight_decay=0.0)
+    method, state = compose("fedavg"), compose("fedavg").init(task.params, task.buffers)
+    runner = sequential.SequentialEngine(task, method)
+    for round in range(2):
+        cohort, _ = runner.run_cohort(state, round)
+        assert cohort is not None
+        for k, client in enumerate(cohort.clients):
+            data, buffers = task.train.take(task.client_index[client]), state.buffers
+            order = {"seed": 8, "client": client, "round": round, "epochs": 2, "batch_size": 6, "smallest": 2}
+            for index_B in local_batches(len(data), **order):
+                _, buffers = task.model.forward(task.params, buffers, data.x[index_B], True)
+            torch.testing.assert_close(cohort.buffers.flat[k], buffers.flat, rtol=0, atol=1e-12)
+        state = method.apply(state, cohort, toy.server_context(task, round))
+        torch.testing.assert_close(state.buffers.flat, cohort.weights @ cohort.buffers.flat, rtol=0, atol=1e-14)
 
 
 # --- batches -------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from tests import toy
 def test_two_rounds_by_hand(engine: str) -> None:
     """v <- 0.5 v + (g + 0.1 w), w <- w - lr v; client 0 has g = 2 and two steps, client 1 g = -1 and one; weights 2/3, 1/3.
 
-    Round 0, lr 0.1, w = 1, v = 0: client 0 v = 2.1, w = 0.79; v = 1.05 + 2.079 = 3.129, w = 0.4771. Client 1 v = -0.9, w = 1.09.
+    Round 0, lr 0.1, w = 1, v = 0: client 0 v = 2.1, w = 0.79; v = 1.05 + 2.079 = 3.129, w = 0.4771.
+      client 1: v = -0.9, w = 1.09
       server: (2 * 0.4771 + 1.09) / 3 = 0.6814
     Round 1, lr 0.05, w = 0.6814, v as it was left:
       client 0: v = 1.5645 + 2.06814 = 3.63264            w = 0.6814 - 0.181632 = 0.499768
@@ -43,10 +44,12 @@ def test_a_client_that_sits_out_keeps_its_momentum() -> None:
 
 
 def test_only_kept_when_asked_for() -> None:
-    """Nothing is stored otherwise; with it every client that took part has a velocity, and FedDyn its own state beside it."""
+    """Nothing is stored otherwise, nor for a solver without momentum; with it every client that took part has a velocity, and
+    FedDyn its own state beside it."""
     for text, keep, expected in (
         ("fedavg", False, {}),
         ("fedavg", True, {0: {"velocity"}, 3: {"velocity"}}),
+        ("fedprox(steps=plain)", True, {}),
         ("feddyn", False, {0: {"rule"}, 3: {"rule"}}),
         ("feddyn", True, {0: {"rule", "velocity"}, 3: {"rule", "velocity"}}),
     ):
@@ -63,7 +66,7 @@ class Killed(Exception):
 @pytest.mark.parametrize("text", ["fedavg", "feddyn"])
 @pytest.mark.parametrize("model", [toy.tiny_model, toy.norm_model])
 def test_survives_a_checkpoint(text: str, model, tmp_path: Path) -> None:
-    """Killed after round 2 and resumed: the bits of an undisturbed run, which differs from one that starts momentum from zero."""
+    """Killed after round 2 and resumed: the bits of an undisturbed run, which differs from one without."""
     task = toy.make_task(model=model(), rounds=4, cohorts=toy.PARTIAL, keep_client_momentum=True)
     whole = train(task, compose(text))
 
@@ -75,7 +78,7 @@ def test_survives_a_checkpoint(text: str, model, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         train(task, compose(text), checkpoints=checkpoints, report=kill)
     begun: list[int] = []
-    resumed = train(task, compose(text), checkpoints=checkpoints, report=lambda round, _: begun.append(round))
+    resumed = train(task, compose(text), checkpoints=checkpoints, report=lambda t, _: begun.append(t))
     assert begun == [2, 3]
     assert torch.equal(resumed.params.flat, whole.params.flat)
     assert torch.equal(resumed.buffers.flat, whole.buffers.flat)
@@ -93,7 +96,8 @@ def test_tuned_equals_plain(text: str) -> None:
 
 def test_proximal_steps_without_the_settings_momentum_and_decay_by_hand() -> None:
     """FedProx with steps=plain under a setting of momentum 0.5, decay 0.1, client_lr 0.1, mu = 1, client 0 (g = 2) alone:
-    w = 1 - 0.2 = 0.8, then 0.8 - 0.1 (2 - 0.2) = 0.62. As set: v = 2.1, w = 0.79; v = 1.05 + 2 + 0.079 - 0.21 = 2.919, w = 0.4981."""
+    w = 1 - 0.2 = 0.8, then 0.8 - 0.1 (2 - 0.2) = 0.62. As set: v = 2.1, w = 0.79; v = 1.05 + 2 + 0.079 - 0.21 = 2.919,
+    w = 0.4981."""
     for steps, expected in (("plain", 0.62), ("as_set", 0.4981)):
         outcome = train(toy.linear_task(1, ((0,),)), toy.linear(f"fedprox(mu=1, steps={steps})"))
         assert outcome.params.flat.item() == pytest.approx(expected, abs=1e-14)

@@ -1,7 +1,7 @@
 """What becomes of running statistics, by hand: one BatchNorm of one channel, so that D' is a mean and a variance.
 
-Global statistics (0, 1); two clients, data-size weights 1/4 and 3/4, come back with (1, 2) and (5, 10). The proxy set is the two
-images 1 and 3: mean 2, unbiased variance 2. One training pass moves a statistic s to 0.9 s + 0.1 * 2.
+Global statistics (0, 1); two clients, data-size weights 1/4 and 3/4, come back with (1, 2) and (5, 10). The proxy set is the
+two images 1 and 3: mean 2, unbiased variance 2. One training pass moves a statistic s to 0.9 s + 0.1 * 2.
 """
 
 import dataclasses

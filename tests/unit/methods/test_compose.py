@@ -1,6 +1,7 @@
 """From a name to a method: slots, recipes, arguments, canonical names, and mistakes."""
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import pytest
 import torch
@@ -8,35 +9,49 @@ import torch
 from fedrepro.errors import UserError
 from fedrepro.methods import parts
 from fedrepro.methods.compose import compose, expand, with_arguments
-from fedrepro.methods.parts import PARTS, Aggregate, Average, LocalRule, Refine, ServerOpt, Transform
+from fedrepro.methods.parts import PARTS, Aggregate, Average, Buffers, LocalRule, Refine, ServerOpt, Transform
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import parse
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
 from tests import toy
 
+MEAN, STEP, BUFFERS = "mean(weighting=size)", "server_sgd(server_lr=1.0)", "mean_buffers(weighting=size)"
+FEDAVG = f"local_sgd+{MEAN}+{STEP}+{BUFFERS}"
+LEARNING = "server_epochs=100, halve_every=20, beta1=0.5, beta2=0.999"
+
 
 def test_fedavg_is_the_default_of_every_slot() -> None:
     """The canonical name spells it out."""
-    assert str(compose("fedavg")) == "local_sgd+mean+server_sgd(server_lr=1.0)"
+    assert str(compose("fedavg")) == FEDAVG
     assert compose("fedavg").needs == frozenset()
 
 
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [
-        ("fedprox(mu=0.01)", "fedprox(mu=0.01)+mean+server_sgd(server_lr=1.0)"),
-        ("fixed_gamma+fedprox", "fedprox(mu=0.001)+mean+server_sgd(server_lr=1.0)+fixed_gamma(gamma=0.97)"),
-        ("fedavg+fixed_gamma(gamma=1)", "local_sgd+mean+server_sgd(server_lr=1.0)+fixed_gamma(gamma=1.0)"),
+        ("fedprox(mu=0.01)", f"fedprox(mu=0.01, steps=as_set)+{MEAN}+{STEP}+{BUFFERS}"),
+        ("fixed_gamma+fedprox", f"fedprox(mu=0.001, steps=as_set)+{MEAN}+{STEP}+fixed_gamma(gamma=0.97)+{BUFFERS}"),
+        ("fedavg+fixed_gamma(gamma=1)", f"local_sgd+{MEAN}+{STEP}+fixed_gamma(gamma=1.0)+{BUFFERS}"),
         (
             "fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.8)",
-            "local_sgd+mean+server_sgd(server_lr=1.0)+fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.8)",
+            f"local_sgd+{MEAN}+{STEP}+fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.8)+{BUFFERS}",
+        ),
+        ("fedlaw", f"local_sgd+fedlaw(server_lr=0.005, {LEARNING})+{STEP}+server_buffers"),
+        (
+            "adaptive_gws+server_sgd(server_lr=0.5)",
+            f"local_sgd+{MEAN}+server_sgd(server_lr=0.5)+adaptive_gws(server_lr=0.005, {LEARNING})+server_buffers",
         ),
         (
-            "fedlaw",
-            "local_sgd+fedlaw(server_lr=0.005, server_epochs=100, halve_every=20, beta1=0.5, beta2=0.999)"
-            "+server_sgd(server_lr=1.0)",
+            "feddyn",
+            "feddyn(alpha=0.01, clip=10.0, norm=squared, weighting=uniform)+mean(weighting=uniform)"
+            f"+{STEP}+mean_buffers(weighting=uniform)",
         ),
+        (
+            "first_client_buffers+feddyn+mean",
+            f"feddyn(alpha=0.01, clip=10.0, norm=squared, weighting=uniform)+{MEAN}+{STEP}+first_client_buffers",
+        ),
+        ("fedlaw+mean_buffers", f"local_sgd+fedlaw(server_lr=0.005, {LEARNING})+{STEP}+{BUFFERS}"),
     ],
 )
 def test_canonical_names(text: str, canonical: str) -> None:
@@ -82,6 +97,69 @@ def test_recipes_and_parts_do_not_share_names() -> None:
     assert set(DEFAULTS.values()) <= set(PARTS.names())
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("fedavg", "fedavg"),
+        ("mean+server_sgd+local_sgd+mean_buffers", "fedavg"),
+        ("fixed_gamma+fedprox", "fedprox+fixed_gamma"),
+        ("fedprox(mu=0.5)", "fedprox"),
+        ("fedlaw", "fedlaw"),
+        ("fedlaw+server_buffers", "fedlaw"),  # what it wants anyway
+        ("fedlaw+mean_buffers", "fedlaw+mean_buffers"),  # what FedAvg takes, but not FedLAW
+        ("server_buffers", "server_buffers"),
+        ("feddyn", "feddyn"),
+        ("feddyn+mean(weighting=uniform)+mean_buffers(weighting=uniform)", "feddyn"),
+        ("feddyn+mean", "feddyn+mean"),
+        ("mean(weighting=uniform)", "mean"),
+        ("server_sgd(server_lr=0.5)", "server_sgd"),
+        ("fixed_gamma+fixed_gamma", "fixed_gamma+fixed_gamma"),
+        ("fedbe+server_ft+fedadam+fedlaw_swa+feddyn", "feddyn+fedlaw_swa+fedadam+fedbe+server_ft"),
+    ],
+)
+def test_labels_leave_out_what_an_open_slot_takes(text: str, label: str) -> None:
+    """Parts in the order of a round; the label names the same method again, up to arguments."""
+    method = compose(text)
+    assert method.label == label
+    assert {part.name for part in compose(method.label).parts} == {part.name for part in method.parts}
+    assert compose(str(method)).label == label
+
+
+@pytest.mark.parametrize("text", ["fedlaw+feddyn", "adaptive_gws+feddyn", "feddyn+fedlaw_swa+adaptive_gws", "feddf+feddyn"])
+def test_the_order_in_which_slots_are_written_changes_nothing(text: str) -> None:
+    """`a+b` is `b+a` unless both lie in a slot that repeats: also when both want something of a third slot."""
+    calls = text.split("+")
+    assert {str(compose("+".join(order))) for order in permutations(calls)} == {str(compose(text))}
+
+
+WANTING = {text: part.wants for text in toy.PART_METHODS for part in [PARTS.make(parse(text)[0])] if part.wants}
+
+
+@pytest.mark.parametrize("text", WANTING)
+def test_what_a_part_wants_yields_to_what_is_written(text: str) -> None:
+    """An open slot takes the wanted part, a named one stays, in whatever order; wanted parts fit their slots."""
+    for slot, wanted in WANTING[text].items():
+        (call,) = parse(wanted)
+        assert PARTS.make(call).slot == slot
+        assert PARTS.make(call) in compose(text).parts
+        assert str(PARTS.canonical(PARTS.make(call))) in str(compose(text)).split("+")
+        others = [other for other in PARTS.names() if PARTS.get(other).slot == slot and other != call.name]
+        assert others
+        for other in others:
+            method = compose(f"{other}+{text}")
+            assert PARTS.make(call) not in method.parts
+            assert compose(f"{text}+{other}") == compose(str(method)) == method
+
+
+def test_feddyn_wants_means_weighted_as_it_is() -> None:
+    """Its own arguments decide; and when two parts want something of one slot, the later slot's wish is granted."""
+    sizes = compose("feddyn(weighting=size)")
+    assert compose("feddyn(weighting=size)+mean(weighting=size)+mean_buffers(weighting=size)") == sizes
+    assert compose("feddyn+mean(weighting=uniform)+mean_buffers(weighting=uniform)") == compose("feddyn")
+    assert compose("feddyn+fedlaw") == compose("feddyn+fedlaw+server_buffers")
+    assert compose("feddyn+adaptive_gws") == compose("feddyn+mean(weighting=uniform)+adaptive_gws+server_buffers")
+
+
 def test_arguments_are_filled_in_below_what_the_text_says() -> None:
     """The text's own arguments win, null leaves the default, other parts' arguments do not matter."""
     arguments = {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": None}, "fedlaw": {"server_epochs": 1}}
@@ -92,7 +170,7 @@ def test_arguments_are_filled_in_below_what_the_text_says() -> None:
 
 def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*, whatever the order of the
-    name; each part gets its own state back and nobody else's."""
+    name; each part gets its own state back and nobody else's. Statistics are set before all of it and settled after."""
     log: list[str] = []
     monkeypatch.setattr(PARTS, "_classes", dict(PARTS._classes))
     layout = Layout.of({"w": (1,)})
@@ -103,6 +181,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "server_opt": ServerOpt,
         "refine": Refine,
         "average": Average,
+        "buffers": Buffers,
     }
 
     def note(part, step: str, state):
@@ -123,19 +202,26 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "server_opt": {"__call__": lambda self, params, update, state: (params, note(self, "call", state))},
         "refine": {"__call__": lambda self, params, state, cohort, ctx: (params, note(self, "call", state))},
         "average": {"__call__": lambda self, params, state, ctx: (params, note(self, "call", state))},
+        "buffers": {
+            "start": lambda self, before, cohort: (log.append(f"{self.name}.start"), before)[1],
+            "finish": lambda self, params, buffers, ctx: (log.append(f"{self.name}.finish"), buffers)[1],
+        },
     }
     for slot, cls in base.items():
         for number in (1, 2) if slot in parts.REPEATABLE else (1,):
             made = type(f"{slot}{number}", (cls,), {**hooks[slot], "init": lambda self, params: (self.name, 0)})
             parts.register(slot, f"{slot}{number}")(dataclass(frozen=True)(made))
-    method = compose("average1+refine2+average2+refine1+server_opt1+aggregate1+transform2+transform1+client1")
+    method = compose("average1+refine2+average2+refine1+server_opt1+aggregate1+buffers1+transform2+transform1+client1")
     empty = Tree(Layout.of({}), torch.zeros(0))
     state = method.init(Tree(layout, torch.zeros(1)), empty)
     updates = Tree(layout, torch.ones(2, 1))
-    cohort = Cohort([0, 1], updates, torch.tensor([0.5, 0.5]), torch.ones(2), 1.0, state.params, empty)
+    cohort = Cohort(
+        [0, 1], updates, torch.tensor([0.5, 0.5]), torch.ones(2), 1.0, state.params, Tree(empty.layout, torch.zeros(2, 0))
+    )
     for _ in range(2):
         state = method.apply(state, cohort, toy.server_context(toy.make_task()))
     one_round = [
+        "buffers1.start",
         "transform2.call",
         "transform1.call",
         "client1.absorb",
@@ -143,7 +229,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "client1.correct",
         "server_opt1.call",
     ]
-    assert log == [*one_round, "refine2.call", "refine1.call", "average1.call", "average2.call"] * 2
+    assert log == [*one_round, "refine2.call", "refine1.call", "average1.call", "average2.call", "buffers1.finish"] * 2
     assert state.shared == ("client1", 2)
     assert state.transforms == (("transform2", 2), ("transform1", 2))
     assert (state.server_opt, state.refines[0], state.averages[1]) == (("server_opt1", 2), ("refine2", 2), ("average2", 2))
@@ -158,7 +244,14 @@ def test_an_unknown_slot_is_a_bug() -> None:
 def test_arguments_reach_the_parts_that_slots_take_by_default() -> None:
     """`server_sgd` is nowhere in "fedavg", yet its argument is filled in; what the text writes itself still wins."""
     given = {"server_sgd": {"server_lr": 0.5}, "fedprox": {"mu": 0.3}}
-    assert str(compose(with_arguments("fedavg", given))) == "local_sgd+mean+server_sgd(server_lr=0.5)"
-    assert str(compose(with_arguments("fedprox(mu=0.1)+server_sgd(server_lr=1)", given))) == (
-        "fedprox(mu=0.1)+mean+server_sgd(server_lr=1.0)"
-    )
+    assert compose(with_arguments("fedavg", given)) == compose("server_sgd(server_lr=0.5)")
+    assert compose(with_arguments("fedprox(mu=0.1)+server_sgd(server_lr=1)", given)) == compose("fedprox(mu=0.1)")
+
+
+def test_arguments_fill_in_below_what_a_part_wants() -> None:
+    """FedDyn wants a uniform mean: a parameter for `mean` does not undo that, unless `mean` is written; other parts get it."""
+    given = {"mean": {"weighting": "size"}, "mean_buffers": {"weighting": "size"}, "feddyn": {"alpha": 0.5}}
+    assert compose(with_arguments("feddyn", given)) == compose("feddyn(alpha=0.5)")
+    assert compose(with_arguments("feddyn+mean", given)) == compose("feddyn(alpha=0.5)+mean(weighting=size)")
+    uniform = {"mean": {"weighting": "uniform"}}
+    assert compose(with_arguments("fedprox", uniform)) == compose("fedprox+mean(weighting=uniform)")

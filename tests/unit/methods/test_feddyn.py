@@ -140,8 +140,8 @@ FEDERATIONS = {
 
 @pytest.mark.parametrize("federation", FEDERATIONS.values(), ids=FEDERATIONS)
 def test_same_trajectory_as_the_reference_bookkeeping(federation) -> None:
-    """v_i = -h_i / alpha, from 0: the loss CE + alpha <w, v_i - w_t> with weight decay raised by alpha, v_i <- v_i + (w_i - w_t),
-    w <- mean over the cohort of w_i + mean over all clients with data of v_i. Same alpha for all, no clipping, float64."""
+    """v_i = -h_i / alpha, from 0: the loss CE + alpha <w, v_i - w_t> with weight decay raised by alpha;
+    v_i <- v_i + (w_i - w_t); w <- mean over the cohort of w_i + mean over clients with data of v_i. No clipping, float64."""
     task, alpha = federation(), 0.3
     spec, w_t = task.spec, task.params.flat
     v = {client: torch.zeros_like(w_t) for client in range(len(task.client_index)) if task.trains(client)}

@@ -18,8 +18,8 @@ from tests import toy
 
 
 class Stage1:
-    """Stage 1 as a script with torch's optimiser and schedulers would run it, counting from `swa_start` = 5: after epochs 0 to 5
-    the cosine moves, after every later one the logits are averaged and the SWA schedule moves."""
+    """Stage 1 as a script with torch's optimiser and schedulers would run it, counting from `swa_start` = 5: after epochs 0 to
+    5 the cosine moves, after every later one the logits are averaged and the SWA schedule moves."""
 
     def __init__(self, x: Tensor, server_lr: float, swa_lr: float) -> None:
         self.x, self.seen, self.rates = x, [], []
@@ -56,14 +56,18 @@ def test_learning_rate_of_the_weights_equals_torchs_schedulers(server_lr: float)
         (0, 0.01),
         (5, 0.005 * (1 + math.cos(0.05 * math.pi))),
         (6, 0.005 * (1 + math.cos(0.06 * math.pi))),
-        (7, 0.05 * (1 - math.cos(0.1 * math.pi)) / 2 + 0.005 * (1 + math.cos(0.06 * math.pi)) * (1 + math.cos(0.1 * math.pi)) / 2),
+        (
+            7,
+            0.05 * (1 - math.cos(0.1 * math.pi)) / 2
+            + 0.005 * (1 + math.cos(0.06 * math.pi)) * (1 + math.cos(0.1 * math.pi)) / 2,
+        ),
         (11, 0.025 + 0.0025 * (1 + math.cos(0.06 * math.pi))),
         (16, 0.05),
         (20, 0.05),
     ],
 )
 def test_learning_rate_of_the_weights_by_hand(epoch: int, expected: float) -> None:
-    """Cosine over 100 epochs up to epoch 6, whose rate is the last of it; half-way to 0.05 five epochs later, there after ten."""
+    """Cosine over 100 epochs up to epoch 6, whose rate is the last of it; half-way to 0.05 after five more, there after ten."""
     assert FedLawSwa(server_lr=0.01).weights_lr(epoch) == pytest.approx(expected, rel=1e-12)
 
 
@@ -71,8 +75,8 @@ def test_learning_rate_of_the_weights_by_hand(epoch: int, expected: float) -> No
 def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
     """Autograd through softmax, exp and sum_i lambda_i w_i; Adam, CosineAnnealingLR, SWALR, StepLR(20, 0.5) of torch.
 
-    60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 average one and two epochs, 2 and
-    13 (6 and 6) none: then the last logits stand. The proxy set is one batch.
+    60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 average one and two epochs, 2
+    and 13 (6 and 6) none: then the last logits stand. The proxy set is one batch.
     """
     task, server_lr = toy.make_task(proxy_batch_size=12), 0.02
     fedavg = compose("fedavg")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def test_adam_against_torch() -> None:
     assert state[2] == 20
 
 
-def models_and_loss(clients: int) -> tuple[Tree, object]:
+def models_and_loss(clients: int) -> tuple[Tree, Callable[[Tree], Tensor]]:
     """K random weight vectors of the tiny network, and the loss of the whole proxy set as one batch."""
     task = toy.make_task()
     models = Tree(task.model.layout, task.params.flat + 0.3 * normal(clients, task.model.parameters, seed=clients))
@@ -200,17 +201,18 @@ def test_proxy_batches_cover_the_set_each_epoch_in_an_order_fixed_by_seed_and_ro
     """Every sample once an epoch, a fresh order the next; the same order for the same (seed, round), another for another."""
     task = toy.make_task()
 
-    def order(round: int, seed: int = 8) -> list[float]:
+    def order(round: int, seed: int = 8) -> list[int]:
         ctx = toy.server_context(task, rng=lambda purpose: rng.stream(seed, f"server/{purpose}", round), proxy_batch_size=5)
-        return [value for _, batch in proxy_batches(ctx, "server-weights", 2) for value in batch.x[:, 0, 0, 0].tolist()]
+        return [position for _, index_B in proxy_batches(ctx, "server-weights", 2) for position in index_B.tolist()]
 
     first = order(0)
-    assert task.proxy is not None
-    assert sorted(first[:12]) == sorted(first[12:]) == sorted(task.proxy.x[:, 0, 0, 0].tolist())
+    assert sorted(first[:12]) == sorted(first[12:]) == list(range(12))
     assert first[:12] != first[12:]
     assert order(0) == first
     assert order(1) != first
     assert order(0, seed=9) != first
+    norm = toy.server_context(task, smallest_batch=2, proxy_batch_size=11)
+    assert [(epoch, len(index_B)) for epoch, index_B in proxy_batches(norm, "server-weights", 2)] == [(0, 11), (1, 11)]
 
 
 @pytest.mark.parametrize(

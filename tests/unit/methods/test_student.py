@@ -184,12 +184,16 @@ def test_adam_starts_afresh_in_each_round() -> None:
 
 def test_server_ft_fine_tunes_for_two_epochs() -> None:
     """As in FedLAW's paper; the two that distil take a hundred."""
-    assert rounds(f"server_ft({SGD})") == rounds(f"server_ft({SGD}, server_epochs=2)") != rounds(f"server_ft({SGD}, server_epochs=3)")
+    assert (
+        rounds(f"server_ft({SGD})")
+        == rounds(f"server_ft({SGD}, server_epochs=2)")
+        != rounds(f"server_ft({SGD}, server_epochs=3)")
+    )
     assert [compose(name).refines[0].server_epochs for name in ("feddf", "fedbe")] == [100, 100]  # type: ignore[attr-defined]
 
 
 def test_clients_teach_in_evaluation_mode_with_their_own_statistics() -> None:
-    """On a model with BatchNorm: client k's logits are those of its weights and its statistics, whatever else is in the batch."""
+    """On a model with BatchNorm: client k's logits are those of its weights and statistics, whatever the batch."""
     task = toy.make_task(model=toy.norm_model())
     method = compose("fedavg")
     made, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)

@@ -1,6 +1,7 @@
 """Architectures against torch.nn modules built here from the papers' descriptions."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ def resnet(blocks: int, channels: int = 3, classes: int = 10) -> nn.Sequential:
     """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
     widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
     stem = [nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
-    body = [Block(before, after) for before, after in zip(widths[:-1], widths[1:], strict=True)]
+    body = [Block(before, after) for before, after in pairwise(widths)]
     return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
 
 
@@ -201,6 +202,20 @@ def test_one_sample_is_too_few(name: str) -> None:
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         model.forward(params, model.first_buffers(), x, True)
     assert torch.isfinite(model.forward(params, model.first_buffers(), x, False)[0]).all()
+
+
+@pytest.mark.parametrize(("name", "smallest"), [("mlp", 1), ("lenet", 4), ("simple_cnn", 18), ("resnet8", 1), ("resnet20", 1)])
+def test_the_smallest_image(name: str, smallest: int) -> None:
+    """SimpleCNN: 18, 16, 8, 6, 3, 1; LeNet: 4, 2, 1. At that side there is an output that depends on the image; one pixel less
+    in height or width is one line that says so."""
+    model = build(name, (1, smallest, smallest), 3)
+    params, x = initial.draw(model, 8), normal(2, 1, 1, smallest, smallest).float()
+    first, second = (model.forward(params, model.first_buffers(), image, False)[0] for image in x)
+    assert not torch.equal(first, second)
+    for shape in ((1, smallest - 1, 32), (1, 32, smallest - 1)) if smallest > 1 else ():
+        says = f"^{name}: images of {shape[1]}x{shape[2]} are too small; it needs at least {smallest} each way"
+        with pytest.raises(UserError, match=says):
+            build(name, shape, 3)
 
 
 def test_unknown_model() -> None:

@@ -40,13 +40,13 @@ class FedLawSwa(ProxyLearning, Aggregate):
             require(getattr(self, key) >= 1, f"fedlaw_swa: {key}", getattr(self, key), "must be at least 1")
 
     def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        epochs = self.server_epochs // 2
+        epochs, models = self.server_epochs // 2, cohort.models
         x = self.start(cohort.weights)
-        seen = list(self.optimise(cohort.models, x, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
-        averaged = seen[self.swa_start :] or seen[-1:] or [x]  # too few epochs to average any: the last
-        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if seen else cohort.weights
+        seen = list(self.optimise(models, x, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
+        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs to average any: the last
+        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else cohort.weights
         x = self.start(lambda_K)
-        for after in self.optimise(cohort.models, x, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
+        for after in self.optimise(models, x, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
             x = after
         gamma = float(x[-1].exp())
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})

@@ -2,9 +2,11 @@
 
 Client i minimises CE(w) - <h_i, w> + alpha/2 ||w - w_t||^2, then h_i <- h_i - alpha (w_i - w_t). The server keeps
 h <- h - alpha/n sum_{i in S} (w_i - w_t) and takes w <- mean_S w_i - h / alpha, both means uniform. All states start at zero; a
-client that was never sampled keeps h_i = 0, and n counts the clients that have data. Gradients are clipped, as in the authors'
-reference code: without it the method diverges under strong skew. In that code the accuracy is that of mean_S w_i; here it is
-that of the corrected model which the clients receive. Limiting case: alpha -> 0 in the first round, on the clients, is FedAvg.
+client that was never sampled keeps h_i = 0, and n counts the clients that have data. Directions are clipped: without it the
+method diverges under strong skew. FedDyn's own code clips the gradient before its quadratic term; ours, the whole direction, is
+the same wherever nothing is clipped. In that code the accuracy is that of mean_S w_i; here it is that of the corrected model
+which the clients receive. Limiting case: with alpha -> 0 clients train as in FedAvg, and the first
+server step is 1 + |S|/n times the mean update.
 """
 
 from dataclasses import dataclass
@@ -19,9 +21,9 @@ from fedrepro.types import Batch, ClientContext, Cohort
 @register("client", "feddyn")
 @dataclass(frozen=True)
 class FedDyn(LocalRule):
-    """`alpha` > 0; `clip`: largest norm of a local gradient, 0 for none.
+    """`alpha` > 0; `clip`: largest norm of a local direction, 0 for none.
 
-    `feddyn(norm=plain, weighting=size, clip=0)+first_client_buffers` is the form of FedLAW's authors: alpha/2 ||w - w_t||, not
+    `feddyn(norm=plain, weighting=size)+first_client_buffers` is the form of FedLAW's authors: alpha/2 ||w - w_t||, not
     squared; means by data size, and h moved by alpha sum_S p_i (w_i - w_t).
     """
 
