@@ -29,6 +29,7 @@ include: "rules/report.smk"
 # The lock is taken only when something really runs; the kernel frees it when the process dies.
 onstart:
     FLOW.hold_lock()
+    FLOW.announce(workflow)
 
 onerror:
     FLOW.repeat_errors()

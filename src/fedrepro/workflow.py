@@ -69,7 +69,7 @@ class Workflow:
 
     def config_json(self, run_id: str) -> str:
         """What a training needs to know of its run, as JSON."""
-        return json.dumps(identity(self.plan(*self._home[run_id])["runs"][run_id]), sort_keys=True)
+        return json.dumps(identity(self._run(run_id)), sort_keys=True)
 
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables at its scale, under their short names too."""
@@ -83,7 +83,9 @@ class Workflow:
     def evidence(self, scale: str, paper: str, table: str) -> list[str]:
         """The evidence that one report is rendered from."""
         made = self.plan(scale, paper, table)
-        return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in made["runs"] for seed in made["seeds"]]
+        return [
+            f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in made["runs"] for seed in made["seeds"]
+        ]
 
     def receipts(self) -> list[str]:
         """What training leaves for params.yaml's tables."""
@@ -104,7 +106,7 @@ class Workflow:
 
     def inputs_of(self, run_id: str, seeds: list[int]) -> list[str]:
         """All that one run reads for these seeds."""
-        run = self.plan(*self._home[run_id])["runs"][run_id]
+        run = self._run(run_id)
         return [f"{run['inputs']['arrays']}/{MANIFEST}", *self._drawn(run, seeds)]
 
     @property
@@ -154,6 +156,27 @@ class Workflow:
         self._lock.write(str(os.getpid()))
         self._lock.flush()
 
+    def announce(self, workflow: Any) -> None:
+        """One line on what Snakemake is about to train and how long that takes; never an error, since it is only a courtesy.
+
+        Not on a GPU: measuring there would keep a part of its memory for as long as the workflow runs.
+        """
+        with contextlib.suppress(Exception):
+            from fedrepro.cli.forecast import Job, one_line
+
+            trained = [job for job in workflow.dag.needrun_jobs() if job.rule.name in ("train", "train_seed")]
+            seeds: dict[str, list[int]] = {}
+            for job in trained:
+                own = getattr(job.wildcards, "seed", None)
+                seeds.setdefault(job.wildcards.run_id, []).extend(self.seeds if own is None else [int(own)])
+            jobs = [Job.of(Path(), self._run(run_id), wanted) for run_id, wanted in seeds.items()]
+            if self.device == "cpu":
+                line = one_line(Path(), self.project.registry, jobs, self.device, workflow.cores)
+            else:
+                line = f"training {len(jobs)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
+            if jobs and line:
+                print(f"fedrepro: {line}", file=sys.stderr, flush=True)
+
     def repeat_errors(self) -> None:
         """Ends a failed workflow with what its jobs said was wrong, each line once, after Snakemake's own last words."""
         path = Path(os.environ["FEDREPRO_ERRORS"])
@@ -161,6 +184,9 @@ class Workflow:
             lines = dict.fromkeys(path.read_text().splitlines())
             path.unlink()
             atexit.register(print, *lines, sep="\n", file=sys.stderr, flush=True)
+
+    def _run(self, run_id: str) -> dict[str, Any]:
+        return self.plan(*self._home[run_id])["runs"][run_id]
 
     @cached_property
     def _home(self) -> dict[str, tuple[str, str, str]]:

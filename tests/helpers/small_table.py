@@ -96,7 +96,7 @@ def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes)
     rounds = list(range(run["config"]["rounds"]))
     final = 50.0 if accuracy is None else accuracy
     curve = [round(10 + (final - 10) * (1 - math.exp(-r)), 4) for r in rounds]
-    curve[-AVERAGE_LAST:] = [final - 0.5, final + 0.5][:len(rounds)] if len(rounds) > 1 else [final]
+    curve[-AVERAGE_LAST:] = [final - 0.5, final + 0.5][: len(rounds)] if len(rounds) > 1 else [final]
     if accuracy is None:
         curve = [value if r < 3 else None for r, value in zip(rounds, curve, strict=True)]
     summary = {"last_test_accuracy": None if accuracy is None else curve[-1], "best_test_accuracy": final + 0.5}

@@ -1,5 +1,6 @@
 """MLflow is a view of the result folders: repeatable, rebuilt at will, never doubled. Every test uses a real SQLite file."""
 
+import json
 import logging
 import shutil
 import socket
@@ -202,6 +203,26 @@ def test_a_shared_cell_is_one_run_that_names_its_tables(root):
     assert (len(report.written), len(report.retagged)) == (0, 10)
     assert {run.data.tags["tables"] for (run,) in runs_in(root).values()} == {"table3, table5"}
     assert len(sync([path], root).unchanged) == 10
+
+
+def test_the_number_shown_is_the_reports(root):
+    """The mean over the last rounds as the tables have it: two tables with different numbers of rounds show both, and a table
+    that changes its mind has its runs written again."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    sync([path], root)
+    key = f"{plan['cells'][0]['run_id']}/seed8"
+    curve = json.loads((root / "results/runs" / key).with_suffix(".json").read_text())["curves"]["test_accuracy"]
+    (run,) = runs_in(root)[key]
+    assert run.data.metrics["summary/test_accuracy"] == pytest.approx(sum(curve[-2:]) / 2) == 88.0
+    other = make_plan(table="table5", seeds=[8])
+    for cell in other["cells"]:
+        cell["average_last"] = cell["run_id"] and 3
+    write_json(path.with_name("table5.json"), other)
+    assert len(sync([path], root).written) == 5
+    (run,) = runs_in(root)[key]
+    assert run.data.metrics["summary/test_accuracy"] == pytest.approx(sum(curve[-3:]) / 3)
+    assert run.data.metrics["summary/test_accuracy_last2"] == 88.0
 
 
 def test_unfinished_runs_wait(root):

@@ -15,14 +15,37 @@ ROOT = Path()
 
 def run(options: Namespace) -> None:
     console.log_to(options.log)
-    plan = _read(Path(options.target), options.seeds) if options.target.endswith(".json") else _resolve(options)
-    wanted = _select(plan, options)
+    by_file = options.target.endswith(".json")
+    plan = _read(Path(options.target), options.seeds) if by_file else _resolve(options)
+    wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
+    if options.dry_run:
+        _forecast(wanted, seeds, device, options.cores)
+        return
+    if not by_file:  # a file is a job of the workflow, which has said it for all of them
+        _announce(wanted, seeds, device)
     from fedrepro.engine.run import Options, run_seeds
 
-    how = Options(ROOT, options.device or plan.get("device", "auto"), options.engine, options.checkpoint_seconds)
+    how = Options(ROOT, device, options.engine, options.checkpoint_seconds)
     for entry in wanted:
-        done = run_seeds(entry, options.seeds or plan["seeds"], how)
+        done = run_seeds(entry, seeds, how)
         console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
+
+
+def _forecast(wanted: list[dict[str, Any]], seeds: list[int], device: str, cores: int | None) -> None:
+    from fedrepro.cli.forecast import Forecast, Job
+    from fedrepro.data.registry import REGISTRY, load_registry
+
+    jobs = [Job.of(ROOT, entry, seeds) for entry in wanted]
+    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), jobs, device, limit_s=30).lines(cores), sep="\n")
+
+
+def _announce(wanted: list[dict[str, Any]], seeds: list[int], device: str) -> None:
+    from fedrepro.cli.forecast import Job, one_line
+    from fedrepro.data.registry import REGISTRY, load_registry
+
+    line = one_line(ROOT, load_registry(ROOT / REGISTRY), [Job.of(ROOT, entry, seeds) for entry in wanted], device, cores=1)
+    if line:
+        console.say(line)
 
 
 def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
@@ -100,7 +123,7 @@ def _resolve(options: Namespace) -> dict[str, Any]:
             raise UserError(f"--set {item}: {value!r} is not a value; quote it") from error
     project = load_project(ROOT, content)
     resolved = resolve(project, paper, table, options.scale or project.params.scale)
-    if options.command == "run":
+    if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
 
         for entry in _select(resolved, options):

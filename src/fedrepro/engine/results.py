@@ -59,8 +59,8 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")
     if not folder.exists():
-        committed = [p for s in ("short", "full") for p in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
-        found = next((content for content in map(read_json, committed) if content["inputs"] == inputs), None)
+        committed = map(read_json, _committed(root, run_id, seed))
+        found = next((content for content in committed if content["inputs"] == inputs), None)
         if found is not None:
             write_json(receipt, found)
         return found is not None
@@ -74,6 +74,21 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     _same_inputs(folder, evidence, inputs, again)
     write_json(receipt, evidence)
     return True
+
+
+def kept(root: Path, run_id: str, seed: int) -> str | None:
+    """What there is, unread, of a seed that is complete: receipt, result folder or evidence; None when it would be trained."""
+    receipt = receipt_path(root, run_id, seed)
+    if receipt.exists():
+        return "receipt"
+    if (receipt.with_suffix("") / "manifest.json").exists():
+        return "result folder"
+    return "evidence" if _committed(root, run_id, seed) else None
+
+
+def _committed(root: Path, run_id: str, seed: int) -> list[Path]:
+    scales = ("short", "full")
+    return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
 
 
 def _same_inputs(path: Path, evidence: dict[str, Any], inputs: dict[str, str], again: str) -> None:

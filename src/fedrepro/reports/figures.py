@@ -25,15 +25,15 @@ STYLE: dict[Any, Any] = {
 
 
 def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
-    """Draws `<folder>/<table>-<column>.svg` for every column that has a curve, and removes stale ones."""
-    folder = Path(folder)
+    """Draws `<folder>/<table>/<column>.svg` for every column that has a curve, and removes stale ones."""
+    folder = Path(folder) / plan["table"]
     drawn: dict[str, Path] = {}
     for column in plan["columns"]:
         lines = curves(plan, evidence, column["key"])
-        path = folder / f"{plan['table']}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', column['key'])}.svg"
+        path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', column['key'])}.svg"
         if lines:
             drawn[column["key"]] = write_atomic(path, lambda temporary, c=column, ls=lines: _draw(plan, c, ls, temporary))
-    for stale in set(folder.glob(f"{plan['table']}-*.svg")) - set(drawn.values()):
+    for stale in set(folder.glob("*.svg")) - set(drawn.values()):
         stale.unlink()
     return drawn
 

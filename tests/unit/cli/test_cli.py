@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,13 @@ MISTAKES = [
     (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
     (["run", "fedlaw/table3", "--columns", "x"], ["unknown column 'x'"]),
     (
-        ["run", "fedlaw/table3-cifar10-jpeg", "--scale", "short", *("--rows", "feddyn", "--columns", "cifar10-jpeg-resnet20-100")],
+        [
+            "run",
+            "fedlaw/table3-cifar10-jpeg",
+            "--scale",
+            "short",
+            *("--rows", "feddyn", "--columns", "cifar10-jpeg-resnet20-100"),
+        ],
         ["nothing to run", "not in the budget of the table at scale short"],
     ),
     (["run", "fedlaw/table3", "--set", "rounds"], ["--set rounds", "key=value"]),
@@ -202,6 +209,37 @@ def test_plan_round_trip(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(capsys.readouterr().out)["comparable"] is True
 
 
+def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line a run with its seeds and time, what is kept by receipt, folder or committed evidence, and the totals. No data is
+    needed; without `images` in the registry its size is not known before it is prepared."""
+    registry = project / "data/registry.yaml"
+    told = registry.read_text()
+    registry.write_text(told.replace("images: [1297, 500]", ""))
+    assert registry.read_text() != told
+    before = sorted(project.rglob("*"))
+    command = ["run", "fedlaw/table3", "--rows", "fedavg", "fedlaw", "--columns", "fashion_mnist-mlp-100", "--dry-run"]
+    assert run(*command, "--seeds", "8", "9") == 0
+    assert sorted(project.rglob("*")) == before
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "2 runs to train with 4 seeds in all, 0 seeds kept",
+        "not counted: digits, of unknown size before it is prepared",
+    ]
+    registry.write_text(told)
+    made = {c["row"]: c["run_id"] for c in plan(load_project(project), "fedlaw", "table3", "demo")["cells"][::4]}
+    for path in (f"results/runs/{made['fedavg']}/seed8.json", f"reports/short/fedlaw/evidence/{made['fedlaw']}/seed8.json"):
+        (project / path).parent.mkdir(parents=True)
+        (project / path).write_text("{}")
+    (project / f"results/runs/{made['fedavg']}/seed9").mkdir()
+    (project / f"results/runs/{made['fedavg']}/seed9/manifest.json").write_text("{}")
+    assert run(*command, "--seeds", "8", "9", "--cores", "3") == 0
+    law, avg, count, total = capsys.readouterr().out.splitlines()
+    shown = "digits mlp dirichlet_per_class(alpha=100.0), 8 rounds; "
+    assert re.fullmatch(re.escape(f"fedlaw                {shown}train seeds 9: ") + r".* each; kept \(evidence\): 8", law)
+    assert avg == f"fedavg                {shown}kept (receipt): 8; kept (result folder): 9"
+    assert count == "1 run to train with 1 seed in all, 3 seeds kept"
+    assert re.fullmatch(r"about .* s on one core, .* s with 3 cores", total)
+
+
 def test_run_keep_lose_and_interrupt(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +248,9 @@ def test_run_keep_lose_and_interrupt(
     small = ["--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64", "--log", "log.txt"]
     command = ["run", "fedlaw/table3", *CELL, *small]
     assert run(*command) == 0
-    assert "seed 8 trained" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "seed 8 trained" in err
+    assert err.splitlines()[0].startswith("training 1 run with 1 seed in all: about ")
     assert "seed 8 trained" in (project / "log.txt").read_text()
     (receipt,) = project.glob("results/runs/*/seed8.json")
     evidence = json.loads(receipt.read_text())
@@ -255,7 +295,8 @@ def test_run_keep_lose_and_interrupt(
     assert out.read_bytes() == receipt.read_bytes()
     capsys.readouterr()
     assert run("runs") == 0
-    assert f"{folder.name} 8:{evidence['curves']['test_accuracy'][-1]:.2f} 9:" in capsys.readouterr().out
+    assert f"{folder.name} 8:{evidence['curves']['test_accuracy'][-1]:.2f} 9:" in (out := capsys.readouterr().out)
+    assert "(test_accuracy, the last of 3 rounds)" in out
 
     shutil.rmtree(folder)
     assert run(*command, "--engine", "plain") == 0

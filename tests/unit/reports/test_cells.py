@@ -6,6 +6,7 @@ import pytest
 from small_table import make_plan, make_receipt
 
 from fedrepro.reports.cells import Rule, count_statuses, pooled_std, tabulate
+from fedrepro.reports.evidence import reported_rounds
 
 
 def evidence_of(plan, accuracies):
@@ -81,6 +82,35 @@ def test_a_diverged_seed_is_a_result_and_leaves_no_mean():
     assert cell.per_seed == {8: 88.0, 9: None, 10: 89.0}
     assert (cell.mean, cell.std, cell.difference) == (None, None, None)
     assert cell.reason == "1 of 3 seeds diverged: 9"
+
+
+@pytest.mark.parametrize(("average_last", "value"), [(1, 90.0), (2, 85.0), (4, (60 + 80 + 90) / 3), (5, 70.0), (50, 70.0)])
+def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
+    """Accuracies 50, none, 60, 80, 90: a round without a value does not count, and a mean over more rounds than there are is
+    one over all of them. Another value of average_last shows other numbers of the same evidence."""
+    plan = make_plan("full")
+    evidence = evidence_of(plan, {("fedavg", A): [0.0]})
+    (receipt,) = evidence[plan["cells"][0]["run_id"]].values()
+    receipt["curves"]["test_accuracy"] = [50.0, None, 60.0, 80.0, 90.0]
+    plan["cells"][0]["average_last"] = average_last
+    cell = by_place(tabulate(plan, evidence))["fedavg", A]
+    assert cell.per_seed[8] == pytest.approx(value)
+    assert cell.average_last == average_last
+
+
+@pytest.mark.parametrize(
+    ("average_last", "rounds", "said"),
+    [
+        (10, 200, "mean of the last 10 of 200 rounds"),
+        (1, 5, "the last of 5 rounds"),
+        (10, 8, "mean of all 8 rounds"),
+        (8, 8, "mean of all 8 rounds"),
+        (10, 1, "the only round"),
+    ],
+)
+def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
+    """Also where a run has fewer rounds than the table wants to average."""
+    assert reported_rounds(average_last, rounds) == said
 
 
 def test_missing_seeds_are_said():

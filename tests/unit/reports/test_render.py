@@ -81,6 +81,59 @@ def test_the_report_says_first_what_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
+def test_the_report_says_what_it_averages(tmp_path, ending):
+    """Mean of the last 2 of 5 rounds; where columns differ, each with its own, and average_last among the settings."""
+    pages = make_report(tmp_path)
+    assert "mean of the last 2 of 5 rounds" in pages[ending].read_text()
+    plan = json.loads((tmp_path / "results/plans/demo/fedlaw/table3.json").read_text())
+    for cell in plan["cells"]:
+        if cell["column"] == B and cell["run_id"]:
+            plan["runs"][cell["run_id"]]["config"]["rounds"] = 1
+    write_json(tmp_path / "plan.json", plan)
+    paths = render(Path("plan.json"), Path("reports/demo/fedlaw/evidence"), Path("out/t"), Path("out/figures"))
+    text = next(path for path in paths if path.suffix == f".{ending}").read_text()
+    label = "FashionMNIST · MLP, α = "
+    assert f"mean of the last 2 of 5 rounds ({label}100), the only round ({label}0.1)" in text
+    assert "average_last" in text
+
+
+@pytest.mark.parametrize("scale", ["short", "full"])
+def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
+    """What stands in for what, the budget's note, and that nothing is comparable: before the table, at any scale."""
+    said = {
+        "stand_in": "Other images in the place of the printed ones.",
+        "on_budget": True,
+        "scale_note": "Two rounds, one seed.",
+    }
+    pages = make_report(tmp_path, scale, comparable=False, **said)
+    report = json.loads(pages["json"].read_text())
+    jsonschema.validate(report, json.loads(SCHEMA_FILE.read_text()))
+    assert {cell["status"] for cell in report["cells"]} <= {"not comparable", "not run", "not printed"}
+    for ending in ("md", "html"):
+        opening = pages[ending].read_text().split("The table</h2>" if ending == "html" else "## The table")[0]
+        for fact in (
+            f"{scale.capitalize()} scale, on a budget: these numbers are not comparable",
+            *(said["stand_in"], said["scale_note"]),
+        ):
+            assert fact in opening, fact
+        assert "of other data and for orientation only" in pages[ending].read_text()
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_how_to_run_the_other_variant(tmp_path, ending):
+    """Each line as it is written into params.yaml, keys joined by dots."""
+    other = {"methods": {"fedlaw": {"feddyn": {"norm": "plain", "clip": 0.0}}}, "settings": {"keep_client_momentum": False}}
+    gap = {"what": "FedDyn", "paper": "none", "authors_code": "plain", "followed": "ours", "other": other}
+    text = make_report(tmp_path, disagreements=[gap])[ending].read_text()
+    for line in (
+        "methods.fedlaw.feddyn.norm: plain",
+        "methods.fedlaw.feddyn.clip: 0.0",
+        "settings.keep_client_momentum: false",
+    ):
+        assert f"`{line}`" in text if ending == "md" else f"<code>{line}</code>" in text
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
 def test_a_demo_report_never_shows_a_difference(tmp_path, ending):
     """Below full scale there is no verdict sign and no signed number; at full scale there are."""
     signs = re.compile(r"[✓✗]|[+−]\d+\.\d\d\b")
@@ -115,7 +168,7 @@ def test_sections_that_make_it_reproducible(tmp_path):
     for expected in (
         "| `client_lr` | 0.08 | paper, appendix D |",
         "| `partition` | dirichlet_per_class(alpha=100.0): FashionMNIST · MLP, α = 100<br>dirichlet_per_class(alpha=0.1)",
-        "| server epochs | 100 | 20 | paper |",
+        "| server epochs | 100 | 20 | paper |  |",
         "| D1 | Sampling before training. |",
         "- Batch size is not stated | in the paper.",
         "snakemake --cores 8 reports/demo/fedlaw/table3.md",
@@ -181,10 +234,13 @@ def test_markup_in_a_plan_is_text(tmp_path):
 def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
     """A column that left the table takes its picture with it; other tables' pictures are not touched."""
     figures = make_report(tmp_path)["svg"].parent
-    (figures / "table3-gone.svg").write_text("old")
-    (figures / "table33-x.svg").write_text("other")
+    (figures / "gone.svg").write_text("old")
+    other = figures.parent / "table3-more" / "x.svg"
+    other.parent.mkdir()
+    other.write_text("other")
     make_report(tmp_path)
-    assert sorted(path.name for path in figures.iterdir()) == ["table3-mlp-a01.svg", "table3-mlp-a100.svg", "table33-x.svg"]
+    assert sorted(path.name for path in figures.iterdir()) == ["mlp-a01.svg", "mlp-a100.svg"]
+    assert other.read_text() == "other"
 
 
 def test_inputs_that_differ_between_methods_are_reported(tmp_path):
@@ -216,7 +272,10 @@ def test_damaged_evidence_is_one_line(tmp_path):
     make_report(tmp_path)
     path = next(tmp_path.glob("reports/demo/fedlaw/evidence/*/seed8.json"))
     whole = json.loads(path.read_text())
-    for broken, said in (({**whole, "seed": 9}, "seed = 9 where 8 belongs"), ({**whole, "curves": {"round": [0]}}, "no 'test_accuracy'")):
+    for broken, said in (
+        ({**whole, "seed": 9}, "seed = 9 where 8 belongs"),
+        ({**whole, "curves": {"round": [0]}}, "no 'test_accuracy'"),
+    ):
         write_json(path, broken)
         with pytest.raises(UserError, match=said) as caught:
             render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))

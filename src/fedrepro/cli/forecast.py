@@ -1,0 +1,134 @@
+"""What a command would train and how long that takes: `fedrepro run --dry-run`, and the one line before any training."""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrepro.data.registry import Entry
+from fedrepro.engine import environment, results
+from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
+from fedrepro.engine.estimate import Rates, image_counts, makespan
+from fedrepro.engine.spec import RunSpec
+from fedrepro.reports.words import duration
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: the seeds that it would train, and those that are there already."""
+
+    run: dict[str, Any]  # entry of a plan
+    to_train: list[int]
+    kept: dict[int, str]  # seed -> what there is of it
+    begun: list[int]  # of to_train, those that have a checkpoint
+
+    @classmethod
+    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int]) -> "Job":
+        """As the folders below `root` have it."""
+        kept = {seed: found for seed in seeds if (found := results.kept(root, run["run_id"], seed))}
+        left = [seed for seed in seeds if seed not in kept]
+        folder = Path(root) / CHECKPOINTS / run["run_id"]
+        return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])
+
+
+class Forecast:
+    """Times of jobs on this device. `limit_s`: seconds that measuring may take, but for the local steps of each model."""
+
+    def __init__(self, root: Path, registry: dict[str, Entry], jobs: list[Job], device: str, limit_s: float) -> None:
+        began = time.monotonic()
+        device = environment.pick_device(device)
+        environment.set_deterministic(device)
+        rates = Rates(device, limit_s=limit_s)
+        self.jobs, self.device, self.unknown = jobs, device, set()
+        self.seconds: dict[str, float] = {}  # run_id -> seconds a seed
+        for job in jobs:
+            spec = RunSpec(**job.run["config"])
+            counts = image_counts(root, registry[spec.dataset])
+            if counts is None:
+                self.unknown.add(spec.dataset)
+            elif job.to_train:
+                self.seconds[job.run["run_id"]] = rates.seconds(spec, *counts)
+        self.took_s = time.monotonic() - began
+
+    @property
+    def training(self) -> list[Job]:
+        """The jobs that have something to train."""
+        return [job for job in self.jobs if job.to_train]
+
+    def job_seconds(self) -> list[float]:
+        """Seconds of each job that trains, all its seeds one after another; those of unknown length are left out."""
+        known = [(self.seconds.get(job.run["run_id"]), len(job.to_train)) for job in self.training]
+        return [seconds * seeds for seconds, seeds in known if seconds is not None]
+
+    def lines(self, cores: int | None) -> list[str]:
+        """A line for each run, those that train first, then the totals."""
+        lines = [self._line(job) for job in sorted(self.jobs, key=lambda job: not job.to_train)]
+        return [*lines, *self.totals(cores)]
+
+    def _line(self, job: Job) -> str:
+        config = job.run["config"]
+        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds"
+        parts = []
+        if job.to_train:
+            seconds = self.seconds.get(job.run["run_id"])
+            each = "unknown time" if seconds is None else f"{duration(seconds)} each"
+            parts.append(f"train seeds {_listed(job.to_train)}: {each}")
+        if job.begun:
+            parts.append(f"begun: {_listed(job.begun)}")
+        for what_is_there in dict.fromkeys(job.kept.values()):
+            parts.append(f"kept ({what_is_there}): {_listed([s for s, found in job.kept.items() if found == what_is_there])}")
+        return f"{job.run['method_label']:<22}{what}; {'; '.join(parts)}"
+
+    def totals(self, cores: int | None) -> list[str]:
+        """How much is trained and kept, and how long it takes on so many cores (default: those of this machine)."""
+        cores = cores or available_cores()
+        seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
+        found = [
+            f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
+        ]
+        if self.seconds:
+            found.append(self.sentence(cores))
+        if self.unknown:
+            found.append(f"not counted: {_listed(self.unknown)}, of unknown size before it is prepared")
+        return found
+
+    def sentence(self, cores: int) -> str:
+        """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds."""
+        jobs = self.job_seconds()
+        if self.device == "cuda":
+            return f"about {duration(sum(jobs))} on the GPU, one run after another"
+        total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
+        return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_line(root: Path, registry: dict[str, Entry], jobs: list[Job], device: str, cores: int) -> str | None:
+    """What is about to be trained and how long it takes, measured within a few seconds; None when nothing is trained.
+
+    Never an error: whatever goes wrong here must not stop a training.
+    """
+    try:
+        forecast = Forecast(root, registry, [job for job in jobs if job.to_train], device, limit_s=1.5)
+        if not forecast.jobs:
+            return None
+        seeds = sum(len(job.to_train) for job in forecast.jobs)
+        text = f"training {_count(len(forecast.jobs), 'run')} with {_count(seeds, 'seed')} in all"
+        if forecast.seconds:
+            text += f": {forecast.sentence(cores)}"
+        return text + (f", and {_listed(forecast.unknown)}, of unknown size" if forecast.unknown else "")
+    except Exception as error:
+        return f"how long this takes is not known ({type(error).__name__}: {error})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, sorted(items, key=str) if isinstance(items, set) else items))

@@ -1,0 +1,11 @@
+"""A small paper to edit."""
+
+from pathlib import Path
+
+import pytest
+from small_papers import Files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)

@@ -1,0 +1,71 @@
+"""What a table reports, what it spends, and what stands in for what."""
+
+from typing import Any
+
+from small_papers import FULL, Files, cell, ids, run_of, stand_in
+
+
+def test_average_last_is_the_tables_and_not_the_runs(files: Files) -> None:
+    """Layered and sourced like any setting, in the cells; another value is the same run, and no longer the paper's table."""
+    before = files.plan(FULL)
+    found = cell(before, "fedavg", "mnist")
+    assert (found["average_last"], found["average_last_source"]) == (10, "paper")
+    assert "average_last" not in run_of(before, "fedavg")["config"] | run_of(before, "fedavg")["sources"]
+    after = files.plan({**FULL, "settings": {"average_last": 3}})
+    assert ids(after) == ids(before)
+    found = cell(after, "fedavg", "mnist")
+    assert (found["average_last"], found["average_last_source"], after["comparable"]) == (3, "params.yaml", False)
+    assert cell(after, "feddyn", "mnist")["average_last"] is None
+    files.scales["short"]["settings"]["average_last"] = {"times": 0.5}
+    assert cell(files.plan({"scale": "short"}), "fedavg", "mnist")["average_last"] == 5
+
+
+def with_budget(files: Files, **column: Any) -> dict[str, Any]:
+    """The plan at scale short of a table that spends 5 of 20 rounds and one seed, and `column` in its second column."""
+    files.table["budget"] = {"short": {"note": "what we have", "seeds": [4], "rounds": 5, "average_last": 1}}
+    files.table["columns"][1]["budget"] = {"short": column} if column else {}
+    return files.plan({"scale": "short", "seeds": [8, 9, 10]})
+
+
+def test_a_budget_wins_over_the_scale_and_a_columns_over_the_tables(files: Files) -> None:
+    """Rounds, average_last, seeds and note are the budget's, with a source that says so; another scale does not know of it."""
+    made = with_budget(files, rounds=2)
+    assert (made["seeds"], made["scale_note"], made["on_budget"]) == ([4], "what we have", True)
+    assert [run_of(made, "fedavg", c)["config"]["rounds"] for c in ("mnist", "fashion_mnist")] == [5, 2]
+    assert run_of(made, "fedavg")["sources"]["rounds"] == "budget of the table at scale short"
+    found = cell(made, "fedavg", "fashion_mnist")
+    assert (found["average_last"], found["average_last_source"]) == (1, "budget of the table at scale short")
+    full = files.plan({**FULL, "seeds": [8, 9, 10]})
+    assert (full["seeds"], full["on_budget"], full["comparable"]) == ([8, 9, 10], False, True)
+    edited = files.plan({"scale": "short", "settings": {"rounds": 7}})
+    assert run_of(edited, "fedavg", "fashion_mnist")["config"]["rounds"] == 7
+
+
+def test_a_budget_at_full_scale_is_not_comparable(files: Files) -> None:
+    """Whatever it spends, it is not the paper's protocol."""
+    files.table["budget"] = {"full": {"note": "all rounds, one seed", "seeds": [8]}}
+    assert not files.plan(FULL)["comparable"]
+
+
+def test_rows_that_a_budget_leaves_out_say_so(files: Files) -> None:
+    """No run, the reason, and the printed number all the same; a companion that it names is shown and run."""
+    files.table["companions"] = [{"key": "ours", "label": "Ours", "method": "fixed_gamma"}]
+    made = with_budget(files, rows=["fedavg", "ours"])
+    left = cell(made, "fedlaw", "fashion_mnist")
+    assert (left["run_id"], left["reason"], left["printed"]) == (None, "not in the budget of the table at scale short", 52.0)
+    assert cell(made, "fedlaw", "mnist")["run_id"]
+    assert cell(made, "ours", "fashion_mnist")["run_id"]
+    assert [row["key"] for row in files.plan(FULL)["rows"]] == ["fedavg", "fedprox", "fedlaw", "feddyn"]
+
+
+def test_a_stand_in_takes_settings_and_arguments_of_the_data_set_it_stands_for(files: Files) -> None:
+    """Their sources say so; the table is never comparable."""
+    stand_in(files)
+    made = files.plan(FULL)
+    law = run_of(made, "fedlaw")
+    assert (law["config"]["dataset"], law["config"]["client_lr"]) == ("digits", 0.01)
+    assert law["sources"]["client_lr"] == "as mnist: paper"
+    assert "fedlaw(server_lr=0.002" in law["method"]
+    assert law["argument_sources"]["fedlaw.server_lr"] == "as mnist: paper"
+    assert law["sources"]["client_momentum"] == "paper"
+    assert (made["stand_in"], made["comparable"]) == ("Digits in the place of MNIST.", False)

@@ -1,0 +1,183 @@
+"""A mistake in a file is one line that says where and what."""
+
+from typing import Any
+
+import pytest
+from small_papers import FULL, Files, stand_in
+
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.errors import UserError
+
+
+def param(change: dict[str, Any]):
+    return lambda files: FULL | change
+
+
+def edit(change):
+    def apply(files: Files) -> dict[str, Any]:
+        change(files)
+        return FULL
+
+    return apply
+
+
+COLUMN, ROW = (lambda f: f.table["columns"][0]), (lambda f: f.table["rows"][1])
+MISTAKES = {
+    "key": (param({"seedz": [8]}), ["params.yaml", "unknown key 'seedz'", "'seeds'"]),
+    "scale": (param({"scale": "ful"}), ["params.yaml", "scale", "'ful'", "'full'"]),
+    "device": (param({"device": "gpu"}), ["params.yaml: device = 'gpu'", "cuda"]),
+    "seed twice": (param({"seeds": [8, 8]}), ["params.yaml: seeds", "twice"]),
+    "negative seed": (param({"seeds": [8, -1]}), ["params.yaml: seeds.1 = -1"]),
+    "no seed": (param({"seeds": []}), ["params.yaml: seeds = []"]),
+    "seeds not a list": (param({"seeds": 8}), ["params.yaml: seeds = 8", "list"]),
+    "seed not whole": (param({"seeds": [8.5]}), ["params.yaml: seeds.0 = 8.5"]),
+    "setting": (param({"settings": {"round": 5}}), ["params.yaml: settings", "'round'", "'rounds'"]),
+    "setting's type": (param({"settings": {"rounds": "five"}}), ["params.yaml: settings.rounds", "'five'", "whole number"]),
+    "half a round": (param({"settings": {"rounds": 2.5}}), ["params.yaml: settings.rounds", "2.5", "whole number"]),
+    "setting not a scalar": (param({"settings": {"rounds": [5]}}), ["params.yaml: settings.rounds = [5]", "number"]),
+    "rounds to report": (param({"settings": {"average_last": 0}}), ["params.yaml: settings.average_last", "= 0", "at least 1"]),
+    "budget's scale": (
+        edit(lambda f: f.table.update(budget={"shrot": {"note": "x"}})),
+        ["tables/table1.yaml: budget", "'shrot'", "'short'"],
+    ),
+    "budget's key": (
+        edit(lambda f: f.table.update(budget={"short": {"note": "x", "round": 1}})),
+        ["tables/table1.yaml: budget.short", "'round'", "'rounds'"],
+    ),
+    "budget without a note": (edit(lambda f: f.table.update(budget={"short": {"rounds": 1}})), ["budget.short.note"]),
+    "budget's row": (
+        edit(lambda f: f.table.update(budget={"short": {"note": "x", "rows": ["fedavgg"]}})),
+        ["tables/table1.yaml", "budget of the table", "'fedavgg'", "'fedavg'"],
+    ),
+    "budget's rounds": (
+        edit(lambda f: f.table.update(budget={"short": {"note": "x", "rounds": 0}})),
+        ["tables/table1.yaml: budget.short.rounds = 0"],
+    ),
+    "budget's seeds": (
+        edit(lambda f: f.table.update(budget={"short": {"note": "x", "seeds": [8, 8]}})),
+        ["tables/table1.yaml: budget.short.seeds", "twice"],
+    ),
+    "column's budget alone": (
+        edit(lambda f: COLUMN(f).update(budget={"short": {"rounds": 1}})),
+        ["tables/table1.yaml", "column mnist has a budget at scale short", "the table has none"],
+    ),
+    "no demo column": (edit(lambda f: COLUMN(f).update(demo=False)), ["tables/table1.yaml", "demo: true"]),
+    "stand-in unsaid": (
+        edit(lambda f: (stand_in(f), f.table.pop("stand_in"))),
+        ["tables/table1.yaml: mnist: dataset = 'digits'", "stand_in"],
+    ),
+    "stand-in unknown": (edit(lambda f: f.paper.update(stand_ins={"digitz": "mnist"})), ["paper.yaml: stand_ins", "'digitz'"]),
+    "setting's range": (param({"settings": {"rounds": 0}}), ["params.yaml: settings.rounds", "rounds = 0", "at least 1"]),
+    "participation": (param({"settings": {"participation": 1.5}}), ["params.yaml: settings.participation", "1.5", "at most 1"]),
+    "data set": (param({"settings": {"dataset": "minst"}}), ["params.yaml: settings.dataset", "'minst'", "'mnist'"]),
+    "model": (param({"settings": {"model": "lennet"}}), ["params.yaml: settings.model", "'lennet'", "'lenet'"]),
+    "alpha": (
+        param({"settings": {"partition": "dirichlet_per_class(alpha=0)"}}),
+        ["params.yaml: settings.partition", "alpha", "0"],
+    ),
+    "scheme": (
+        param({"settings": {"partition": "dirichlet"}}),
+        ["params.yaml: settings.partition", "'dirichlet'", "dirichlet_per_class"],
+    ),
+    "twin columns": (
+        edit(lambda f: f.table["columns"][1]["setting"].update(dataset="mnist")),
+        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "params.yaml: settings"],
+    ),
+    "no proxy set": (param({"settings": {"proxy_per_class": 0}}), ["params.yaml: settings.proxy_per_class", "FedLAW"]),
+    "paper": (param({"methods": {"sone": {}}}), ["params.yaml: methods", "'sone'", "'some'"]),
+    "method": (param({"methods": {"some": {"fedporx": {}}}}), ["params.yaml: methods.some", "'fedporx'", "'fedprox'"]),
+    "argument": (param({"methods": {"some": {"fedprox": {"nu": 1}}}}), ["params.yaml: methods.some", "'nu'", "mu"]),
+    "null argument": (param({"methods": {"some": {"fedprox": {"nu": None}}}}), ["params.yaml: methods.some", "'nu'", "mu"]),
+    "argument's type": (
+        param({"methods": {"some": {"fedprox": {"mu": "x"}}}}),
+        ["params.yaml: methods.some: fedprox(mu=...)", "'x'"],
+    ),
+    "argument's range": (
+        param({"methods": {"some": {"fedprox": {"mu": -1}}}}),
+        ["params.yaml: methods.some: fedprox: mu = -1", "at least 0"],
+    ),
+    "infinite argument": (
+        param({"methods": {"some": {"fedprox": {"mu": float("inf")}}}}),
+        ["params.yaml: methods.some", "mu", "finite"],
+    ),
+    "methods not a mapping": (param({"methods": {"some": {"fedprox": 1}}}), ["params.yaml: methods.some.fedprox = 1"]),
+    "table's key": (edit(lambda f: f.table.update(colums=[])), ["tables/table1.yaml", "'colums'", "'columns'"]),
+    "table's key renamed": (
+        edit(lambda f: f.table.update(colums=f.table.pop("columns"))),
+        ["tables/table1.yaml", "'colums'", "'columns'"],
+    ),
+    "row's key": (edit(lambda f: ROW(f).update(metod="x")), ["tables/table1.yaml: rows.1", "'metod'", "'method'"]),
+    "row twice": (edit(lambda f: ROW(f).update(key="fedavg")), ["tables/table1.yaml: rows", "'fedavg' is used twice"]),
+    "row without method": (edit(lambda f: ROW(f).pop("method")), ["tables/table1.yaml: rows.1", "method", "pending"]),
+    "row's method": (
+        edit(lambda f: ROW(f).update(method="fedporx")),
+        ["tables/table1.yaml: rows: fedprox: method", "'fedporx'", "'fedprox'"],
+    ),
+    "row's argument": (edit(lambda f: ROW(f).update(method="fedprox(nu=1)")), ["tables/table1.yaml: rows: fedprox", "'nu'"]),
+    "column's setting": (edit(lambda f: COLUMN(f)["setting"].update(rouns=1)), ["tables/table1.yaml", "'rouns'", "'rounds'"]),
+    "column's data set": (
+        edit(lambda f: COLUMN(f)["setting"].update(dataset="minst")),
+        ["tables/table1.yaml: mnist: dataset", "'minst'"],
+    ),
+    "column's alpha": (
+        edit(lambda f: COLUMN(f)["setting"].update(partition="dirichlet_per_class(alpha=0)")),
+        ["tables/table1.yaml: mnist: partition", "alpha", "0"],
+    ),
+    "published column": (
+        edit(lambda f: COLUMN(f).update(published={"data": "mist"})),
+        ["numbers.csv", "'fedavg'", "'mnist'", "published"],
+    ),
+    "ambiguous column": (edit(lambda f: COLUMN(f).update(published={})), ["numbers.csv", "two numbers", "'mnist'"]),
+    "published file": (edit(lambda f: f.table.update(published="nope.csv")), ["nope.csv", "no such file"]),
+    "paper's key": (edit(lambda f: f.paper.update(protocl={})), ["paper.yaml", "'protocl'", "'protocol'"]),
+    "paper's value": (edit(lambda f: f.paper["protocol"].update(rounds=5)), ["paper.yaml: protocol.rounds"]),
+    "missing value": (edit(lambda f: f.paper["protocol"].pop("rounds")), ["'rounds'", "paper.yaml"]),
+    "paper's method": (edit(lambda f: f.paper["methods"].update(fedlav={})), ["paper.yaml: methods", "'fedlav'", "'fedlaw'"]),
+    "scale's key": (edit(lambda f: f.scales["full"].update(setings={})), ["scales.yaml: full", "'setings'", "'settings'"]),
+    "scale's setting": (edit(lambda f: f.scales["full"].update(settings={"rouns": 1})), ["scale", "'rouns'", "'rounds'"]),
+    "scale's method": (
+        edit(lambda f: f.scales["full"].update(methods={"fedlav": {}})),
+        ["scales.yaml: full: methods", "'fedlav'", "'fedlaw'"],
+    ),
+    "scale's argument": (
+        edit(lambda f: f.scales["full"].update(methods={"fedlaw": {"epochs": 1}})),
+        ["scales.yaml: full: methods", "'epochs'", "server_epochs"],
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_that_says_where_and_what(mistake: str, files: Files) -> None:
+    """File, key and value, and the nearest name or the bound."""
+    change, words = MISTAKES[mistake]
+    params = change(files)
+    with pytest.raises(UserError) as caught:
+        files.plan(params)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("table", ["some/tabel1", "sone/table1", "table1", "some/"])
+def test_an_unknown_table_is_named(table: str, files: Files) -> None:
+    """With what there is, also when the paper is misspelt."""
+    files.write()
+    paper, _, name = table.partition("/")
+    with pytest.raises(UserError, match="some/table1"):
+        plan(load_project(files.root, dict(FULL)), paper, name, "full")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("seeds: [8", "line 1"), ("\xff", "YAML"), (None, "no such file"), ("- 8", "params.yaml: the whole file")],
+)
+def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files: Files) -> None:
+    """One line with the file's name, and the line number where there is one."""
+    files.write()
+    if content is not None:
+        (files.root / "params.yaml").write_bytes(content.encode("latin-1"))
+    with pytest.raises(UserError, match=says) as caught:
+        load_project(files.root)
+    assert "params.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,111 @@
+"""How long a run takes: the arithmetic by hand, with a clock of our own; and that every method can be measured at all."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from fedrepro.data.registry import load_registry
+from fedrepro.engine import estimate
+from fedrepro.engine.estimate import Affine, Rates, image_counts, makespan
+from fedrepro.engine.spec import RunSpec
+from fedrepro.files import write_json
+from fedrepro.methods.compose import compose
+from tests import toy
+
+ROOT = Path(__file__).parents[3]
+SETTING = {"model": "mlp", "clients": 10, "local_epochs": 2, "rounds": 3, "batch_size": 40, "proxy_batch_size": 64}
+
+
+def spec(method: str = "fedavg", **changes) -> RunSpec:
+    """10 clients, 2 epochs, 3 rounds, batches of 40, 30 proxy images of 3 classes, on the toy's images."""
+    values = SETTING | {"participation": 0.5, "local_validation": 0.2, "proxy_per_class": 10} | changes
+    return toy.make_spec(**values, method=str(compose(method)))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """What a measurement answers, by what is measured: nothing is run."""
+    answers = {"steps": 0.0, "image": 0.0, "forward": 0.0, "server": 0.0, "pass": 0.0}
+    bench = estimate._Bench
+    monkeypatch.setattr(bench, "steps", lambda self, size, count: count * (answers["steps"] + size * answers["image"]))
+    monkeypatch.setattr(bench, "forward", lambda self, count: count * answers["forward"])
+    monkeypatch.setattr(bench, "server", lambda self, cohort, proxy, passes: answers["server"] + passes * answers["pass"])
+    monkeypatch.setattr(estimate, "fastest_seconds", lambda answer, device, enough_s: answer)
+    return answers
+
+
+def test_a_run_by_hand(clock: dict[str, float]) -> None:
+    """1000 images, a fifth held out: each round 5 of 10 clients train 80 images twice, 800 in all, in 800 / 40 full batches and
+    5 * 2 / 2 halves of one. With 0.01 s a step and 0.001 s an image: 0.25 + 0.8 s. Evaluation: 200 - 30 images at 0.002 s."""
+    clock |= {"steps": 0.01, "image": 0.001, "forward": 0.002}
+    assert Rates().seconds(spec(), 1000, 200) == pytest.approx(3 * (0.25 + 0.8 + 0.34))
+
+
+def test_a_server_by_hand(clock: dict[str, float]) -> None:
+    """Half a second, and 100 passes of 0.02 s, however few of them were measured; Server-FT has its two."""
+    clock |= {"server": 0.5, "pass": 0.02}
+    assert Rates().seconds(spec("feddf"), 1000, 200) == pytest.approx(3 * (0.5 + 100 * 0.02))
+    assert Rates().seconds(spec("feddf+proxy_buffers(passes=7)"), 1000, 200) == pytest.approx(3 * (0.5 + 100 * 0.02))
+    assert Rates().seconds(spec("server_ft"), 1000, 200) == pytest.approx(3 * (0.5 + 2 * 0.02))
+
+
+def test_when_time_is_up_passes_cost_as_much_as_local_training(clock: dict[str, float]) -> None:
+    """No more is measured of the server: 100 passes over 30 images in one batch, at 0.01 s a step and 0.001 s an image."""
+    clock |= {"steps": 0.01, "image": 0.001, "server": 1e9}
+    local = 25 * 0.01 + 800 * 0.001
+    rates = Rates(limit_s=0.0)
+    assert rates.seconds(spec("fedlaw"), 1000, 200) == pytest.approx(3 * (local + 100 * (0.01 + 30 * 0.001)))
+    clock["steps"] = 1e9
+    again = rates.seconds(spec("fedprox+fedlaw"), 1000, 200)
+    assert again == pytest.approx(3 * (local + 100 * (0.01 + 30 * 0.001))), "another client rule on the same model"
+
+
+METHODS = ["fedavg", "fedprox", "feddyn", "fedlaw_swa", "feddf", "fedbe", "server_ft", "fedavg+proxy_buffers"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", ["mlp", "resnet8"])
+def test_every_method_is_measured_by_running_it(method: str, model: str) -> None:
+    """On images made up here, with and without BatchNorm; twice the rounds take exactly twice as long by the same rates."""
+    rates = Rates(limit_s=1e-3)
+    rates.spent_s = -math.inf  # never out of time
+    once = rates.seconds(spec(method, model=model), 1000, 200)
+    assert 0 < once < math.inf
+    assert rates.seconds(spec(method, model=model, rounds=6), 1000, 200) == pytest.approx(2 * once)
+
+
+def test_shortening_touches_passes_alone() -> None:
+    """Parts with fewer passes, and all other arguments, stay as they are."""
+    method = compose("feddyn+fedlaw(server_lr=0.5)+server_ft+proxy_buffers(passes=50)")
+    short = estimate._with_passes(method, 4)
+    passes = [part.server_epochs for part in (short.aggregate, *short.refines)] + [short.buffers.passes]
+    assert passes == [4, 2, 4]
+    assert short.client == method.client
+    assert dataclasses.replace(short.aggregate, server_epochs=100) == method.aggregate
+
+
+def test_a_line_through_two_measurements() -> None:
+    """0.3 s for 10 and 0.5 s for 20: 0.1 + 0.02 a piece. Noise that points downwards gives no negative cost."""
+    assert Affine.through((10, 0.3), (20, 0.5)) == Affine(pytest.approx(0.1), pytest.approx(0.02))
+    assert Affine.through((10, 0.6), (20, 0.5)) == Affine(0.5, 0.0)
+    assert Affine.through((10, 0.1), (20, 0.5)).overhead == 0.0
+    assert Affine.through((1, 0.5), (1, 0.5)).seconds(3) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("slots", "seconds"), [(1, 18.0), (2, 10.0), (3, 7.0), (9, 7.0)])
+def test_makespan_by_hand(slots: int, seconds: float) -> None:
+    """7, 5, 3, 3 with two slots: 7 + 3 and 5 + 3; the longest job alone is the least."""
+    assert makespan([3.0, 7.0, 3.0, 5.0], slots) == seconds
+    assert makespan([], slots) == 0
+
+
+def test_how_many_images_there_are(tmp_path: Path) -> None:
+    """From the registry; or else from prepared arrays of any shape; unknown where neither says."""
+    entry = load_registry(ROOT / "data" / "registry.yaml")["digits"]
+    assert image_counts(tmp_path, entry) == (1297, 500)
+    silent = entry.model_copy(update={"images": None})
+    assert image_counts(tmp_path, silent) is None
+    write_json(tmp_path / "data/arrays/digits/1x28x28/manifest.json", {"counts": {"train": 7, "test": 3}})
+    assert image_counts(tmp_path, silent) == (7, 3)
