@@ -91,7 +91,6 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,)) -> Project:
     table = yaml.safe_load(path.read_text())
     table["rows"] = [row for row in table["rows"] if row["key"] in ROWS]
     table["columns"] = [column for column in table["columns"] if column["key"] in COLUMNS]
-    table["companions"] = []
     path.write_text(yaml.safe_dump(table))
     return project
 

@@ -41,7 +41,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     printed = printed_numbers(project.root / "papers" / paper_name / "published" / table.published, table)
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, True) for row in table.rows]
-    rows += [(row, False) for row in table.companions if scale.companions or _in_a_budget(row, [table, *columns], scale_name)]
+    rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
     runs, cells = {}, []
     for row, is_printed in rows:
         for column in columns:

@@ -155,7 +155,7 @@ class Table(_Strict):
     budget: dict[str, TableBudget] = {}  # by scale
     base: dict[str, Sourced] = {}
     rows: list[Row]
-    companions: list[Row] = []  # rows of ours, without printed numbers
+    companions: list[Row] = []  # rows of ours, without printed numbers; shown where a budget names them
     columns: list[Column]
 
     @field_validator("rows", "companions", "columns")
@@ -192,7 +192,6 @@ class Scale(_Strict):
     note: str
     comparable: bool = False  # may a measured number be held against a printed one?
     only_demo_columns: bool = False
-    companions: bool = False  # show the tables' companion rows
     settings: dict[str, Times | Scalar] = {}
     methods: dict[str, Arguments] = {}
 
