@@ -164,12 +164,15 @@ class Workflow:
         with contextlib.suppress(Exception):
             from fedrepro.cli.forecast import Job, one_line
 
+            if workflow.touch:
+                return
             trained = [job for job in workflow.dag.needrun_jobs() if job.rule.name in ("train", "train_seed")]
             seeds: dict[str, list[int]] = {}
             for job in trained:
                 own = getattr(job.wildcards, "seed", None)
                 seeds.setdefault(job.wildcards.run_id, []).extend(self.seeds if own is None else [int(own)])
             jobs = [Job.of(Path(), self._run(run_id), wanted) for run_id, wanted in seeds.items()]
+            jobs = [job for job in jobs if job.to_train]
             if self.device == "cpu":
                 line = one_line(Path(), self.project.registry, jobs, self.device, workflow.cores)
             else:

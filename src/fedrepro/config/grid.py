@@ -1,6 +1,5 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +128,12 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         method = compose(with_arguments(row.method or "", {name: plain(values) for name, values in arguments.items()}))
+    if values["batch_size"] < MODELS[values["model"]].smallest_batch:
+        raise UserError(
+            f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
+        )
+    if values["normalise"] == "standard":
+        values["channel_statistics"] = _statistics(entry, shape, where("normalise"))
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     reported = {key: values.pop(key) for key in REPORTED}
@@ -151,6 +156,16 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
     return run, reported | {f"{key}_source": settings[key].source for key in REPORTED}
 
 
+def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation for every channel that the model sees; grey images are repeated."""
+    if not entry.channel_mean:
+        raise UserError(
+            f"{where} = 'standard': data/registry.yaml has no channel_mean and channel_std of {entry.name}; add them"
+        )
+    times = shape[0] // entry.native_shape[0]
+    return entry.channel_mean * times, entry.channel_std * times
+
+
 def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> bool:
     """Whether params.yaml has put any value in the place of the paper's: then nothing is held against a printed number."""
     reported = any(cell[f"{key}_source"] == EDITED for cell in cells for key in REPORTED)
@@ -158,16 +173,11 @@ def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> boo
 
 
 def run_id(spec: RunSpec, method: Method) -> str:
-    """A readable slug and a hash of everything that decides the result.
-
-    A setting that came later has a default in RunSpec and counts only where it differs: older results keep their names.
-    """
-    defaults = {field.name: field.default for field in fields(RunSpec)}
-    decides = {key: value for key, value in spec.as_dict().items() if value != defaults[key]}
+    """A readable slug and a hash of everything that decides the result."""
     scheme = partition.make_scheme(spec.partition)
     values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
     slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, method.label]))
-    return f"{slug}-{canonical_hash({'spec': decides, 'version': RESULTS_VERSION}, 8)}"
+    return f"{slug}-{canonical_hash({'spec': spec.as_dict(), 'version': RESULTS_VERSION}, 8)}"
 
 
 def artifacts(spec: RunSpec, entry: Entry) -> dict[str, str]:

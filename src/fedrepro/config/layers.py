@@ -9,7 +9,7 @@ from fedrepro.methods.compose import Method, expand
 from fedrepro.registry import coerce, parse, unknown
 
 # Filled in by the registry and the model, never written in a table.
-_DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method"})
+_DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
 # What a table reports of a run, as opposed to what the run is: it enters no run_id.
 REPORTED = {"average_last": int}  # the value of a cell is the mean over so many last rounds
 # name -> type of everything that a person may set
@@ -34,6 +34,8 @@ class Layers:
         """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
         found |= {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
+        if self._dataset != self._own_dataset:
+            found["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
         for key, value in self.scale.settings.items():
             if isinstance(value, Times):
                 value = _multiply(value.times, found.get(key), key)
@@ -46,7 +48,7 @@ class Layers:
         for key, item in found.items():
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
-            place = where if item.source != "scale" else "papers/scales.yaml: settings"
+            place = where if item.source != "scale" else f"papers/scales.yaml: {self.scale_name}: settings"
             found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, SETTINGS[key]), source=item.source)
         missing = sorted(set(SETTINGS) - set(found))
         if missing:
@@ -105,11 +107,20 @@ def plain(arguments: dict[str, Sourced]) -> Arguments:
 def argument_sources(method: Method, text: str, arguments: SourcedArguments, table: str) -> dict[str, str]:
     """`part.argument` -> source, for every argument of every part."""
     written = {call.name: call.arguments for call in expand(parse(text))}
+    asked = {
+        (call.name, key): part.name
+        for part in method.parts
+        for want in part.wants.values()
+        for call in parse(want)
+        for key in call.arguments
+    }
     found = {}
     for part in method.parts:
         for name in vars(part):
             sourced = arguments.get(part.name, {}).get(name)
             source = sourced.source if sourced else "default of the method"
+            if (part.name, name) in asked:
+                source = f"as {asked[part.name, name]} asks"
             found[f"{part.name}.{name}"] = table if name in written.get(part.name, {}) else source
     return found
 

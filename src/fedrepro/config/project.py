@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.layers import SETTINGS, plain
-from fedrepro.config.schema import Arguments, Paper, Params, Scale, Table, check, read_yaml
+from fedrepro.config.schema import Arguments, Paper, Params, Scale, Table, Times, check, read_yaml
 from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import PARTS
@@ -58,6 +58,7 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
     scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
     for name, scale in scales.items():
         _check_methods(f"{where}: {name}: methods", scale.methods)
+        _check_settings(f"{where}: {name}: settings", scale.settings)
     registry = load_registry(root / "data" / "registry.yaml")
     project = Project(root, check(Params, content, "params.yaml"), scales, registry)
     project.scale(project.params.scale)
@@ -67,10 +68,7 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
 
 def _check_params(project: Project) -> None:
     """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
-    for key, value in project.params.settings.items():
-        if key not in SETTINGS:
-            raise UserError(f"params.yaml: settings: {unknown('setting', key, sorted(SETTINGS))}")
-        coerce(f"params.yaml: settings.{key}", value, SETTINGS[key])
+    _check_settings("params.yaml: settings", project.params.settings)
     papers = sorted({name.partition("/")[0] for name in project.table_names()})
     for paper, methods in project.params.methods.items():
         if paper not in papers:
@@ -80,8 +78,14 @@ def _check_params(project: Project) -> None:
 
 def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str, table: Table) -> None:
     """What the schema cannot see in a paper and its table: arguments of methods, and which data sets stand in for which."""
+    file = f"papers/{paper_name}/paper.yaml"
+    for key, by_dataset in (("datasets", paper.datasets), ("methods_by_dataset", paper.methods_by_dataset)):
+        for name in by_dataset.keys() - project.registry.keys():
+            raise UserError(f"{file}: {key}: {unknown('data set', name, sorted(project.registry))}")
+    for name, layer in {"protocol": paper.protocol, **{f"datasets: {n}": layer for n, layer in paper.datasets.items()}}.items():
+        _check_settings(f"{file}: {name}", plain(layer))
     for layer in (paper.methods, *paper.methods_by_dataset.values()):
-        _check_methods(f"papers/{paper_name}/paper.yaml: methods", {m: plain(arguments) for m, arguments in layer.items()})
+        _check_methods(f"{file}: methods", {m: plain(arguments) for m, arguments in layer.items()})
     for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
         raise UserError(f"papers/{paper_name}/paper.yaml: stand_ins: {unknown('data set', name, sorted(project.registry))}")
     for column in table.columns if table.stand_in is None else ():
@@ -90,6 +94,15 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
                 f"papers/{paper_name}/tables/{table_name}.yaml: {column.key}: dataset = {column.setting['dataset']!r} "
                 "stands in for another; say so in the table's key stand_in"
             )
+
+
+def _check_settings(where: str, settings: Mapping[str, Any]) -> None:
+    """Names and types of settings; a share of the paper's value has that value's type."""
+    for key, value in settings.items():
+        if key not in SETTINGS:
+            raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}")
+        if not isinstance(value, Times):
+            coerce(f"{where}.{key}", value, SETTINGS[key])
 
 
 def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:

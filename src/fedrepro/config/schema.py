@@ -215,7 +215,8 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         message = first["msg"].removeprefix("Value error, ")
         if loc != first["loc"]:
             message = "give a number, a word, true, false or null"
-        raise UserError(f"{where}: {key} = {first['input']!r}: {message[:1].lower() + message[1:]}") from error
+        what = f"{key} = {first['input']!r}: " if loc or first["type"] != "value_error" else ""
+        raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 
 
 def read_yaml(path: Path) -> Any:

@@ -31,6 +31,10 @@ RECORD = "sha256.json"
 MIRROR_VARIABLE = "FEDREPRO_MIRROR"
 
 
+class Unfit(BadSource):
+    """What the source has is not the published file."""
+
+
 class Fetcher:
     """Fetches the files of one data set into `root/data/raw/<dataset>`, which it locks while it is open (`with`)."""
 
@@ -74,7 +78,10 @@ class Fetcher:
                     print(f"{self.dataset}: {refused}: {reason}; took {source} instead", file=sys.stderr)
             return sha256
         tried = "; ".join(f"{source}: {reason}" for source, reason in refusals) or "no source is known"
-        advice = f"check the connection, or put {file.name} in a folder and set {MIRROR_VARIABLE} to that folder"
+        if any(isinstance(reason, Unfit) for _, reason in refusals):
+            advice = "put the published file there, or correct its checksum in data/registry.yaml if this one is right"
+        else:
+            advice = f"check the connection, or put {file.name} in a folder and set {MIRROR_VARIABLE} to that folder"
         raise UserError(f"{self.dataset}: cannot get {file.name}: {tried}; {advice}")
 
     def _sources(self, name: str) -> Iterator[str]:
@@ -147,7 +154,7 @@ def _check(file: "SourceFile", arrived: Path, unpacked: Path, unpack: bool) -> N
         found, expected, what = _md5(arrived), file.md5, "the file"
     if not (expected == found or _members_match(file, arrived) or file.trust_first_download):
         known = [f"expected {expected}"] * bool(expected) + ["and its members are not those listed"] * bool(file.members)
-        raise BadSource(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
+        raise Unfit(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
 
 
 def _members_match(file: "SourceFile", path: Path) -> bool:

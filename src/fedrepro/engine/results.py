@@ -60,7 +60,8 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     folder = receipt.with_suffix("")
     if not folder.exists():
         committed = map(read_json, _committed(root, run_id, seed))
-        found = next((content for content in committed if content["inputs"] == inputs), None)
+        wanted = {"schema": SCHEMA, "run_id": run_id, "seed": seed, "inputs": inputs}
+        found = next((content for content in committed if wanted.items() <= content.items()), None)
         if found is not None:
             write_json(receipt, found)
         return found is not None

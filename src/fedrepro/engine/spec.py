@@ -1,9 +1,11 @@
 """What a run is: every setting that decides its result, and nothing else. Plain values: training needs no schema library."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from fedrepro.errors import UserError
 from fedrepro.registry import require
 
 NORMALISATIONS = ("unit", "centred", "standard")
@@ -34,9 +36,13 @@ class RunSpec:
     keep_client_momentum: bool  # a client's momentum goes on in its next round, instead of starting from zero
     weight_decay: float
     method: str  # canonical: every part with every argument
+    # Settings that came later have a default, which is left out of `as_dict` and of run_id: older results keep their names.
+    channel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (mean, deviation) for normalise = standard
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
+        if self.channel_statistics is not None:
+            object.__setattr__(self, "channel_statistics", tuple(map(tuple, self.channel_statistics)))
         for key in _AT_LEAST_ONE:
             require(getattr(self, key) >= 1, key, getattr(self, key), "must be at least 1")
         for key in ("client_lr", "client_lr_decay"):
@@ -55,7 +61,19 @@ class RunSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self) | {"input_shape": list(self.input_shape)}
+        defaults = {field.name: field.default for field in fields(self)}
+        return {key: _lists(value) for key, value in asdict(self).items() if value != defaults[key]}
+
+    @property
+    def channel_scale(self) -> tuple[Sequence[float], Sequence[float]]:
+        """(mean, deviation) that pixels in [0, 1] are normalised by: one value, or one per channel."""
+        if self.normalise == "standard" and self.channel_statistics is None:
+            raise UserError("normalise = 'standard': the run has no channel_statistics; they come from data/registry.yaml")
+        return self.channel_statistics or (([0.0], [1.0]) if self.normalise == "unit" else ([0.5], [0.5]))
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 _AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size")

@@ -1,5 +1,6 @@
 """One seed of a run as tensors in memory: data, partition, participation, proxy set, initial model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +66,8 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
     rounds = participation.load(inputs.root, inputs.participation, seed)
     split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
-    mean, std = channel_scale(spec.normalise, data.manifest["statistics"], spec.dataset)
-    train = as_batch(data.train_images, data.train_labels, mean, std, device, dtype)
-    test = as_batch(data.test_images, data.test_labels, mean, std, device, dtype)
+    train = as_batch(data.train_images, data.train_labels, *spec.channel_scale, device, dtype)
+    test = as_batch(data.test_images, data.test_labels, *spec.channel_scale, device, dtype)
     if tuple(train.x.shape[1:]) != spec.input_shape:
         raise UserError(
             f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
@@ -87,7 +87,7 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
         params=params.like(params.flat.to(device, dtype)),
         buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
         inputs={
-            "arrays": _content(data, spec.normalise),
+            "arrays": _content(data),
             "partition": clients.sha256,
             "participation": rounds.sha256,
             "proxy": split.sha256,
@@ -96,24 +96,12 @@ def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dty
     )
 
 
-def _content(data: arrays.Arrays, normalise: str) -> str:
+def _content(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
-    files = {name: data.manifest["files"][f"{name}.npy"]["sha256"] for name in arrays.NAMES}
-    return canonical_hash(files | ({"statistics": data.manifest["statistics"]} if normalise == "standard" else {}), 64)
+    return canonical_hash({name: data.manifest["files"][f"{name}.npy"]["sha256"] for name in arrays.NAMES}, 64)
 
 
-def channel_scale(normalise: str, statistics: dict[str, list[float]] | None, dataset: str) -> tuple[list[float], list[float]]:
-    """(mean, deviation) per channel, or one for all, that pixels in [0, 1] are normalised by."""
-    if normalise != "standard":
-        return ([0.0], [1.0]) if normalise == "unit" else ([0.5], [0.5])
-    if statistics is None:
-        raise UserError(
-            f"normalise = 'standard': data/registry.yaml has no channel_mean and channel_std for {dataset}; add them"
-        )
-    return statistics["mean"], statistics["std"]
-
-
-def as_batch(images, labels, mean: list[float], std: list[float], device: str, dtype: torch.dtype) -> Batch:
+def as_batch(images, labels, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
     """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; labels as int64."""
     x = torch.from_numpy(images).to(device, dtype).div_(255)
     as_channels = lambda values: torch.as_tensor(values, dtype=dtype, device=device).reshape(-1, 1, 1)  # noqa: E731

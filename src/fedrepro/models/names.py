@@ -10,6 +10,7 @@ class Known:
     module: str
     input_shape: tuple[int, int, int]  # C, H, W of the paper's experiments
     options: dict[str, int] = field(default_factory=dict)
+    smallest_batch: int = 1  # 2 with BatchNorm: one sample has no statistics
     smallest_side: int = 1  # below this height or width nothing is left after its poolings
 
 
@@ -19,6 +20,6 @@ MODELS: dict[str, Known] = {
     "mlp": Known("mlp", _GREY),
     "lenet": Known("lenet", _GREY, smallest_side=4),
     "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
-    "resnet8": Known("resnet", _COLOUR, {"blocks": 1}),
-    "resnet20": Known("resnet", _COLOUR, {"blocks": 3}),
+    "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
+    "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
 }

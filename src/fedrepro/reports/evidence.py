@@ -39,8 +39,20 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
         for seed in plan["seeds"]:
             path = evidence_path(root, run_id, seed)
             if path.exists():
-                found.setdefault(run_id, {})[seed] = load_receipt(path, run_id, seed, plan["metric"]["name"])
+                receipt = load_receipt(path, run_id, seed, plan["metric"]["name"])
+                _require_same(receipt, plan["runs"][run_id], path)
+                found.setdefault(run_id, {})[seed] = receipt
     return found
+
+
+def _require_same(receipt: Receipt, run: dict[str, Any], path: Path) -> None:
+    """A short hash is no proof: the receipt must be of this very setting and method."""
+    for key, value in {**run["config"], "method": run["method"]}.items():
+        got = receipt["method"] if key == "method" else receipt["config"].get(key)
+        if got != value:
+            raise UserError(
+                f"{path}: {key} = {got!r}, the table asks for {value!r}; delete the file and run the same command again"
+            )
 
 
 def evidence_path(root: Path, run_id: str, seed: int) -> Path:

@@ -93,7 +93,8 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
 
 
 def test_the_announcement_counts_what_will_run_and_never_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the jobs that Snakemake is about to run; seeds that are there do not count, and a strange object is no error."""
+    """From the jobs that Snakemake is about to run; seeds that are there do not count, `--touch` trains nothing, and a strange
+    object is no error."""
     flow = load()
     ids = list(flow.plan("demo", "fedlaw", "table3")["runs"])[:2]
     own = next(iter(flow.plan("demo", "fedlaw", "table3-cifar10-jpeg")["runs"]))
@@ -108,13 +109,14 @@ def test_the_announcement_counts_what_will_run_and_never_fails(project: Path, ca
     jobs = [*(job("train", run_id=run_id) for run_id in ids), job("train_seed", run_id=own, seed="8"), job("plan", table="x")]
     for run_id, seed in ((ids[0], 8), (own, 8)):
         write_json(Path(f"results/runs/{run_id}/seed{seed}.json"), {})
-    flow.announce(Namespace(dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
+    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
     err = capsys.readouterr().err
     assert err.startswith("fedrepro: training 2 runs with 5 seeds in all: about ")
     assert err.endswith(" with 2 cores\n")
     del flow.project.registry["digits"]
-    flow.announce(Namespace(dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
+    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
     assert "how long this takes is not known" in capsys.readouterr().err
     flow.announce(Namespace())
-    flow.announce(Namespace(dag=Namespace(needrun_jobs=list), cores=2))
+    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=list), cores=2))
+    flow.announce(Namespace(touch=True, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
     assert capsys.readouterr().err == ""

@@ -68,6 +68,30 @@ MISTAKES = {
         ["tables/table1.yaml: mnist: dataset = 'digits'", "stand_in"],
     ),
     "stand-in unknown": (edit(lambda f: f.paper.update(stand_ins={"digitz": "mnist"})), ["paper.yaml: stand_ins", "'digitz'"]),
+    "data set of a paper": (
+        edit(lambda f: f.paper.update(datasets={"minst": {"rounds": {"value": 5, "source": "x"}}})),
+        ["paper.yaml: datasets", "'minst'", "'mnist'"],
+    ),
+    "data set of a paper's methods": (
+        edit(lambda f: f.paper.update(methods_by_dataset={"minst": {"fedprox": {"mu": {"value": 0.1, "source": "x"}}}})),
+        ["paper.yaml: methods_by_dataset", "'minst'", "'mnist'"],
+    ),
+    "setting of a paper's data set": (
+        edit(lambda f: f.paper.update(datasets={"mnist": {"round": {"value": 5, "source": "x"}}})),
+        ["paper.yaml: datasets: mnist", "'round'", "'rounds'"],
+    ),
+    "setting of a scale": (
+        edit(lambda f: f.scales["short"].setdefault("settings", {}).update(average_lst=1)),
+        ["scales.yaml: short: settings", "'average_lst'", "'average_last'"],
+    ),
+    "no statistics": (
+        param({"settings": {"dataset": "fashion_mnist", "normalise": "standard"}}),
+        ["params.yaml: settings.normalise = 'standard'", "channel_mean", "fashion_mnist"],
+    ),
+    "one image a batch with BatchNorm": (
+        param({"settings": {"model": "resnet8", "batch_size": 1}}),
+        ["params.yaml: settings.batch_size = 1", "resnet8", "at least 2"],
+    ),
     "setting's range": (param({"settings": {"rounds": 0}}), ["params.yaml: settings.rounds", "rounds = 0", "at least 1"]),
     "participation": (param({"settings": {"participation": 1.5}}), ["params.yaml: settings.participation", "1.5", "at most 1"]),
     "data set": (param({"settings": {"dataset": "minst"}}), ["params.yaml: settings.dataset", "'minst'", "'mnist'"]),

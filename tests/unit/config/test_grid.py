@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -139,6 +140,25 @@ def test_the_registry_entry_decides_the_run(files: Files) -> None:
         registry.write_text(yaml.safe_dump(content))
         loaded = load_project(files.root, dict(FULL))
         assert (ids(plan(loaded, "some", "table1", "full"))["fedavg", "mnist"] == before["fedavg", "mnist"]) == same
+
+
+def test_statistics_decide_only_the_runs_that_standardise_by_them(files: Files) -> None:
+    """normalise = standard takes the registry's mean and deviation into the run, and with them into its name and its scale."""
+    table = files.table
+    table["columns"] = table["columns"][:1]  # the other data set has no statistics
+    standard = {**FULL, "settings": {"normalise": "standard"}}
+    before = files.plan(standard)
+    config = before["runs"][ids(before)["fedavg", "mnist"]]["config"]
+    assert config["channel_statistics"] == [[0.1307], [0.3081]]
+    assert RunSpec(**json.loads(json.dumps(config))).channel_scale == ((0.1307,), (0.3081,))
+    registry = files.root / "data" / "registry.yaml"
+    content = yaml.safe_load(registry.read_text())
+    content["mnist"]["channel_mean"] = [0.5]
+    registry.write_text(yaml.safe_dump(content))
+    after = plan(load_project(files.root, standard), "some", "table1", "full")
+    assert ids(after)["fedavg", "mnist"] != ids(before)["fedavg", "mnist"]
+    unit = files.plan(FULL)["runs"]
+    assert all("channel_statistics" not in run["config"] for run in unit.values())
 
 
 @pytest.mark.parametrize(

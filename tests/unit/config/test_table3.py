@@ -151,7 +151,7 @@ def test_the_stand_in_table() -> None:
 
 
 def test_the_protocol_of_table_3(table3: dict[str, dict[str, Any]]) -> None:
-    """FedLAW's protocol at scale full; a tenth of the rounds at scale short; digits at scale demo, with the companion rows."""
+    """FedLAW's protocol at scale full; a tenth of the rounds at scale short; digits at scale demo."""
     full, short, demo = (next(iter(table3[scale]["runs"].values()))["config"] for scale in ("full", "short", "demo"))
     expected = {
         "clients": 20,

@@ -190,7 +190,7 @@ def test_statistics_before_any_training(name: str) -> None:
     model = build(name, MODELS[name].input_shape, 10)
     assert model.first_buffers().flat.dtype == torch.float32
     assert bool(model.buffer_layout.names) == (name in NORMS)
-    assert model.smallest_batch == (2 if name in NORMS else 1)
+    assert model.smallest_batch == MODELS[name].smallest_batch == (2 if name in NORMS else 1)
     torch.testing.assert_close(model.first_buffers().flat, running_of(REFERENCES[name]()), rtol=0, atol=0, check_dtype=False)
 
 

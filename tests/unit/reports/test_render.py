@@ -90,7 +90,13 @@ def test_the_report_says_what_it_averages(tmp_path, ending):
         if cell["column"] == B and cell["run_id"]:
             plan["runs"][cell["run_id"]]["config"]["rounds"] = 1
     write_json(tmp_path / "plan.json", plan)
-    paths = render(Path("plan.json"), Path("reports/demo/fedlaw/evidence"), Path("out/t"), Path("out/figures"))
+    evidence = tmp_path / "reports/demo/fedlaw/evidence"
+    with pytest.raises(UserError, match="rounds = 5, the table asks for 1; delete the file"):
+        render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))
+    for path in evidence.glob("*/seed*.json"):
+        receipt = json.loads(path.read_text())
+        write_json(path, receipt | {"config": plan["runs"][receipt["run_id"]]["config"]})
+    paths = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))
     text = next(path for path in paths if path.suffix == f".{ending}").read_text()
     label = "FashionMNIST · MLP, α = "
     assert f"mean of the last 2 of 5 rounds ({label}100), the only round ({label}0.1)" in text
