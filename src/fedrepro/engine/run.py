@@ -44,6 +44,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", results.identity(run))
         for seed in seeds:
+            environment.forget_peak()
             task = load_task(spec, inputs, seed, device)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
                 done[seed] = "kept"
