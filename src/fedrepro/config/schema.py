@@ -119,6 +119,7 @@ class TableBudget(Budget):
     """What a whole table spends at one scale; columns may say more."""
 
     note: str  # what the page says of it, in the place of the scale's note
+    remarks: list[str] = []  # what the committed numbers show, and why they may differ from the printed ones
     seeds: Seeds | None = None  # instead of those of params.yaml
 
 

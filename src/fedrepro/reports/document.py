@@ -50,6 +50,7 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
         "disagreements": plan.get("disagreements", []),
         "deviations": plan.get("deviations", []),
         "known_gaps": plan.get("known_gaps", []),
+        "remarks": plan.get("remarks", []),
         "figures": [{"setting": key, "path": Path(path).as_posix()} for key, path in figures.items()],
         "command": f"snakemake --cores 8 reports/{plan['scale']}/{plan['paper']}/{plan['table']}.md",
         "provenance": about.provenance(plan, evidence),

@@ -40,7 +40,10 @@ def _table(document: Document, folder: Path) -> str:
             separated = True
             rows.append(["***our companions, not in the printed table***", *[""] * len(document["columns"])])
         rows.append([row["label"], *(_cell(cells.get((row["key"], c["key"])), document) for c in document["columns"])])
-    return "\n\n".join(["## The table", words.caption(document), table(header, rows, "l" + "r" * len(document["columns"]))])
+    parts = ["## The table", words.caption(document), table(header, rows, "l" + "r" * len(document["columns"]))]
+    if document["remarks"]:
+        parts += ["## What these numbers show", "\n".join(f"- {remark}" for remark in document["remarks"])]
+    return "\n\n".join(parts)
 
 
 def _cell(cell: dict[str, Any] | None, document: Document) -> str:

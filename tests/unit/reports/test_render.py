@@ -110,6 +110,7 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
         "stand_in": "Other images in the place of the printed ones.",
         "on_budget": True,
         "scale_note": "Two rounds, one seed.",
+        "remarks": ["The first method starts faster."],
     }
     pages = make_report(tmp_path, scale, comparable=False, **said)
     report = json.loads(pages["json"].read_text())
@@ -123,6 +124,7 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
         ):
             assert fact in opening, fact
         assert "of other data and for orientation only" in pages[ending].read_text()
+        assert said["remarks"][0] in pages[ending].read_text().split("What these numbers show")[1].split("Every seed")[0]
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
