@@ -66,17 +66,20 @@ def git_state() -> tuple[str | None, bool | None]:
         return None, None
 
 
-def forget_peak() -> None:
-    """From here on `peak_rss_mib` counts anew, where the system can (Linux): what came before a seed is not its cost."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+def forget_peak() -> bool:
+    """From here on `peak_rss_mib` counts anew: what came before a seed is not its cost. False off Linux, where it cannot."""
+    try:
+        return Path("/proc/self/clear_refs").write_text("5") > 0
+    except OSError:
+        return False
 
 
 def peak_rss_mib() -> float:
     """Largest resident memory of this process since `forget_peak`, or so far where that cannot be told."""
     with contextlib.suppress(OSError):
-        line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
+        lines = Path("/proc/self/status").read_text().splitlines()
+        for line in (line for line in lines if line.startswith("VmHWM:")):
+            return int(line.split()[1]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 if sys.platform != "darwin" else 1024**2)
 
