@@ -143,6 +143,20 @@ def norm(tree: Tree) -> Tensor:
     return torch.linalg.vector_norm(tree.flat, dim=-1)
 
 
+def tensor_norms(tree: Tree) -> Tensor:
+    """Euclidean norm of each of the L tensors, [..., L]; added up in float64, since some have many elements."""
+    lengths = torch.tensor(tree.layout.sizes, device=tree.flat.device)
+    owner_D = torch.repeat_interleave(lengths)
+    squares = torch.zeros((*tree.flat.shape[:-1], len(lengths)), dtype=torch.float64, device=tree.flat.device)
+    return squares.index_add_(-1, owner_D, tree.flat.double().square()).sqrt().to(tree.flat.dtype)
+
+
+def spread(values_L: Tensor, tree: Tree) -> Tensor:
+    """One value a tensor, [..., L], as one for each of its elements, [..., D]."""
+    lengths = torch.tensor(tree.layout.sizes, device=tree.flat.device)
+    return values_L.repeat_interleave(lengths, dim=-1)
+
+
 def stack(trees: Sequence[Tree]) -> Tree:
     """Trees [D] as one tree with a leading axis [K, D]."""
     return trees[0].like(torch.stack([tree.flat for tree in trees]))

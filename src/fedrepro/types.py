@@ -16,7 +16,7 @@ from fedrepro.tree import Tree
 
 @dataclass(frozen=True)
 class Batch:
-    """Images x [..., B, C, H, W] (float, normalised) and labels y [..., B] (int64)."""
+    """Images x [..., B, C, H, W] (float, normalised) and labels y [..., B] (int64; -100 is padding, which counts nowhere)."""
 
     x: Tensor
     y: Tensor
@@ -36,6 +36,10 @@ class Network(Protocol):
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
 
+    def gradient(self, params: Tree, batch: Batch) -> Tree | None:
+        """Of the mean cross-entropy, [D], by the model's closed form; None when there is none: autograd will do."""
+        ...
+
 
 @dataclass(frozen=True)
 class Solver:
@@ -47,12 +51,16 @@ class Solver:
 
 @dataclass(frozen=True)
 class ClientContext:
-    """What a client rule may read during its round; all of it read-only."""
+    """What a client rule may read during its round; all of it read-only.
+
+    Rules are written for one client. An engine may hand in several at once: trees and batches then have a leading client axis,
+    `client_lr` and `num_steps` one number a client, which meet trees through `tree.scale` and `tree.axpy`.
+    """
 
     network: Network
     anchor: Tree  # the global weights received this round, [D]
-    client_lr: float  # this round's learning rate, after the schedule
-    num_steps: int  # T, how many steps this client takes this round
+    client_lr: float | Tensor  # this round's learning rate, after the schedule
+    num_steps: int | Tensor  # T, how many steps this client takes this round
     shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
     own: Tree | None = None  # this client's state from its last round, if any, [D]
 
@@ -85,7 +93,8 @@ class ServerContext:
     """What a server part may read, and where it notes scalars."""
 
     network: Network  # in training mode; its running statistics become those of the global model
-    predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, without gradients
+    predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, no gradients; with a
+    # leading axis of models on params and buffers, all of them on the same x
     proxy: Batch | None  # the server's proxy set, the whole of it
     rng: Callable[[str], np.random.Generator]  # a stream for a purpose, fixed by (seed, round)
     round: int

@@ -118,3 +118,18 @@ def test_leaves_join_to_the_same_vector() -> None:
     """Separate leaves, same numbers in the same places, leading axes too."""
     for made in (counting(), counting(2)):
         assert torch.equal(Leaves(made).flat, made.flat)
+
+
+def test_norms_by_tensor_and_back() -> None:
+    """(3, 4), then 12 alone, for two clients: norms 5 and 12, and twice that; spread over the elements they came from."""
+    one = Tree(Layout.of({"a": (2, 1), "b": ()}), torch.tensor([[3.0, 4.0, 12.0], [6.0, 8.0, 24.0]]))
+    norms = tree.tensor_norms(one)
+    assert norms.tolist() == [[5.0, 12.0], [10.0, 24.0]]
+    assert tree.spread(norms, one).tolist() == [[5.0, 5.0, 12.0], [10.0, 10.0, 24.0]]
+    assert tree.spread(norms[0], one).tolist() == [5.0, 5.0, 12.0]
+
+
+def test_norms_by_tensor_of_many_elements() -> None:
+    """A million times 0.1: sqrt(1e4) = 100 to the last bits of float32, in which it is not added up."""
+    one = Tree(Layout.of({"a": (1_000_000,)}), torch.full((1_000_000,), 0.1))
+    assert tree.tensor_norms(one).item() == pytest.approx(100, rel=1e-6)

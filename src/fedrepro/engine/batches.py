@@ -1,18 +1,24 @@
 """Which samples a client sees, and in which order: fixed by (seed, client, round), whatever engine, method or job order."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fedrepro import rng
 
 
+def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: int) -> np.ndarray:
+    """Positions 0..samples-1 in a fresh order for each epoch of one client's round, int64 [epochs, samples]."""
+    generator = rng.stream(seed, "batches", client, round)
+    return np.stack([generator.permutation(samples) for _ in range(epochs)])
+
+
 def local_batches(
     samples: int, *, seed: int, client: int, round: int, epochs: int, batch_size: int, smallest: int = 1
 ) -> list[Tensor]:
-    """Positions 0..samples-1 as the mini-batches of one client's round: a fresh order each epoch, the last partial batch kept.
+    """`local_orders` as mini-batches, the last partial one of an epoch kept.
 
     Returns T = epochs * ceil(samples / batch_size) index tensors [B], less those below `smallest` samples.
     """
-    generator = rng.stream(seed, "batches", client, round)
-    orders = (torch.from_numpy(generator.permutation(samples)) for _ in range(epochs))
+    orders = torch.from_numpy(local_orders(samples, seed=seed, client=client, round=round, epochs=epochs))
     return [index_B for order in orders for index_B in order.split(batch_size) if len(index_B) >= smallest]

@@ -46,10 +46,10 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     write_atomic(path, write)
 
 
-def load(path: Path, key: str) -> tuple[ServerState, dict[int, Any], Progress] | None:
+def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[ServerState, dict[int, Any], Progress] | None:
     """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
     try:
-        content = torch.load(path, weights_only=True)
+        content = torch.load(path, map_location=device, weights_only=True)
         if content["key"] != key:
             return None
         fields = {name: _unpack(value) for name, value in content["state"].items()}

@@ -22,7 +22,7 @@ from fedrepro.data import participation
 from fedrepro.data.arrays import ARRAYS, MANIFEST
 from fedrepro.data.registry import Entry
 from fedrepro.engine.evaluate import BATCH, predict
-from fedrepro.engine.local import ENGINES, LocalResult, TrainingNetwork
+from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import read_json
 from fedrepro.methods.compose import Method, ServerState, compose
@@ -196,10 +196,12 @@ class _Bench:
         """`count` local steps on a batch of `size` images, at a learning rate that moves nothing far."""
         (params, buffers), data, rule = self._weights(), self._images(size), self.method.client
         shared, own = rule.init_shared(params), rule.init_own(params)
-        ctx = ClientContext(TrainingNetwork(self.model, buffers), params, 1e-6, count, shared, own)
+        ctx = ClientContext(
+            TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain"), params, 1e-6, count, shared, own
+        )
         solver = rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay))
         batches = [torch.arange(size, device=self.device)] * count
-        return lambda: ENGINES[self.engine](rule, data, batches, solver, ctx)
+        return lambda: FORMS[self.engine](rule, data, batches, solver, ctx)
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""

@@ -13,8 +13,24 @@ BATCH = 2000
 
 @torch.no_grad()
 def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
-    """Logits [B, C] of images x [B, C, H, W] in evaluation mode, BATCH at a time; params [D], buffers [D']."""
-    return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(BATCH)])
+    """Logits [B, C] of images x [B, C, H, W] in evaluation mode, BATCH at a time; params [D], buffers [D'].
+
+    With params [K, D] and buffers [K, D'], logits [K, B, C] of K models on the same images: on a GPU as one batch, on a CPU,
+    where stacking costs more than it saves, one model after another.
+    """
+    if params.flat.dim() == 1:
+        return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(BATCH)])
+    if x.device.type == "cuda" and model.stackable:
+        return predict_stacked(model, params, buffers, x)
+    rows = zip(params.flat, buffers.flat, strict=True)
+    return torch.stack([predict(model, params.like(w), buffers.like(b), x) for w, b in rows])
+
+
+def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
+    """Logits [K, B, C] of K models on the same images, as one batch of at most BATCH images over all models at a time."""
+    models = len(params.flat)
+    parts = (part.expand(models, *part.shape) for part in x.split(max(1, BATCH // models)))
+    return torch.cat([model.forward(params, buffers, part, False)[0] for part in parts], dim=1)
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:

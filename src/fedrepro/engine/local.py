@@ -18,14 +18,24 @@ from fedrepro.types import Batch, ClientContext, Solver
 
 
 class TrainingNetwork:
-    """A model in training mode that keeps its running statistics: (params, x) -> logits."""
+    """A model in training mode that keeps its running statistics: (params, x) -> logits.
 
-    def __init__(self, model: Model, buffers: Tree) -> None:
-        self.model, self.buffers = model, buffers
+    `closed_form`: whether `gradient` may use the model's own. `valid` [K]: how many samples of each client's batch are real.
+    """
+
+    def __init__(self, model: Model, buffers: Tree, *, closed_form: bool = False, valid: Tensor | None = None) -> None:
+        self.model, self.buffers, self.closed_form, self.valid = model, buffers, closed_form, valid
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor:
-        logits, self.buffers = self.model.forward(params, self.buffers, x, True)
+        padding = {} if self.valid is None or not self.model.buffer_layout.names else {"valid": self.valid}
+        logits, self.buffers = self.model.forward(params, self.buffers, x, True, **padding)
         return logits
+
+    def gradient(self, params: Tree, batch: Batch) -> Tree | None:
+        """The model's closed form for one client, where it has one."""
+        if not self.closed_form or self.model.gradient is None or params.flat.dim() > 1:
+            return None
+        return self.model.gradient(params, batch.x, batch.y)
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class LocalResult:
 
     params: Tree  # w_k, [D]
     buffers: Tree
-    velocity: Tree  # of the solver, [D]
+    velocity: Tree | None  # of the solver, [D]; none without momentum
     message: Any
     own: Any
     num_steps: int
@@ -56,17 +66,24 @@ def train_plain(
 def train_tuned(
     rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
 ) -> LocalResult:
-    """The same steps, in place on one copy of the global weights and one velocity vector."""
+    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector."""
     params = ctx.anchor.like(ctx.anchor.flat.clone())
-    w, v = params.flat, torch.zeros_like(params.flat) if velocity is None else velocity.flat.clone()
+    w, v, client_lr = params.flat, None, float(ctx.client_lr)
+    if solver.momentum:
+        v = torch.zeros_like(w) if velocity is None else velocity.flat.clone()
     for index_B in batches:
         g = rule.direction(params, data.take(index_B), ctx).flat
+        if v is None:
+            if solver.weight_decay:
+                w.mul_(1 - client_lr * solver.weight_decay)
+            w.add_(g, alpha=-client_lr)
+            continue
         v.mul_(solver.momentum).add_(g)
         if solver.weight_decay:
             v.add_(w, alpha=solver.weight_decay)
-        w.add_(v, alpha=-ctx.client_lr)
+        w.add_(v, alpha=-client_lr)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, params.like(v), message, own, len(batches))
+    return LocalResult(params, ctx.network.buffers, None if v is None else params.like(v), message, own, len(batches))
 
 
-ENGINES = {"sequential": train_tuned, "plain": train_plain}
+FORMS = {"sequential": train_tuned, "plain": train_plain}

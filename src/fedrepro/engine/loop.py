@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,10 +18,11 @@ from fedrepro.engine.evaluate import evaluate, predict
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
+from fedrepro.engine.vectorised import VectorisedEngine, run_together
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.tree import Tree
-from fedrepro.types import ServerContext
+from fedrepro.types import Cohort, ServerContext
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,64 @@ def train(
     method: Method,
     *,
     engine: str = "sequential",
+    workers: int = 1,
     checkpoints: Checkpoints | None = None,
     report: Callable[[int, Progress], None] | None = None,
 ) -> Outcome:
-    """Runs all rounds, from the last checkpoint if there is one, and evaluates the global model after each."""
+    """Runs all rounds of one seed, from the last checkpoint if there is one, and evaluates the global model after each.
+
+    `workers`: processes that the sequential engines share a round's clients out among; they change no bit.
+    """
+    check(task, method)
+    runner = make_engine(engine, task, method, workers=workers)
+    seed = SeedRun.begin(runner, checkpoints, report)
+    try:
+        while not seed.status:
+            seed.advance(*runner.run_cohort(seed.state, seed.progress.round))
+    finally:
+        runner.close()
+    return seed.outcome
+
+
+def train_together(
+    tasks: Sequence[Task],
+    method: Method,
+    *,
+    checkpoints: Sequence[Checkpoints | None] | None = None,
+    reports: Sequence[Callable[[int, Progress], None] | None] | None = None,
+    chunk_mib: float | None = None,
+) -> Iterator[tuple[int, Outcome]]:
+    """`train` for several seeds of a run at once, by the vectorised engine: (position in `tasks`, outcome), as they finish.
+
+    A seed's `wall_s` is its share of the time that they took together.
+    """
+    for task in tasks:
+        check(task, method)
+    none = [None] * len(tasks)
+    engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
+    each = zip(engines, checkpoints or none, reports or none, strict=True)
+    seeds = [SeedRun.begin(*one, at_once=len(tasks)) for one in each]
+    live = list(range(len(tasks)))
+    while True:
+        for i in [i for i in live if seeds[i].status]:
+            live.remove(i)
+            yield i, seeds[i].outcome
+        if not live:
+            return
+        states, rounds = [seeds[i].state for i in live], [seeds[i].progress.round for i in live]
+        for i, found in zip(live, run_together([engines[i] for i in live], states, rounds), strict=True):
+            seeds[i].advance(*found)
+
+
+def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> SequentialEngine | VectorisedEngine:
+    """The engine called `name`, for one seed."""
+    if name == "vectorised":
+        return VectorisedEngine(task, method)
+    return SequentialEngine(task, method, name, workers=workers)
+
+
+def check(task: Task, method: Method) -> None:
+    """UserError when the setting lacks what the method or the model needs."""
     if "proxy" in method.needs and task.proxy is None:
         raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
     for key in ("batch_size", *(["proxy_batch_size"] if "proxy" in method.needs else [])):
@@ -59,36 +114,68 @@ def train(
             raise UserError(
                 f"{key} = 1: {task.model.name} has BatchNorm, which needs batches of at least 2; set it to 2 or more"
             )
-    runner = SequentialEngine(task, method, engine)
-    state = method.init(task.params, task.buffers)
-    progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
-    saved = checkpoint.load(checkpoints.path, checkpoints.key) if checkpoints else None
-    if saved:
-        state, runner.own, progress = saved
-    status, clock = "finished", _Clock(progress.wall_s)
-    for round in range(progress.round, task.spec.rounds):
-        state, notes, samples = _round(runner, state, round)
-        notes |= evaluate(task.model, state.params, state.buffers, task.evaluation)
+
+
+@dataclass
+class SeedRun:
+    """One seed on its way through the rounds."""
+
+    runner: SequentialEngine | VectorisedEngine
+    checkpoints: Checkpoints | None
+    report: Callable[[int, Progress], None] | None
+    state: ServerState
+    progress: Progress
+    clock: "_Clock"
+    status: str = ""  # finished or diverged, once it is
+
+    @classmethod
+    def begin(
+        cls,
+        runner: SequentialEngine | VectorisedEngine,
+        checkpoints: Checkpoints | None,
+        report: Callable[[int, Progress], None] | None,
+        at_once: int = 1,
+    ) -> "SeedRun":
+        """From the last checkpoint, or from round 0. `at_once`: how many seeds share the time."""
+        task = runner.task
+        state = runner.method.init(task.params, task.buffers)
+        progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
+        saved = checkpoint.load(checkpoints.path, checkpoints.key, task.params.flat.device) if checkpoints else None
+        if saved:
+            state, runner.own, progress = saved
+        status = "finished" if progress.round == task.spec.rounds else ""
+        return cls(runner, checkpoints, report, state, progress, _Clock(progress.wall_s, at_once), status)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What there is, once `status` says that it is all."""
+        return Outcome(self.state.params, self.state.buffers, self.progress, self.status)
+
+    def advance(self, cohort: Cohort | None, samples: int) -> None:
+        """What follows local training in a round: the server's work, evaluation, records, and now and then a checkpoint."""
+        task, progress, round = self.runner.task, self.progress, self.progress.round
+        notes = {"client_lr": task.spec.client_lr_at(round)}
+        if cohort is not None:  # otherwise nobody has training data: the global model stays
+            notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
+            self.state = self.runner.method.apply(self.state, cohort, server_context(task, self.state, round, notes))
+        notes |= evaluate(task.model, self.state.params, self.state.buffers, task.evaluation)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
-        progress.round, progress.samples, progress.wall_s = round + 1, progress.samples + samples, clock.total()
-        if report:
-            report(round, progress)
-        if not (math.isfinite(notes["test_loss"]) and torch.isfinite(state.params.flat).all()):
-            status = "diverged"
-            break
-        if checkpoints and round + 1 < task.spec.rounds and clock.save_is_due(checkpoints.every_s):
-            with clock.saving():
-                checkpoint.save(checkpoints.path, checkpoints.key, state, runner.own, progress)
-    return Outcome(state.params, state.buffers, progress, status)
+        progress.round, progress.wall_s = round + 1, self.clock.total()
+        progress.samples += samples
+        if self.report:
+            self.report(round, progress)
+        if not (math.isfinite(notes["test_loss"]) and torch.isfinite(self.state.params.flat).all()):
+            self.status = "diverged"
+        elif progress.round == task.spec.rounds:
+            self.status = "finished"
+        elif self.checkpoints and self.clock.save_is_due(self.checkpoints.every_s):
+            with self.clock.saving():
+                checkpoint.save(self.checkpoints.path, self.checkpoints.key, self.state, self.runner.own, progress)
 
 
-def _round(runner: SequentialEngine, state: ServerState, round: int) -> tuple[ServerState, dict[str, float], int]:
-    task = runner.task
-    notes = {"client_lr": task.spec.client_lr_at(round)}
-    cohort, samples = runner.run_cohort(state, round)
-    if cohort is None:  # nobody in this cohort has training data: the global model stays
-        return state, notes, 0
-    ctx = ServerContext(
+def server_context(task: Task, state: ServerState, round: int, notes: dict[str, float]) -> ServerContext:
+    """What the server's parts read in `round`; they write into `notes`."""
+    return ServerContext(
         network=TrainingNetwork(task.model, state.buffers),
         predict=partial(predict, task.model),
         proxy=task.proxy,
@@ -99,19 +186,17 @@ def _round(runner: SequentialEngine, state: ServerState, round: int) -> tuple[Se
         smallest_batch=task.model.smallest_batch,
         notes=notes,
     )
-    notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-    return runner.method.apply(state, cohort, ctx), notes, samples
 
 
 class _Clock:
     """Seconds spent over all attempts, and when to save: saving takes a twentieth of the time at most."""
 
-    def __init__(self, before: float) -> None:
-        self._before, self._start = before, time.monotonic()
+    def __init__(self, before: float, at_once: int) -> None:
+        self._before, self._start, self._at_once = before, time.monotonic(), at_once
         self._saved, self._took = self._start, 0.0
 
     def total(self) -> float:
-        return self._before + time.monotonic() - self._start
+        return self._before + (time.monotonic() - self._start) / self._at_once
 
     def save_is_due(self, every_s: float) -> bool:
         share = 20 * self._took if every_s else 0.0

@@ -11,11 +11,13 @@ from fedrepro.console import say
 from fedrepro.engine import environment, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.loop import Checkpoints, train
+from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
-from fedrepro.engine.task import Inputs, Task, load_task
+from fedrepro.engine.task import Inputs, Task, load_images, load_task
+from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
-from fedrepro.methods.compose import compose
+from fedrepro.methods.compose import Method, compose
+from fedrepro.models.names import MODELS
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,16 @@ class Options:
 
     root: Path = Path()
     device: str = "auto"
-    engine: str = "sequential"
+    engine: str = "auto"  # vectorised on a GPU, sequential otherwise
+    workers: int = 1  # processes that the sequential engine shares a round's clients out among
     checkpoint_s: float = 20.0
     progress_s: float = 10.0
 
 
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
     """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained" or "kept"."""
-    spec = RunSpec(**run["config"])
-    inputs = Inputs(**run["inputs"], root=options.root)
-    device = environment.pick_device(options.device)
-    environment.set_deterministic(device)
+    job = _Job.of(run, options)
+    environment.set_deterministic(job.device)
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
@@ -43,42 +44,98 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         for leftover in folder.glob(".seed*"):  # of a process that was killed while it wrote
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", results.identity(run))
+        images, waiting = load_images(job.spec, job.inputs, job.device), []
         for seed in seeds:
             environment.forget_peak()
-            task = load_task(spec, inputs, seed, device)
+            task = load_task(job.spec, job.inputs, seed, job.device, images=images)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
                 done[seed] = "kept"
-                continue
-            _train_seed(run, task, options)
-            results.confirm(options.root, run["run_id"], seed, task.inputs)
-            done[seed] = "trained"
-    return done
+            elif job.engine == "vectorised":
+                waiting.append(task)
+            else:
+                job.train(task)
+                done[seed] = "trained"
+        if waiting:
+            job.train_together(waiting)
+            done |= {task.seed: "trained" for task in waiting}
+    return {seed: done[seed] for seed in seeds}
 
 
-def _train_seed(run: dict[str, Any], task: Task, options: Options) -> None:
-    path = options.root / CHECKPOINTS / run["run_id"] / f"seed{task.seed}.pt"
-    device = str(task.params.flat.device.type)  # begun on one device, a seed is not continued on another
-    how = {"engine": options.engine, "device": device}
-    key = canonical_hash({"run": run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
-    checkpoints = Checkpoints(path, key, options.checkpoint_s)
-    reporter = _Reporter(f"{run['run_id']} seed {task.seed}", task.spec.rounds, options.progress_s)
-    outcome = train(task, compose(run["method"]), engine=options.engine, checkpoints=checkpoints, report=reporter)
-    progress = outcome.progress
-    cost = {
-        "wall_s": round(progress.wall_s, 3),
-        "peak_rss_mib": round(environment.peak_rss_mib(), 1),
-        "samples": progress.samples,
-        "samples_per_second": round(progress.samples / max(progress.wall_s, 1e-9), 1),
-        "started_at": progress.started_at,
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    found = environment.describe(device, options.engine)
-    evidence = results.evidence(task.spec, run, task.seed, outcome, found, task.inputs, cost)
-    results.write_seed(options.root, run["run_id"], evidence, outcome)
-    path.unlink(missing_ok=True)
-    value = evidence["summary"]["last_test_accuracy"]
-    shown = "diverged" if value is None else f"test accuracy {value:.2f} % in the last round"
-    say(f"{run['run_id']} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
+@dataclass(frozen=True)
+class _Job:
+    """One run on one device."""
+
+    run: dict[str, Any]
+    spec: RunSpec
+    inputs: Inputs
+    device: str
+    engine: str
+    options: Options
+
+    @classmethod
+    def of(cls, run: dict[str, Any], options: Options) -> "_Job":
+        """With the device and the engine chosen."""
+        device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
+        return cls(run, spec, Inputs(**run["inputs"], root=options.root), device, choose_engine(options, device, spec), options)
+
+    def train(self, task: Task) -> None:
+        """One seed, start to end."""
+        how = {"engine": self.engine, "workers": self.options.workers}
+        outcome = train(task, self._method, **how, checkpoints=self._checkpoints(task), report=self._reporter(task))
+        self._write(task, outcome, {})
+
+    def train_together(self, tasks: list[Task]) -> None:
+        """Several seeds at once; each is written as it finishes."""
+        several = {"checkpoints": [self._checkpoints(t) for t in tasks], "reports": [self._reporter(t) for t in tasks]}
+        for position, outcome in train_together(tasks, self._method, **several):
+            self._write(tasks[position], outcome, {"seeds_at_once": len(tasks)})
+
+    @property
+    def _method(self) -> Method:
+        return compose(self.run["method"])
+
+    def _checkpoints(self, task: Task) -> Checkpoints:
+        path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
+        # Begun on one device or by one engine, a seed is not continued on another; workers change nothing.
+        how = {"engine": self.engine, "device": self.device}
+        key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
+        return Checkpoints(path, key, self.options.checkpoint_s)
+
+    def _reporter(self, task: Task) -> "_Reporter":
+        return _Reporter(f"{self.run['run_id']} seed {task.seed}", task.spec.rounds, self.options.progress_s)
+
+    def _write(self, task: Task, outcome: Outcome, shared: dict[str, int]) -> None:
+        run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
+        cost = {
+            "wall_s": round(progress.wall_s, 3),
+            "peak_rss_mib": round(environment.peak_rss_mib(), 1),
+            "samples": progress.samples,
+            "samples_per_second": round(progress.samples / max(progress.wall_s, 1e-9), 1),
+            "started_at": progress.started_at,
+            "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        found = environment.describe(self.device, self.engine) | {"workers": self.options.workers}
+        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost | shared)
+        results.write_seed(root, run_id, evidence, outcome)
+        self._checkpoints(task).path.unlink(missing_ok=True)
+        results.confirm(root, run_id, task.seed, task.inputs)
+        value = evidence["summary"]["last_test_accuracy"]
+        shown = "diverged" if value is None else f"test accuracy {value:.2f} % in the last round"
+        say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
+
+
+def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
+    """The engine of a run: the one that was named, or by device. UserError when a model cannot be stacked but has to be."""
+    stackable = MODELS[spec.model].stackable if spec.model in MODELS else True
+    if options.engine == "auto":
+        return "vectorised" if device == "cuda" and stackable else "sequential"
+    if options.engine == "vectorised" and not stackable:
+        raise UserError(
+            f"engine = vectorised: {spec.model} has operations that take one client at a time; set it to sequential"
+        )
+    if options.engine == "vectorised" and options.workers > 1:
+        raise UserError(f"workers = {options.workers}: the vectorised engine takes all clients at once; set it to 1")
+    return options.engine
 
 
 class _Reporter:

@@ -1,69 +1,75 @@
-"""The sequential engine: the clients of a round one after another."""
+"""The sequential engine: the clients of a round one after another, or shared out among worker processes."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from fedrepro import tree
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import ENGINES, TrainingNetwork
+from fedrepro.engine.cohort import Clients, Trained
+from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.task import Task
+from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import Method, ServerState
-from fedrepro.types import ClientContext, Cohort, Solver
+from fedrepro.types import ClientContext, Cohort
 
 
 @dataclass
 class SequentialEngine:
     """`name` picks the form of a client's round: "sequential" (tuned) or "plain" (the reference).
 
-    A vectorised engine will offer the same `run_cohort`. `own` holds what is kept of a client between its rounds, by client id:
-    "rule" for the client rule's state, "velocity" for the solver's, when the setting keeps it.
+    A client's round depends on nobody else's, so with `workers` > 1 the result is the same to the bit.
     """
 
     task: Task
     method: Method
     name: str = "sequential"
-    own: dict[int, dict[str, Any]] = field(default_factory=dict)
+    own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
+    workers: int = 1
+    _pool: Workers | None = None
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
-        ids = [client for client in self.task.cohorts[round].tolist() if self.task.trains(client)]
+        clients = Clients(self.task, self.method, self.own)
+        ids = clients.taking_part(round)
         if not ids:
             return None, 0
-        results = {client: self._train(client, state, round) for client in ids}
-        for client, result in results.items():
-            kept = {"rule": result.own, "velocity": result.velocity if self._keeps_momentum else None}
-            kept = {key: value for key, value in kept.items() if value is not None}
-            if kept:
-                self.own[client] = kept
-        sizes = self.task.client_sizes[ids]
-        messages = [result.message for result in results.values()]
-        cohort = Cohort(
-            clients=ids,
-            updates=tree.stack([tree.sub(result.params, state.params) for result in results.values()]),
-            weights=sizes / sizes.sum(),
-            num_steps=torch.tensor([result.num_steps for result in results.values()], dtype=sizes.dtype, device=sizes.device),
-            fraction=len(ids) / self.task.training_clients,
-            anchor=state.params,
-            buffers=tree.stack([result.buffers for result in results.values()]),
-            messages=None if messages[0] is None else tree.stack(messages),
+        trained = self._by_workers(ids, state, round) if self.workers > 1 else self.train(ids, state, round)
+        return clients.arrive(ids, trained, state), clients.samples(ids)
+
+    def train(self, ids: list[int], state: ServerState, round: int) -> Trained:
+        """The round of these clients, one after another."""
+        results = [self._train(client, state, round) for client in ids]
+        stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
+        return Trained(
+            params=tree.stack([result.params for result in results]),
+            buffers=tree.stack([result.buffers for result in results]),
+            num_steps=[result.num_steps for result in results],
+            velocity=stack([result.velocity for result in results]) if self._clients.keeps_momentum else None,
+            messages=stack([result.message for result in results]),
+            own=stack([result.own for result in results]),
         )
-        return cohort, sum(len(self.task.client_index[client]) for client in ids) * self.task.spec.local_epochs
+
+    def close(self) -> None:
+        """Ends the worker processes, if there are any."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     @property
-    def _solver(self) -> Solver:
-        return self.method.client.solver(Solver(self.task.spec.client_momentum, self.task.spec.weight_decay))
+    def _clients(self) -> Clients:
+        return Clients(self.task, self.method, self.own)
 
-    @property
-    def _keeps_momentum(self) -> bool:
-        return self.task.spec.keep_client_momentum and self._solver.momentum > 0
+    def _by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
+        if self._pool is None:
+            self._pool = Workers(self.workers, self.train, self.own, state, self.task.cohorts.shape[1])
+        sizes = {client: len(self.task.client_index[client]) for client in ids}
+        return self._pool.train(sizes, state, round)
 
-    def _train(self, client: int, state: ServerState, round: int):
-        spec, rule = self.task.spec, self.method.client
-        data = self.task.train.take(self.task.client_index[client])
+    def _train(self, client: int, state: ServerState, round: int) -> LocalResult:
+        spec, rule, clients = self.task.spec, self.method.client, self._clients
+        rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         batches = local_batches(
-            len(data),
+            len(rows),
             seed=self.task.seed,
             client=client,
             round=round,
@@ -71,14 +77,13 @@ class SequentialEngine:
             batch_size=spec.batch_size,
             smallest=self.task.model.smallest_batch,
         )
-        kept = self.own.get(client, {})
         ctx = ClientContext(
-            network=TrainingNetwork(self.task.model, state.buffers),
+            network=TrainingNetwork(self.task.model, state.buffers, closed_form=self.name != "plain"),
             anchor=state.params,
             client_lr=spec.client_lr_at(round),
             num_steps=len(batches),
             shared=state.shared,
-            own=kept["rule"] if "rule" in kept else rule.init_own(state.params),
+            own=clients.rule_state(client, state),
         )
-        on_device = [index_B.to(data.y.device) for index_B in batches]
-        return ENGINES[self.name](rule, data, on_device, self._solver, ctx, kept.get("velocity"))
+        taken = [rows[index_B.to(rows.device)] for index_B in batches]
+        return FORMS[self.name](rule, self.task.train, taken, clients.solver, ctx, clients.velocity(client))

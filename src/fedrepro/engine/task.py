@@ -56,38 +56,63 @@ class Inputs:
     root: Path = Path()
 
 
-def load_task(spec: RunSpec, inputs: Inputs, seed: int, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Task:
-    """Reads and verifies the artifacts of one seed. UserError when one is missing, damaged or does not fit `spec`."""
-    model = build(spec.model, spec.input_shape, spec.classes)
+@dataclass(frozen=True)
+class Images:
+    """A run's data set on the device: the same for all its seeds."""
+
+    train: Batch
+    test: Batch
+    content: str  # sha256 of what a run reads of it
+
+
+def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Images:
+    """Reads and verifies the arrays. UserError when they are missing, damaged or do not fit `spec`."""
     data = arrays.load_arrays(inputs.root / inputs.arrays)
     if data.manifest["source"]["entry_sha"] != spec.dataset_sha:
         raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
-    clients = partition.load(inputs.root, inputs.partition, seed)
-    rounds = participation.load(inputs.root, inputs.participation, seed)
-    split = proxy.load(inputs.root, inputs.proxy, seed)
-    params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
     train = as_batch(data.train_images, data.train_labels, *spec.channel_scale, device, dtype)
     test = as_batch(data.test_images, data.test_labels, *spec.channel_scale, device, dtype)
     if tuple(train.x.shape[1:]) != spec.input_shape:
         raise UserError(
             f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
         )
+    return Images(train, test, _content(data))
+
+
+def load_task(
+    spec: RunSpec,
+    inputs: Inputs,
+    seed: int,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    images: Images | None = None,
+) -> Task:
+    """Reads and verifies the artifacts of one seed; `images`: the data set, if it is loaded already.
+
+    UserError when something is missing, damaged or does not fit `spec`.
+    """
+    images = images or load_images(spec, inputs, device, dtype)
+    model = build(spec.model, spec.input_shape, spec.classes)
+    clients = partition.load(inputs.root, inputs.partition, seed)
+    rounds = participation.load(inputs.root, inputs.participation, seed)
+    split = proxy.load(inputs.root, inputs.proxy, seed)
+    params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
     bounds = list(zip(clients.train_offsets[:-1], clients.train_offsets[1:], strict=True))
     return Task(
         spec=spec,
         seed=seed,
         model=model,
-        train=train,
+        train=images.train,
         client_index=[on_device(clients.train_index[start:end]) for start, end in bounds],
         client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
         cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
-        evaluation=test.take(on_device(split.evaluation_index)),
-        proxy=test.take(on_device(split.proxy_index)) if len(split.proxy_index) else None,
+        evaluation=images.test.take(on_device(split.evaluation_index)),
+        proxy=images.test.take(on_device(split.proxy_index)) if len(split.proxy_index) else None,
         params=params.like(params.flat.to(device, dtype)),
         buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
         inputs={
-            "arrays": _content(data),
+            "arrays": images.content,
             "partition": clients.sha256,
             "participation": rounds.sha256,
             "proxy": split.sha256,

@@ -83,6 +83,4 @@ def client_logits(cohort: Cohort, ctx: ServerContext) -> Tensor:
     Neither changes during the server's epochs, so they are computed once a round.
     """
     assert ctx.proxy is not None
-    x, models = ctx.proxy.x, cohort.models
-    pairs = zip(models.flat, cohort.buffers.flat, strict=True)
-    return torch.stack([ctx.predict(models.like(w), cohort.buffers.like(b), x) for w, b in pairs])
+    return ctx.predict(cohort.models, cohort.buffers, ctx.proxy.x)

@@ -23,7 +23,9 @@ class Model:
     classes: int
     layout: Layout
     buffer_layout: Layout
-    forward: Callable[[Tree, Tree, Tensor, bool], tuple[Tensor, Tree]]
+    forward: Callable[..., tuple[Tensor, Tree]]  # (params, buffers, x, train); with buffers also valid=, see BatchNorms
+    gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
+    stackable: bool = True  # `forward` takes a leading client axis
 
     @property
     def parameters(self) -> int:
@@ -52,5 +54,15 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
         raise UserError(f"{name}: images of {height}x{width} are too small; it needs at least {known.smallest_side} each way")
     module = importlib.import_module(f"fedrepro.models.{known.module}")
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
-    buffers = Layout.of(getattr(module, "buffer_shapes", lambda: {})(**known.options))
-    return Model(name, input_shape, classes, layout, buffers, partial(module.forward, **known.options))
+    buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
+    closed = getattr(module, "gradient", None)
+    return Model(
+        name,
+        input_shape,
+        classes,
+        layout,
+        buffers,
+        partial(module.forward, **known.options),
+        partial(closed, **known.options) if closed else None,
+        known.stackable,
+    )

@@ -1,6 +1,7 @@
 """Which architectures there are and what images they expect: readable without importing torch."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -9,16 +10,20 @@ class Known:
 
     module: str
     input_shape: tuple[int, int, int]  # C, H, W of the paper's experiments
-    options: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     smallest_batch: int = 1  # 2 with BatchNorm: one sample has no statistics
     smallest_side: int = 1  # below this height or width nothing is left after its poolings
+    stackable: bool = True  # its operations take weights with a leading client axis; otherwise clients train one by one
 
 
 _GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
 
 MODELS: dict[str, Known] = {
-    "mlp": Known("mlp", _GREY),
+    "mlp": Known("mlp", _GREY, {"hidden": (200, 200)}),
+    "two_nn": Known("mlp", _GREY, {"hidden": (512, 256)}),
+    "logistic": Known("mlp", _GREY, {"hidden": ()}),
     "lenet": Known("lenet", _GREY, smallest_side=4),
+    "mnist_cnn": Known("mnist_cnn", _GREY, smallest_side=16),
     "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),

@@ -46,6 +46,29 @@ def batch_norm(
     return y, new_mean.view(mean.shape), new_var.view(var.shape)
 
 
+def padded_batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, valid: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`batch_norm` in training for x [K, B, C, H, W] of which client k has only the first valid_k >= 2 samples; valid [K].
+
+    What is computed for padding is finite, and nothing of it reaches the statistics.
+    """
+    places = x.shape[-2] * x.shape[-1]
+    real = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[
+        :, :, None, None, None
+    ]  # [K, B, 1, 1, 1]
+    count = (valid * places).to(x.dtype)[:, None]  # [K, 1]
+    wide = lambda t: t[:, None, :, None, None]  # noqa: E731  [K, C] beside x
+    batch_mean = (x * real).sum((1, 3, 4)) / count
+    away = x - wide(batch_mean)
+    batch_var = (away.square() * real).sum((1, 3, 4)) / count
+    y = away * wide((batch_var + 1e-5).rsqrt() * weight) + wide(bias)
+    with torch.no_grad():
+        new_mean = 0.9 * mean + 0.1 * batch_mean
+        new_var = 0.9 * var + 0.1 * batch_var * count / (count - 1)
+    return y, new_mean, new_var
+
+
 def _clients_as_channels(x: Tensor) -> Tensor:
     """[K, B, C, H, W] to [B, K*C, H, W]: one group of channels a client."""
     return x.transpose(0, 1).flatten(1, 2)
@@ -67,7 +90,11 @@ relu = F.relu
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over the batch; with a leading client axis the sum over clients of their means, so that gradients separate."""
+    """Mean over the batch; with a leading client axis the sum over clients of their means, so that gradients separate.
+
+    Samples labelled -100 are padding: they count neither in a mean nor in its number of samples.
+    """
     if logits.dim() == 2:
         return F.cross_entropy(logits, labels)
-    return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="sum") / labels.shape[-1]
+    each = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").unflatten(0, labels.shape)
+    return (each.sum(-1) / (labels >= 0).sum(-1)).sum()

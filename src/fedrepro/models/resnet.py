@@ -32,9 +32,14 @@ def buffer_shapes(blocks: int) -> dict[str, tuple[int, ...]]:
     return {f"{norm}.{kind}": (width,) for norm, width in sizes.items() for kind in ("running_mean", "running_var")}
 
 
-def forward(params: Tree, buffers: Tree, x: Tensor, train: bool, blocks: int) -> tuple[Tensor, Tree]:
-    """Logits [..., B, classes] of images x [..., B, C, H, W], and the running statistics after this pass."""
-    norms = BatchNorms(params, buffers, train)
+def forward(
+    params: Tree, buffers: Tree, x: Tensor, train: bool, blocks: int, valid: Tensor | None = None
+) -> tuple[Tensor, Tree]:
+    """Logits [..., B, classes] of images x [..., B, C, H, W], and the running statistics after this pass.
+
+    `valid` [K]: how many of each client's samples are real, the rest being padding behind them.
+    """
+    norms = BatchNorms(params, buffers, train, valid)
 
     def conv_bn(h: Tensor, conv: str, norm: str, stride: int = 1, padding: int = 1) -> Tensor:
         return norms(norm, ops.conv2d(h, params[f"{conv}.weight"], stride=stride, padding=padding))

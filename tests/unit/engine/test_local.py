@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fedrepro.engine import sequential
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import ENGINES, Solver, TrainingNetwork
+from fedrepro.engine.local import FORMS, Solver, TrainingNetwork
 from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
@@ -19,7 +19,7 @@ from fedrepro.types import ClientContext, Cohort
 from tests import toy
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", FORMS)
 def test_two_rounds_by_hand(engine: str) -> None:
     """v <- 0.5 v + (g + 0.1 w), w <- w - lr v, v = 0 at the start of each round; then the mean with weights 2/3 and 1/3.
 
@@ -52,7 +52,7 @@ def test_fedprox_by_hand() -> None:
     proximal = toy.linear("fedprox(mu=1)").client
     ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
     batches = [torch.tensor([0]), torch.tensor([1])]
-    for form in ENGINES.values():
+    for form in FORMS.values():
         result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx)
         assert result.params.flat.item() == pytest.approx(0.62, abs=1e-15)
         assert result.num_steps == 2
@@ -197,7 +197,7 @@ def test_batches_are_fixed_by_seed_client_and_round() -> None:
 
 
 @pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.5)", toy.part_text("fedlaw")])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", FORMS)
 def test_every_method_and_engine_sees_the_same_batches(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batches of a client do not depend on the method, the engine, or on who else takes part."""
 

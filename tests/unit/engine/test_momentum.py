@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.local import ENGINES
+from fedrepro.engine.local import FORMS
 from fedrepro.engine.loop import Checkpoints, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import compose
 from tests import toy
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", FORMS)
 def test_two_rounds_by_hand(engine: str) -> None:
     """v <- 0.5 v + (g + 0.1 w), w <- w - lr v; client 0 has g = 2 and two steps, client 1 g = -1 and one; weights 2/3, 1/3.
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import ENGINES
+from fedrepro.engine.local import FORMS
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -113,7 +113,7 @@ def test_by_size_the_cohort_counts_whole() -> None:
     assert weights(text, 1, cohorts=((0,),)) == pytest.approx([0.25], abs=1e-14)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", FORMS)
 def test_momentum_works_on_the_whole_direction(engine: str) -> None:
     """Momentum 0.5: v = 2, w = 0.8; v = 1 + 2 - 0.1 = 2.9, w = 0.51: client 0 alone moves -0.49; w = 1 - 0.49 - 0.245."""
     task = toy.linear_task(1, ((0,),), **PLAIN | {"client_momentum": 0.5})

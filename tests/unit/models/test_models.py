@@ -48,6 +48,22 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "mlp": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
     ),
+    "two_nn": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
+    ),
+    "logistic": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
+    "mnist_cnn": lambda: nn.Sequential(
+        nn.Conv2d(1, 32, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(1024, 512),
+        nn.ReLU(),
+        nn.Linear(512, 10),
+    ),
     "lenet": lambda: nn.Sequential(
         nn.Conv2d(1, 16, 5, padding=2),
         nn.ReLU(),
@@ -81,6 +97,9 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
 # and does not mind the size.
 PARAMETERS = [
     ("mlp", (1, 28, 28), 10, 199_210),
+    ("two_nn", (1, 28, 28), 10, 535_818),
+    ("logistic", (1, 28, 28), 10, 7_850),
+    ("mnist_cnn", (1, 28, 28), 10, 26 * 32 + 801 * 64 + 1025 * 512 + 513 * 10),
     ("lenet", (1, 28, 28), 10, 28_938),
     ("simple_cnn", (3, 32, 32), 10, 122_570),
     ("simple_cnn", (3, 32, 32), 100, 128_420),
@@ -92,8 +111,10 @@ PARAMETERS = [
     ("resnet20", (3, 32, 32), 10, 272_474),
     ("resnet20", (3, 32, 32), 100, 278_324),
 ]
-SMALL = {"mlp": (1, 4, 4), "lenet": (1, 8, 8), "simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8)}
+SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
+SMALL |= {"simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8)}
 NORMS = ["resnet8", "resnet20"]
+SMALLEST = {"mlp": 1, "mnist_cnn": 16, "lenet": 4, "simple_cnn": 18, "resnet8": 1, "resnet20": 1}
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -204,10 +225,10 @@ def test_one_sample_is_too_few(name: str) -> None:
     assert torch.isfinite(model.forward(params, model.first_buffers(), x, False)[0]).all()
 
 
-@pytest.mark.parametrize(("name", "smallest"), [("mlp", 1), ("lenet", 4), ("simple_cnn", 18), ("resnet8", 1), ("resnet20", 1)])
+@pytest.mark.parametrize(("name", "smallest"), [*SMALLEST.items()])
 def test_the_smallest_image(name: str, smallest: int) -> None:
-    """SimpleCNN: 18, 16, 8, 6, 3, 1; LeNet: 4, 2, 1. At that side there is an output that depends on the image; one pixel less
-    in height or width is one line that says so."""
+    """SimpleCNN: 18, 16, 8, 6, 3, 1; MNIST's CNN: 16, 12, 6, 2, 1; LeNet: 4, 2, 1. At that side there is an output that depends
+    on the image; one pixel less in height or width is one line that says so."""
     model = build(name, (1, smallest, smallest), 3)
     params, x = initial.draw(model, 8), normal(2, 1, 1, smallest, smallest).float()
     first, second = (model.forward(params, model.first_buffers(), image, False)[0] for image in x)
@@ -216,6 +237,19 @@ def test_the_smallest_image(name: str, smallest: int) -> None:
         says = f"^{name}: images of {shape[1]}x{shape[2]} are too small; it needs at least {smallest} each way"
         with pytest.raises(UserError, match=says):
             build(name, shape, 3)
+
+
+@pytest.mark.parametrize("name", ["mlp", "two_nn", "logistic"])
+def test_closed_form_gradient(name: str) -> None:
+    """Perceptrons by hand against autograd, float64, to 1e-12; nothing handed in is changed."""
+    model = build(name, (1, 4, 4), 5)
+    params = Tree(model.layout, initial.draw(model, 8).flat.double())
+    x, y = normal(7, 1, 4, 4), torch.tensor([0, 4, 4, 1, 2, 3, 0])
+    kept = params.flat.clone(), x.clone(), y.clone()
+    assert model.gradient is not None
+    expected = tree.gradient(lambda p: ops.cross_entropy(model.forward(p, model.first_buffers(), x, True)[0], y), params)
+    torch.testing.assert_close(model.gradient(params, x, y).flat, expected.flat, rtol=0, atol=1e-12)
+    assert all(torch.equal(a, b) for a, b in zip(kept, (params.flat, x, y), strict=True))
 
 
 def test_unknown_model() -> None:

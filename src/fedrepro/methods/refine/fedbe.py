@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining, client_logits
 from fedrepro.registry import require
@@ -48,8 +49,9 @@ class FedBe(StudentTraining, Refine):
     def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         assert ctx.proxy is not None
         generator = ctx.rng("fedbe-samples")
-        others = [params, *(draw(cohort, generator, self.noise) for _ in range(self.samples))]
-        logits = torch.stack([ctx.predict(model, ctx.network.buffers, ctx.proxy.x) for model in others])
+        others = tree.stack([params, *(draw(cohort, generator, self.noise) for _ in range(self.samples))])
+        buffers = tree.stack([ctx.network.buffers] * len(others.flat))
+        logits = ctx.predict(others, buffers, ctx.proxy.x)
         return self.distil(params, state, ctx, self.teacher(torch.cat([client_logits(cohort, ctx), logits])))
 
     def teacher(self, logits_TPC: Tensor) -> Tensor:
@@ -60,13 +62,12 @@ class FedBe(StudentTraining, Refine):
 
 def draw(cohort: Cohort, generator: np.random.Generator, noise: float) -> Tree:
     """One model [D] from the Gaussian around the cohort's. A client that did not move adds a zero direction."""
-    steps = []
-    for _, update in cohort.updates.items():
-        update_Kd = update.flatten(1) if update.dim() > 1 else update.unsqueeze(1)
-        norm_K = torch.linalg.vector_norm(update_Kd, dim=1, keepdim=True)
-        unit_Kd = torch.where(norm_K > 1e-6, update_Kd / norm_K.clamp_min(1e-6), 0)
-        mean = unit_Kd.mean(0)
-        deviation = (unit_Kd.square().mean(0) - mean.square()).clamp_min(1e-5).sqrt()
-        eps = torch.from_numpy(generator.standard_normal(len(mean))).to(mean)
-        steps.append(norm_K.mean() * (mean + noise * deviation * eps))
-    return cohort.anchor.like(cohort.anchor.flat + torch.cat(steps))
+    updates = cohort.updates
+    norm_KL = tree.tensor_norms(updates)
+    norm_KD = tree.spread(norm_KL, updates)
+    unit_KD = torch.where(norm_KD > 1e-6, updates.flat / norm_KD.clamp_min(1e-6), 0)
+    mean = unit_KD.mean(0)
+    deviation = (unit_KD.square().mean(0) - mean.square()).clamp_min(1e-5).sqrt()
+    eps = torch.from_numpy(generator.standard_normal(len(mean))).to(mean)
+    step = tree.spread(norm_KL.mean(0), updates) * (mean + noise * deviation * eps)
+    return cohort.anchor.like(cohort.anchor.flat + step)

@@ -1,0 +1,152 @@
+"""The plain research loop, as papers' code has it: a DataLoader for each client with a transform for each image, a copy of the
+model for each client, torch.optim, and a mean over state dicts. The baseline of every ratio.
+
+    python benchmarks/contenders/naive.py WORK.npz --threads 1
+"""
+
+import argparse
+import copy
+import json
+import time
+from itertools import pairwise
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset
+from torchvision import transforms
+
+MODELS = {
+    "two_nn": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
+    ),
+    "logistic": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
+    "mnist_cnn": lambda: nn.Sequential(
+        nn.Conv2d(1, 32, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(1024, 512),
+        nn.ReLU(),
+        nn.Linear(512, 10),
+    ),
+    "simple_cnn": lambda: nn.Sequential(
+        nn.Conv2d(3, 32, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 64, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(1024, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
+    ),
+    "resnet20": lambda: ResNet20(),
+}
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions beside a shortcut."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        stride = 1 if channels == width else 2
+        self.conv1, self.bn1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        self.shortcut = nn.Identity() if stride == 1 else projection
+
+    def forward(self, x):
+        """As usual."""
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
+
+
+class ResNet20(nn.Sequential):
+    """Stem, nine blocks, average, linear."""
+
+    def __init__(self) -> None:
+        widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
+        blocks = [Block(a, b) for a, b in pairwise(widths)]
+        stem = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()
+        super().__init__(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class Images(Dataset):
+    """One image at a time, as torchvision's data sets give them."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        self.x, self.y = x, y
+        scale = ((0.1307,), (0.3081,)) if x.shape[1] == 1 else ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+        self.transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize(*scale)])
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int):
+        image = self.x[i]
+        picture = Image.fromarray(image[0]) if len(image) == 1 else Image.fromarray(image.transpose(1, 2, 0))
+        return self.transform(picture), int(self.y[i])
+
+
+def train_client(model: nn.Module, data: Dataset, spec: dict) -> dict[str, torch.Tensor]:
+    """A client's round on its own copy of the model."""
+    loader = DataLoader(data, spec["batch_size"], shuffle=True)
+    model.train()
+    rule = {"lr": spec["client_lr"], "momentum": spec["client_momentum"], "weight_decay": spec["weight_decay"]}
+    optimizer = torch.optim.SGD(model.parameters(), **rule)
+    for _ in range(spec["local_epochs"]):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    return model.state_dict()
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, data: Dataset) -> float:
+    """Percent right on the test set."""
+    model.eval()
+    correct = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(data, batch_size=1000))
+    return 100 * correct / len(data)
+
+
+def main() -> None:
+    """Trains a work item and prints one line of JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(8)
+    work = np.load(options.work)
+    spec, offsets = json.loads(str(work["spec"])), work["offsets"]
+    train, test = Images(work["train_x"], work["train_y"]), Images(work["test_x"], work["test_y"])
+    parts = [work["index"][a:b] for a, b in pairwise(offsets)]
+    model, round_s, right = MODELS[spec["model"]](), [], None
+    for cohort in work["cohorts"]:
+        began = time.perf_counter()
+        cohort = [int(i) for i in cohort if len(parts[i])]
+        states = [train_client(copy.deepcopy(model), Subset(train, parts[i]), spec) for i in cohort]
+        total = sum(len(parts[i]) for i in cohort)
+        shares = [len(parts[i]) / total for i in cohort]
+        mean = {key: sum(p * s[key] for p, s in zip(shares, states, strict=True)) for key in states[0]}
+        model.load_state_dict(mean)
+        if spec["evaluate"]:
+            right = accuracy(model, test)
+        round_s.append(time.perf_counter() - began)
+    samples = sum(len(parts[i]) for i in work["cohorts"][-1]) * spec["local_epochs"]
+    right = accuracy(model, test) if right is None else right
+    found = {"contender": "naive", "version": torch.__version__, "samples_round": samples, "round_s": round_s}
+    print(json.dumps(found | {"test_accuracy": right, "threads": options.threads, "workers": 1}))
+
+
+if __name__ == "__main__":
+    main()

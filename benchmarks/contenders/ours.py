@@ -1,0 +1,99 @@
+"""Our engines on a work item: the training loop itself, with its evaluation, metrics and server step.
+
+python benchmarks/contenders/ours.py WORK.npz --engine sequential --threads 1 --workers 2
+"""
+
+import argparse
+import json
+import time
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from fedrepro.engine import environment
+from fedrepro.engine.loop import train
+from fedrepro.engine.spec import RunSpec
+from fedrepro.engine.task import Task, as_batch
+from fedrepro.methods.compose import compose
+from fedrepro.models import build, initial
+
+# Works that ask for no evaluation get one of so many images: the loop always evaluates.
+FEW = 100
+
+
+def load(path: str, device: str, method: str = "fedavg") -> Task:
+    """A work item as a task of our engine."""
+    work = np.load(path)
+    spec = json.loads(str(work["spec"]))
+    shape = tuple(work["train_x"].shape[1:])
+    model = build(spec["model"], shape, spec["classes"])
+    bounds = list(pairwise(work["offsets"]))
+    index = [torch.from_numpy(work["index"][a:b]).to(device) for a, b in bounds]
+    settings = RunSpec(
+        dataset="benchmark",
+        dataset_sha="",
+        input_shape=shape,
+        normalise="unit",
+        classes=spec["classes"],
+        model=spec["model"],
+        partition="",
+        clients=len(index),
+        participation=spec["participation"],
+        local_validation=0.0,
+        proxy_per_class=0,
+        proxy_batch_size=64,
+        rounds=len(work["cohorts"]),
+        local_epochs=spec["local_epochs"],
+        batch_size=spec["batch_size"],
+        client_lr=spec["client_lr"],
+        client_lr_decay=1.0,
+        client_momentum=spec["client_momentum"],
+        keep_client_momentum=False,
+        weight_decay=spec["weight_decay"],
+        method=str(compose(method)),
+    )
+    seen = slice(None) if spec["evaluate"] else slice(FEW)
+    images = lambda x, y: as_batch(x, y, [0.0], [1.0], device, torch.float32)  # noqa: E731
+    params = initial.draw(model, 8)
+    return Task(
+        spec=settings,
+        seed=8,
+        model=model,
+        train=images(work["train_x"], work["train_y"]),
+        client_index=index,
+        client_sizes=torch.tensor([float(len(part)) for part in index], device=device),
+        cohorts=torch.from_numpy(work["cohorts"]),
+        evaluation=images(work["test_x"][seen], work["test_y"][seen]),
+        proxy=None,
+        params=params.like(params.flat.to(device)),
+        buffers=model.first_buffers().like(model.first_buffers().flat.to(device)),
+        inputs={},
+    )
+
+
+def main() -> None:
+    """Trains a work item and prints one line of JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work")
+    parser.add_argument("--engine", default="sequential")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    environment.set_deterministic(options.device, options.threads)
+    task = load(options.work, options.device)
+    ends = [time.perf_counter()]
+    outcome = train(task, compose("fedavg"), engine=options.engine, report=lambda *_: ends.append(time.perf_counter()))
+    accuracy = next(value for _, name, value in reversed(outcome.progress.rows) if name == "test_accuracy")
+    found = {
+        "contender": "fedrepro",
+        "version": torch.__version__,
+        "samples_round": outcome.progress.samples // task.spec.rounds,
+        "round_s": [b - a for a, b in pairwise(ends)],
+    }
+    print(json.dumps(found | {"test_accuracy": accuracy, "threads": options.threads, "workers": options.workers}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""How many clients the vectorised engine holds at once, from what one of them needs and what the device has."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from fedrepro.engine.task import Task
+from fedrepro.models import Model, ops
+from fedrepro.tree import Tree
+
+# A chunk's budget. On a GPU by its whole memory, not by what is free now: the same machine then always cuts the same chunks.
+GPU_SHARE = 0.4
+CPU_MIB = 512.0
+# Copies of a client's weights while it trains: weights, velocity, gradient and its join, anchor, own state, two for formulas.
+COPIES = 8
+# What autograd saves of a sample, times this, covers the gradients of activations and the kernels' workspace (our choice).
+ACTIVATIONS = 2.5
+
+
+def rows_in(chunk_mib: float | None, task: Task) -> int:
+    """The most clients in a chunk of so many MiB (None: the device's budget); at least one."""
+    flat = task.params.flat
+    budget = chunk_mib if chunk_mib is not None else budget_mib(flat.device)
+    weights = COPIES * (task.model.parameters + task.model.buffer_layout.size)
+    images = math.prod(task.spec.input_shape)
+    sample = ACTIVATIONS * saved_per_sample(task.model) + images
+    return max(1, int(budget * 2**20 / (flat.element_size() * (weights + task.spec.batch_size * sample))))
+
+
+def budget_mib(device: torch.device) -> float:
+    """Memory of one chunk in MiB."""
+    if device.type == "cuda":
+        return GPU_SHARE * torch.cuda.get_device_properties(device).total_memory / 2**20
+    return CPU_MIB
+
+
+def saved_per_sample(model: Model) -> float:
+    """Numbers that autograd keeps of one image between forward and backward pass: measured on two images, on the CPU."""
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        kept[tensor.data_ptr()] = tensor.numel()
+        return tensor
+
+    x = torch.zeros((2, *model.input_shape))
+    params = Tree(model.layout, torch.zeros(model.parameters, requires_grad=True))
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        logits, _ = model.forward(params, model.first_buffers(), x, True)
+        ops.cross_entropy(logits, torch.zeros(2, dtype=torch.int64))
+    return max(0, sum(kept.values()) - model.parameters) / 2

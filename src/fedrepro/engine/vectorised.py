@@ -1,0 +1,219 @@
+"""The vectorised engine: all clients of a round, of all seeds of a run, as one batched computation. Made for a GPU.
+
+Weights are rows of one matrix [K, D]. Clients are sorted by how many full batches they have, so that a step runs on those that
+still have one: a prefix of the rows, no copy, nothing padded. The last batch of an epoch is smaller, and of another size for
+each client: clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
+padding than samples in those batches, hence less than one batch a client and epoch. Memory is bounded by chunks of rows.
+
+Same batches, same rules, same steps as the sequential engine; float64 agrees to rounding (tested for every method).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.engine import memory
+from fedrepro.engine.batches import local_orders
+from fedrepro.engine.cohort import Clients, Trained
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.task import Task
+from fedrepro.methods.compose import Method, ServerState
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, ClientContext, Cohort
+
+
+@dataclass
+class VectorisedEngine:
+    """One seed's clients. `run_together` takes several seeds of the same run at once."""
+
+    task: Task
+    method: Method
+    name: str = "vectorised"
+    own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
+    chunk_mib: float | None = None  # memory of one chunk; None: chosen by device, see `memory.budget`
+
+    def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
+        """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
+        return run_together([self], [state], [round])[0]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One client of one seed, and the order of its samples."""
+
+    seed: int  # position among the seeds that run together
+    client: int
+    orders: np.ndarray  # [E, n], positions in the training set
+    full: int  # full batches an epoch
+    rest: int  # samples of the last, smaller batch; 0: there is none that counts
+
+    @property
+    def num_steps(self) -> int:
+        return len(self.orders) * (self.full + (self.rest > 0))
+
+
+def run_together(
+    engines: Sequence[VectorisedEngine], states: Sequence[ServerState], rounds: Sequence[int]
+) -> list[tuple[Cohort | None, int]]:
+    """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
+    seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
+    rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
+    rows.sort(key=lambda row: (-row.full, -row.rest))
+    size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
+    trained = [_Chunk(seeds, rows[start : start + size]).train() for start in range(0, len(rows), size)]
+    order = {(row.seed, row.client): place for place, row in enumerate(rows)}
+    found: list[tuple[Cohort | None, int]] = []
+    for number, seed in enumerate(seeds):
+        mine = [order[number, client] for client in seed.ids]
+        cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state) if mine else None
+        found.append((cohort, seed.clients.samples(seed.ids)))
+    return found
+
+
+class _Seed:
+    """One seed's part in a round."""
+
+    def __init__(self, clients: Clients, state: ServerState, round: int) -> None:
+        self.clients, self.state, self.round = clients, state, round
+        self.ids = clients.taking_part(round)
+
+    def rows(self, number: int) -> list[_Row]:
+        """The clients that train."""
+        task, spec, found = self.clients.task, self.clients.task.spec, []
+        for client in self.ids:
+            positions = task.client_index[client].cpu().numpy()
+            where = {"seed": task.seed, "client": client, "round": self.round, "epochs": spec.local_epochs}
+            orders = positions[local_orders(len(positions), **where)]
+            full, rest = divmod(len(positions), spec.batch_size)
+            found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
+        return found
+
+
+class _Chunk:
+    """Rows that train together: sorted by their number of full batches, the most first."""
+
+    def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
+        self.seeds, self.rows, first = seeds, rows, seeds[0]
+        self.task, self.rule, self.solver = first.clients.task, first.clients.method.client, first.clients.solver
+        self.device = first.state.params.flat.device
+        states = [seed.state for seed in seeds]
+        self.anchor = self._of_seeds([state.params for state in states])
+        self.shared = None if first.state.shared is None else self._of_seeds([state.shared for state in states])
+        own = [seeds[row.seed].clients.rule_state(row.client, states[row.seed]) for row in rows]
+        self.own = None if own[0] is None else tree.stack([one for one in own if one is not None])
+        self.params = self.anchor.like(self.anchor.flat.clone(memory_format=torch.contiguous_format))
+        self.buffers = self._of_seeds([state.buffers for state in states])
+        self.buffers = self.buffers.like(self.buffers.flat.clone(memory_format=torch.contiguous_format))
+        self.velocity = self._velocity() if self.solver.momentum else None
+        self.num_steps = torch.tensor([row.num_steps for row in rows], device=self.device)
+        rates = [seeds[row.seed].clients.task.spec.client_lr_at(seeds[row.seed].round) for row in rows]
+        self.client_lr = torch.tensor(rates, dtype=self.params.flat.dtype, device=self.device)
+
+    def train(self) -> Trained:
+        """Every step of every row."""
+        full = self._full_batches()  # [E, T, K, B]
+        active = [sum(row.full > t for row in self.rows) for t in range(full.shape[1])]
+        groups = self._last_batches()
+        for epoch in range(len(full)):
+            for t, count in enumerate(active):
+                self._step(slice(0, count), full[epoch, t, :count])
+            for members, index, valid in groups:
+                self._step(members, index[epoch], valid)
+        messages, own = self.rule.finish(self.params, self._context(slice(None), self._network(slice(None), None)))
+        keeps = self.seeds[0].clients.keeps_momentum
+        steps = [row.num_steps for row in self.rows]
+        return Trained(self.params, self.buffers, steps, self.velocity if keeps else None, messages, own)
+
+    def _step(self, at: slice | Tensor, index: Tensor, valid: Tensor | None = None) -> None:
+        """One step of the rows `at` on the samples `index` [k, B], of which only the first `valid` [k] of each row are real."""
+        params = _take(self.params, at)
+        x = self.task.train.x.index_select(0, index.flatten()).unflatten(0, index.shape)
+        y = self.task.train.y[index]
+        if valid is not None:
+            y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
+        network = self._network(at, valid)
+        g = self.rule.direction(params, Batch(x, y), self._context(at, network)).flat
+        w, client_lr, decay = params.flat, self.client_lr[at].unsqueeze(1), self.solver.weight_decay
+        if self.velocity is None:
+            g = g + decay * w if decay else g
+            w.addcmul_(g, client_lr, value=-1)
+        else:
+            velocity = _take(self.velocity, at)
+            velocity.flat.mul_(self.solver.momentum).add_(g)
+            if decay:
+                velocity.flat.add_(w, alpha=decay)
+            w.addcmul_(velocity.flat, client_lr, value=-1)
+            self._put(self.velocity, at, velocity)
+        self._put(self.params, at, params)
+        if self.buffers.layout.names:
+            self.buffers.flat[at] = network.buffers.flat
+
+    def _network(self, at: slice | Tensor, valid: Tensor | None) -> TrainingNetwork:
+        return TrainingNetwork(self.task.model, _take(self.buffers, at), valid=valid)
+
+    def _context(self, at: slice | Tensor, network: TrainingNetwork) -> ClientContext:
+        return ClientContext(
+            network=network,
+            anchor=_take(self.anchor, at),
+            client_lr=self.client_lr[at],
+            num_steps=self.num_steps[at],
+            shared=None if self.shared is None else _take(self.shared, at),
+            own=None if self.own is None else _take(self.own, at),
+        )
+
+    @staticmethod
+    def _put(all_rows: Tree, at: slice | Tensor, some: Tree) -> None:
+        """Writes rows back; those of a slice are a view, and were changed in place."""
+        if not isinstance(at, slice):
+            all_rows.flat[at] = some.flat
+
+    def _of_seeds(self, trees: list[Tree]) -> Tree:
+        """Each row's tree of its seed, [K, D]; for a single seed no copy."""
+        if len(trees) == 1:
+            return trees[0].like(trees[0].flat.expand(len(self.rows), -1))
+        stacked = torch.stack([one.flat for one in trees])
+        return trees[0].like(stacked[torch.tensor([row.seed for row in self.rows], device=self.device)])
+
+    def _velocity(self) -> Tree:
+        found = [self.seeds[row.seed].clients.velocity(row.client) for row in self.rows]
+        zero = torch.zeros_like(self.params.flat[0])
+        return self.params.like(torch.stack([zero if one is None else one.flat for one in found]))
+
+    def _full_batches(self) -> Tensor:
+        """Positions [E, T, K, B] of all full batches; at step t only the rows that have one are ever read."""
+        size, epochs = self.task.spec.batch_size, self.task.spec.local_epochs
+        found = np.zeros((epochs, self.rows[0].full, len(self.rows), size), np.int64)
+        for k, row in enumerate(self.rows):
+            found[:, : row.full, k] = row.orders[:, : row.full * size].reshape(epochs, row.full, size)
+        return torch.from_numpy(found).to(self.device, non_blocking=True)
+
+    def _last_batches(self) -> list[tuple[Tensor, Tensor, Tensor | None]]:
+        """(rows, positions [E, k, B], real samples [k]) of the smaller batches that end an epoch, by similar size."""
+        left = sorted((k for k, row in enumerate(self.rows) if row.rest), key=lambda k: -self.rows[k].rest)
+        groups = []
+        while left:
+            widest = self.rows[left[0]].rest
+            group = [k for k in left if 2 * self.rows[k].rest > widest]
+            left = left[len(group) :]
+            index = np.zeros((self.task.spec.local_epochs, len(group), widest), np.int64)
+            for place, k in enumerate(group):
+                row = self.rows[k]
+                index[:, place, : row.rest] = row.orders[:, row.orders.shape[1] - row.rest :]
+            rests = [self.rows[k].rest for k in group]
+            valid = None if min(rests) == widest else torch.tensor(rests, device=self.device)
+            members = torch.tensor(group, device=self.device)
+            groups.append((members, torch.from_numpy(index).to(self.device, non_blocking=True), valid))
+        return groups
+
+
+def _take(rows: Tree, at: slice | Tensor) -> Tree:
+    """Some rows: a view for a slice, a copy otherwise."""
+    return rows.like(rows.flat[at])

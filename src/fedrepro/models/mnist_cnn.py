@@ -1,0 +1,33 @@
+"""The small CNN that simulators are timed with on MNIST; McMahan et al. (AISTATS 2017) without padding; 582,026 parameters.
+
+conv 1-32 k5, pool 2; conv 32-64 k5, pool 2; linear 1024-512-10; ReLU between all of them.
+"""
+
+from torch import Tensor
+
+from fedrepro.models import ops
+from fedrepro.tree import Tree
+
+
+def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order."""
+    channels, height, width = input_shape
+    left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]  # 28 -> 24 -> 12 -> 8 -> 4
+    return {
+        "conv1.weight": (32, channels, 5, 5),
+        "conv1.bias": (32,),
+        "conv2.weight": (64, 32, 5, 5),
+        "conv2.bias": (64,),
+        "fc1.weight": (512, 64 * left[0] * left[1]),
+        "fc1.bias": (512,),
+        "fc2.weight": (classes, 512),
+        "fc2.bias": (classes,),
+    }
+
+
+def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers. Pooling comes before the ReLU."""
+    h = ops.relu(ops.max_pool2d(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]), 2))
+    h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
+    h = ops.relu(ops.linear(ops.flatten(h), params["fc1.weight"], params["fc1.bias"]))
+    return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers

@@ -1,0 +1,222 @@
+"""All engines compute the same: every method, every model that stacks, partial participation, unequal sizes, several seeds."""
+
+import dataclasses
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+
+from fedrepro import rng, tree
+from fedrepro.engine import evaluate
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
+from fedrepro.engine.task import Task
+from fedrepro.engine.vectorised import VectorisedEngine
+from fedrepro.methods.compose import compose
+from fedrepro.models import build, ops
+from fedrepro.models.names import MODELS
+from fedrepro.types import Batch
+from tests import toy
+
+SEEDS = (8, 9, 10)
+# For each seed: everybody; two of five; three of five, one of whom may have no data.
+COHORTS = (toy.EVERYBODY, ((0, 3), (1, 4), (3, 4)), ((0, 1, 2), (1, 3, 4), (2, 3, 4)))
+# Nobody with data, or one client alone. (Not for distillation: from a lone teacher, who is the student, it starts at a gradient
+# of 0, where Adam makes large steps of rounding errors.)
+LONELY = (toy.ALONE, toy.EMPTY, ((2,), (4,), (2,)))
+RULES = ["fedavg", "fedprox(mu=0.5)", "feddyn", "feddyn(norm=plain, weighting=size)", toy.part_text("fedlaw")]
+
+
+def tasks(model: str = "tiny", cohorts: tuple = COHORTS, **changes) -> list[Task]:
+    """A toy task for each seed, each with cohorts of its own."""
+    each = zip(SEEDS, cohorts, strict=True)
+    return [toy.make_task(seed=seed, model=toy.MODELS[model](), cohorts=who, **({"rounds": 3} | changes)) for seed, who in each]
+
+
+def together(text: str, several: list[Task], **options) -> list[Outcome]:
+    """Outcomes of the vectorised engine, in the order of the tasks."""
+    found = dict(train_together(several, compose(text), **options))
+    return [found[i] for i in range(len(several))]
+
+
+def assert_close(found: Outcome, expected: Outcome, atol: float) -> None:
+    """Weights, statistics and every recorded number."""
+    assert found.status == expected.status
+    assert found.progress.round == expected.progress.round
+    assert found.progress.samples == expected.progress.samples
+    torch.testing.assert_close(found.params.flat, expected.params.flat, rtol=0, atol=atol)
+    torch.testing.assert_close(found.buffers.flat, expected.buffers.flat, rtol=0, atol=atol)
+    assert [row[:2] for row in found.progress.rows] == [row[:2] for row in expected.progress.rows]
+    assert [row[2] for row in found.progress.rows] == pytest.approx([row[2] for row in expected.progress.rows], abs=atol)
+
+
+@pytest.mark.parametrize(("text", "model"), toy.CASES)
+def test_every_method_in_float64(text: str, model: str) -> None:
+    """Three seeds at once against each alone, 3 rounds: 1e-12, or 1e-8 behind BatchNorm, which over batches of two divides
+    rounding errors by small deviations."""
+    several = tasks(model)
+    for found, task in zip(together(text, several), several, strict=True):
+        assert_close(found, train(task, compose(text)), 1e-12 if model == "tiny" else 1e-8)
+
+
+@pytest.mark.parametrize("text", RULES)
+@pytest.mark.parametrize(
+    ("momentum", "keep", "decay"), [(0.0, False, 0.0), (0.0, False, 1e-2), (0.9, False, 0.0), (0.9, True, 1e-2)]
+)
+def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, decay: float) -> None:
+    """With and without momentum, momentum that goes on, and weight decay; cohorts of one client and of none."""
+    several = tasks(cohorts=LONELY, client_momentum=momentum, keep_client_momentum=keep, weight_decay=decay)
+    for found, task in zip(together(text, several), several, strict=True):
+        assert_close(found, train(task, compose(text)), 1e-12)
+        assert_close(found, train(task, compose(text), engine="plain"), 1e-12)
+
+
+def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
+    """One of the models on images of its own size: 5 clients of 20 to 8 samples, batches of 8, so that last batches of 4, 3 and
+    of one sample occur; one round of one epoch."""
+    shape, classes, sizes = MODELS[name].input_shape, 10, (20, 17, 9, 11, 8)
+    draw = lambda purpose, count: Batch(  # noqa: E731
+        torch.from_numpy(rng.stream(0, purpose).normal(0, 1, (count, *shape))).to(dtype), torch.arange(count) % classes
+    )
+    model, base = build(name, shape, classes), toy.make_task(seed=seed)
+    order = torch.from_numpy(rng.stream(seed, "parts").permutation(sum(sizes)))
+    changes = {"input_shape": shape, "classes": classes, "rounds": 1, "local_epochs": 1, "batch_size": 8, "client_lr": 0.02}
+    made = toy.initial.draw(model, seed)
+    return dataclasses.replace(
+        base,
+        spec=dataclasses.replace(base.spec, **changes),
+        model=model,
+        train=draw("train", sum(sizes)),
+        evaluation=draw("test", 20),
+        client_index=list(order.split(sizes)),
+        client_sizes=torch.tensor(sizes, dtype=dtype),
+        cohorts=torch.tensor([[0, 1, 2, 3, 4]]),
+        proxy=None,
+        params=made.like(made.flat.to(dtype)),
+        buffers=tree.map(lambda flat: flat.to(dtype), model.first_buffers()),
+    )
+
+
+# In float32: norm of the difference over the norm of a round's update. Low bits differ by 1e-6; where one turns a ReLU or
+# a maximum the other way, and behind BatchNorm over small batches, that grows. The plain form differs as much.
+FLOAT32 = {"mlp": 1e-5, "two_nn": 1e-5, "logistic": 1e-5, "resnet8": 0.1, "resnet20": 0.3}
+CONVOLUTIONS = 0.1
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].stackable])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+def test_every_model(name: str, dtype: torch.dtype) -> None:
+    """Two seeds at once against each alone, both against the plain form, one round: in float64 to 1e-10 (1e-8 behind BatchNorm)
+    of the update, in float32 to the tolerance stated above."""
+    several = [real_task(name, seed, dtype) for seed in SEEDS[:2]]
+    tolerance = 1e-8 if several[0].model.buffer_layout.names else 1e-10
+    if dtype == torch.float32:
+        tolerance = FLOAT32.get(name, CONVOLUTIONS)
+    for found, task in zip(together("fedavg", several), several, strict=True):
+        expected = train(task, compose("fedavg"), engine="plain")
+        moved = (expected.params.flat - task.params.flat).norm()
+        for one in (found, train(task, compose("fedavg"))):
+            assert (one.params.flat - expected.params.flat).norm() < tolerance * moved
+            assert (one.buffers.flat - expected.buffers.flat).norm() <= tolerance * expected.buffers.flat.norm()
+
+
+@pytest.mark.parametrize("model", ["tiny", "norm"])
+def test_chunks_of_one_client(model: str) -> None:
+    """Memory for next to nothing: each client is a chunk of its own, and nothing changes."""
+    several = tasks(model)
+    small, whole = (together("feddyn", several, chunk_mib=mib) for mib in (1e-6, 1024))
+    for found, expected in zip(small, whole, strict=True):
+        assert_close(found, expected, 1e-12 if model == "tiny" else 1e-8)
+
+
+def test_padding_is_less_than_the_last_batches_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound that the engine states: all samples computed in a round, against those that clients have."""
+    seen = []
+    original = torch.Tensor.index_select
+
+    def spy(self, axis, index):
+        seen.append(len(index))
+        return original(self, axis, index)
+
+    task = toy.make_task(rounds=1, batch_size=16)  # 7, 12, 16 + 4, 5 samples: last batches of 12, 7, then 5, 4
+    monkeypatch.setattr(torch.Tensor, "index_select", spy)
+    engine = VectorisedEngine(task, compose("fedavg"))
+    engine.run_cohort(compose("fedavg").init(task.params, task.buffers), 0)
+    assert seen == [1 * 16, 2 * 12, 2 * 5] * task.spec.local_epochs
+
+
+def test_padded_batch_norm_sees_real_samples_only() -> None:
+    """Three clients with 4, 2 and 3 of 4 samples, the padding filled with huge numbers: output, statistics and gradients of the
+    real samples are those of each client alone; in float64, to 1e-12."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 4, 2, 3, 3, dtype=torch.float64, generator=generator)
+    weight, bias, mean = (torch.randn(3, 2, dtype=torch.float64, generator=generator) for _ in range(3))
+    var, valid = torch.rand(3, 2, dtype=torch.float64, generator=generator) + 0.5, torch.tensor([4, 2, 3])
+    for k, count in enumerate(valid):
+        x[k, count:] = 1e6
+    x.requires_grad_()
+    y, new_mean, new_var = ops.padded_batch_norm(x, weight, bias, mean, var, valid)
+    loss = sum((y[k, :count] ** 3).sum() for k, count in enumerate(valid))
+    (found,) = torch.autograd.grad(loss, x)
+    for k, count in enumerate(valid):
+        alone = x[k, :count].detach().requires_grad_()
+        expected, one_mean, one_var = ops.batch_norm(alone, weight[k], bias[k], mean[k], var[k], True)
+        torch.testing.assert_close(y[k, :count], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(new_mean[k], one_mean, rtol=0, atol=1e-12)
+        torch.testing.assert_close(new_var[k], one_var, rtol=0, atol=1e-12)
+        torch.testing.assert_close(found[k, :count], torch.autograd.grad((expected**3).sum(), alone)[0], rtol=0, atol=1e-10)
+        assert not found[k, count:].any()
+
+
+class Killed(Exception):
+    """Stands for a killed process."""
+
+
+@pytest.mark.parametrize("text", ["fedavg", "feddyn"])
+def test_seeds_resumed_from_different_rounds(text: str, tmp_path: Path) -> None:
+    """Killed in round 2 of the second seed, when only some seeds had a checkpoint of that round: they go on side by side, each
+    from its own round, to the same end."""
+    several = tasks(rounds=4, keep_client_momentum=True)
+    whole = together(text, several)
+    checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
+
+    def kill(round: int, progress: Progress) -> None:
+        if round == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        together(text, several, checkpoints=checkpoints, reports=[None, kill, None])
+    begun: list[list[int]] = [[], [], []]
+    notes = [lambda t, _, i=i: begun[i].append(t) for i in range(3)]
+    resumed = together(text, several, checkpoints=checkpoints, reports=notes)
+    assert begun == [[3], [2, 3], [2, 3]]
+    for found, expected in zip(resumed, whole, strict=True):
+        assert_close(found, expected, 1e-12)
+
+
+def test_a_diverged_seed_leaves_the_others_alone() -> None:
+    """Weights of 1e200 overflow in one seed's first round; it ends there, the others do not notice."""
+    several = tasks()
+    huge = dataclasses.replace(several[1], params=several[1].params.like(torch.full_like(several[1].params.flat, 1e200)))
+    first, second, third = together("fedavg", [several[0], huge, several[2]])
+    assert second.status == "diverged"
+    assert second.progress.round < 3
+    for found, task in ((first, several[0]), (third, several[2])):
+        assert_close(found, train(task, compose("fedavg")), 1e-12)
+
+
+@pytest.mark.parametrize("model", ["lenet", "norm"])
+def test_models_on_the_same_images_as_one_batch(model: str) -> None:
+    """Teachers' logits: stacked, one after another, and one by one by hand; more images than fit a batch. Float64, 1e-12."""
+    task = toy.make_task(model=toy.MODELS[model]())
+    params = tree.stack([tree.scale(task.params, factor) for factor in (1.0, 0.5, -2.0)])
+    buffers = tree.stack([tree.map(lambda b, shift=shift: b + shift, task.buffers) for shift in (0.0, 0.5, 1.0)])
+    x = task.train.x
+    expected = [
+        task.model.forward(params.like(w), buffers.like(b), x, False)[0] for w, b in zip(params.flat, buffers.flat, strict=True)
+    ]
+    with mock.patch.object(evaluate, "BATCH", 8):
+        for form in (evaluate.predict, evaluate.predict_stacked):
+            found = form(task.model, params, buffers, x)
+            torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-12)

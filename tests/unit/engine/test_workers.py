@@ -1,0 +1,56 @@
+"""Worker processes inside a training: real processes, the same bits, real kills."""
+
+import dataclasses
+import os
+import signal
+
+import pytest
+import torch
+
+from fedrepro.engine.loop import train
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.workers import share_out
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.types import Batch
+from tests import toy
+
+
+@pytest.mark.parametrize("text", ["fedavg", "feddyn", toy.part_text("fedlaw"), toy.part_text("feddf")])
+@pytest.mark.parametrize("model", ["tiny", "norm"])
+def test_worker_processes_change_no_bit(text: str, model: str) -> None:
+    """Two and seven workers for five clients, against none: the same bits, state of clients included."""
+    task = toy.make_task(model=toy.MODELS[model](), keep_client_momentum=True)
+    alone = train(task, compose(text))
+    for workers in (2, 7):
+        found = train(task, compose(text), workers=workers)
+        assert torch.equal(found.params.flat, alone.params.flat)
+        assert torch.equal(found.buffers.flat, alone.buffers.flat)
+        assert found.progress.rows == alone.progress.rows
+
+
+def test_a_dead_worker_is_one_line() -> None:
+    """Killed between two rounds: a mistake that names what to do, and nothing hangs."""
+    task = toy.make_task()
+    method = compose("fedavg")
+    engine = SequentialEngine(task, method, workers=2)
+    state = method.init(task.params, task.buffers)
+    engine.run_cohort(state, 0)
+    assert engine._pool is not None
+    os.kill(engine._pool._processes[0].pid or 0, signal.SIGKILL)
+    with pytest.raises(UserError, match="worker process died"):
+        engine.run_cohort(state, 1)
+    engine.close()
+
+
+def test_an_error_in_a_worker_comes_through() -> None:
+    """As it was raised."""
+    task = dataclasses.replace(toy.make_task(), train=Batch(torch.zeros(3, 1, 4, 4), torch.zeros(3, dtype=torch.int64)))
+    with pytest.raises(IndexError):
+        train(task, compose("fedavg"), workers=2)
+
+
+def test_shares_are_even() -> None:
+    """Largest first, to whoever has least: 9 | 5 + 4, then 1 to the first of equals."""
+    assert share_out({1: 4, 2: 9, 3: 5, 4: 1}, 2) == [[2, 4], [3, 1]]
+    assert share_out({1: 4}, 3) == [[1], [], []]
