@@ -102,10 +102,11 @@ def train_client(model: nn.Module, data: Dataset, spec: dict) -> dict[str, torch
     model.train()
     rule = {"lr": spec["client_lr"], "momentum": spec["client_momentum"], "weight_decay": spec["weight_decay"]}
     optimizer = torch.optim.SGD(model.parameters(), **rule)
+    device = next(model.parameters()).device
     for _ in range(spec["local_epochs"]):
         for x, y in loader:
             optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
+            F.cross_entropy(model(x.to(device)), y.to(device)).backward()
             optimizer.step()
     return model.state_dict()
 
@@ -114,7 +115,8 @@ def train_client(model: nn.Module, data: Dataset, spec: dict) -> dict[str, torch
 def accuracy(model: nn.Module, data: Dataset) -> float:
     """Percent right on the test set."""
     model.eval()
-    correct = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(data, batch_size=1000))
+    device = next(model.parameters()).device
+    correct = sum(int((model(x.to(device)).argmax(1).cpu() == y).sum()) for x, y in DataLoader(data, batch_size=1000))
     return 100 * correct / len(data)
 
 
@@ -123,6 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("work")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(8)
@@ -130,7 +133,7 @@ def main() -> None:
     spec, offsets = json.loads(str(work["spec"])), work["offsets"]
     train, test = Images(work["train_x"], work["train_y"]), Images(work["test_x"], work["test_y"])
     parts = [work["index"][a:b] for a, b in pairwise(offsets)]
-    model, round_s, right = MODELS[spec["model"]](), [], None
+    model, round_s, right = MODELS[spec["model"]]().to(options.device), [], None
     for cohort in work["cohorts"]:
         began = time.perf_counter()
         cohort = [int(i) for i in cohort if len(parts[i])]

@@ -64,7 +64,8 @@ class Tree:
 
     def __getitem__(self, name: str) -> Tensor:
         start, end, shape = self._spans[name]
-        return self.flat[..., start:end].unflatten(-1, shape) if shape else self.flat[..., start]
+        flat = self.flat
+        return flat.narrow(-1, start, end - start).view((*flat.shape[:-1], *shape))
 
     def items(self) -> Iterator[tuple[str, Tensor]]:
         """(name, view) pairs in layout order."""

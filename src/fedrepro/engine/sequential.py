@@ -38,13 +38,14 @@ class SequentialEngine:
 
     def train(self, ids: list[int], state: ServerState, round: int) -> Trained:
         """The round of these clients, one after another."""
-        results = [self._train(client, state, round) for client in ids]
+        clients = Clients(self.task, self.method, self.own)
+        results = [self._train(client, clients, state, round) for client in ids]
         stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
         return Trained(
             params=tree.stack([result.params for result in results]),
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
-            velocity=stack([result.velocity for result in results]) if self._clients.keeps_momentum else None,
+            velocity=stack([result.velocity for result in results]) if clients.keeps_momentum else None,
             messages=stack([result.message for result in results]),
             own=stack([result.own for result in results]),
         )
@@ -55,18 +56,14 @@ class SequentialEngine:
             self._pool.close()
             self._pool = None
 
-    @property
-    def _clients(self) -> Clients:
-        return Clients(self.task, self.method, self.own)
-
     def _by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
         if self._pool is None:
             self._pool = Workers(self.workers, self.train, self.own, state, self.task.cohorts.shape[1])
         sizes = {client: len(self.task.client_index[client]) for client in ids}
         return self._pool.train(sizes, state, round)
 
-    def _train(self, client: int, state: ServerState, round: int) -> LocalResult:
-        spec, rule, clients = self.task.spec, self.method.client, self._clients
+    def _train(self, client: int, clients: Clients, state: ServerState, round: int) -> LocalResult:
+        spec, rule = self.task.spec, self.method.client
         rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         batches = local_batches(
             len(rows),
@@ -85,5 +82,5 @@ class SequentialEngine:
             shared=state.shared,
             own=clients.rule_state(client, state),
         )
-        taken = [rows[index_B.to(rows.device)] for index_B in batches]
+        taken = [rows.index_select(0, index_B.to(rows.device)) for index_B in batches]
         return FORMS[self.name](rule, self.task.train, taken, clients.solver, ctx, clients.velocity(client))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -38,9 +39,9 @@ class Task:
         """Whether a client has enough data to train on; those that have not take no part at all."""
         return len(self.client_index[client]) >= self.model.smallest_batch
 
-    @property
+    @cached_property
     def training_clients(self) -> int:
-        """N, the clients that can train."""
+        """N, the clients that can train. Counted once: a round costs nothing for clients that do not take part."""
         return sum(self.trains(client) for client in range(len(self.client_index)))
 
 

@@ -44,7 +44,7 @@ def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tre
             z = ops.linear(inputs[-1], params[f"fc{number}.weight"], params[f"fc{number}.bias"])
             inputs.append(z.relu_() if number <= len(hidden) else z)
         delta = inputs.pop().softmax(-1)
-        delta.scatter_add_(1, y.unsqueeze(1), delta.new_full((1, 1), -1.0).expand(len(y), 1)).div_(len(y))
+        delta.scatter_(1, y.unsqueeze(1), -1.0, reduce="add").div_(len(y))
         g = params.like(torch.empty_like(params.flat))
         for number in reversed(layers):
             h = inputs[number - 1]

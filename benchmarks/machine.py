@@ -1,0 +1,62 @@
+"""What the figures were measured on, and the ceiling that they are held against: the rate of plain matrix products."""
+
+import os
+import platform
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks.works import Work
+
+# A float32 product of two 1024 x 1024 matrices, the fastest of 40, in as many processes at once as there are cores to load.
+_PRODUCT = """
+import time, torch
+torch.set_num_threads(1)
+device = "{device}"
+size = 1024 if device == "cpu" else 8192
+a = torch.randn(size, size, device=device)
+wait = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+best = 1e9
+for _ in range(40):
+    wait(); began = time.perf_counter(); a @ a; wait()
+    best = min(best, time.perf_counter() - began)
+print(2 * size**3 / best / 1e9)
+"""
+
+
+def describe(device: str) -> dict[str, Any]:
+    """Processor, versions, and GFLOP/s of matrix products: of one process, and of two at once added up."""
+    import torch
+
+    from fedrepro.engine import environment
+
+    return {
+        "device": torch.cuda.get_device_name() if device == "cuda" else environment.describe("cpu", "")["processor"],
+        "cores": os.cpu_count(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "matmul_gflops": {str(count): round(_products(device, count), 1) for count in (1, 2)},
+    }
+
+
+def _products(device: str, count: int) -> float:
+    command = [sys.executable, "-c", _PRODUCT.format(device=device)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    return sum(float(process.communicate()[0]) for process in started)
+
+
+def flops_per_sample(work: Work) -> float:
+    """Additions and multiplications of linear and convolutional layers in one training step, for one image."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from fedrepro import tree
+    from fedrepro.models import build, initial, ops
+
+    model, size = build(work.model, work.shape, 10), 8
+    params, x, y = initial.draw(model, 8), torch.zeros((size, *work.shape)), torch.zeros(size, dtype=torch.int64)
+    with FlopCounterMode(display=False) as counter:
+        tree.gradient(lambda p: ops.cross_entropy(model.forward(p, model.first_buffers(), x, True)[0], y), params)
+    return counter.get_total_flops() / size

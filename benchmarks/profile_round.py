@@ -1,0 +1,98 @@
+"""Where the time of a FedAvg run goes, by torch's profiler: `python -m benchmarks.profile_round simple_cnn`.
+
+Three rounds of three local epochs, as a run does them: with evaluation after each round, records, a checkpoint a round (the
+default saves every 20 s at most) and the result files at the end. A fifth of JPEG-CIFAR-10's training images and of its test
+images, so that they stand to each other as in the whole. One thread. Time is divided by what the process is in:
+
+- kernels: torch operations inside local training, the work that has to be done;
+- Python: local training outside of them;
+- evaluation, server, records, files: the rest of a round, whole.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from benchmarks.contenders.ours import load
+from benchmarks.run import CACHE, RESULTS
+from benchmarks.works import WORKS, write
+from fedrepro.engine import checkpoint, environment, loop, results
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.methods.compose import Method, compose
+
+ROUNDS, EPOCHS, PART = 3, 3, 5
+SPANS = ("local training", "evaluation", "server", "checkpoints", "result files")
+
+
+def under(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, its time noted under a name."""
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        with record_function(name):
+            return function(*arguments, **named)
+
+    return noted
+
+
+def profiled(model: str, folder: Path) -> dict[str, float]:
+    """Shares of the run's time, in percent, and its seconds."""
+    work = WORKS[model]
+    work = replace(work, rounds=ROUNDS, local_epochs=EPOCHS, images=50_000 // PART, evaluate=True)
+    path = folder / "work.npz"
+    source = write(work, path)
+    task = load(str(path), "cpu")
+    task = replace(task, evaluation=task.evaluation.take(torch.arange(len(task.evaluation) // PART)))
+    saved = loop.Checkpoints(folder / "seed8.pt", "profile", every_s=0)
+    with ExitStack() as patched, profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+        for owner, attribute, name in (
+            (SequentialEngine, "run_cohort", SPANS[0]),
+            (loop, "evaluate", SPANS[1]),
+            (Method, "apply", SPANS[2]),
+            (checkpoint, "save", SPANS[3]),
+        ):
+            patched.enter_context(mock.patch.object(owner, attribute, under(name, getattr(owner, attribute))))
+        began = time.perf_counter()
+        outcome = loop.train(task, compose("fedavg"), checkpoints=saved)
+        with record_function(SPANS[4]):
+            run = {"run_id": "profile", "method": "fedavg", "method_label": "fedavg", "config": {}}
+            evidence = results.evidence(task.spec, run, 8, outcome, {}, {}, {})
+            results.write_seed(folder, "profile", evidence, outcome)
+        total = 1e6 * (time.perf_counter() - began)
+    events = profiler.events()
+    spans = {name: sum(e.time_range.elapsed_us() for e in events if e.name == name) for name in SPANS}
+    training = [e for e in events if e.name == SPANS[0]]
+    inside = lambda e: any(t.time_range.start <= e.time_range.start < t.time_range.end for t in training)  # noqa: E731
+    kernels = sum(e.self_cpu_time_total for e in events if e.name not in SPANS and inside(e))
+    shares = {"kernels of local training": kernels, "Python of local training": spans.pop(SPANS[0]) - kernels, **spans}
+    shares["records and the rest"] = total - sum(shares.values())
+    found = {name: round(100 * value / total, 2) for name, value in shares.items()}
+    return found | {"seconds": round(total / 1e6, 1), "samples": outcome.progress.samples, "data": source}
+
+
+def main() -> None:
+    """Profiles, prints, and writes results/profile-<model>.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=["simple_cnn", "resnet20"])
+    options = parser.parse_args()
+    environment.set_deterministic("cpu")
+    CACHE.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        shares = profiled(options.model, Path(folder))
+    found = {"model": options.model, "measured": f"{datetime.now(UTC):%Y-%m-%d}", **shares}
+    (RESULTS / f"profile-{options.model}.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

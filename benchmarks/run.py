@@ -1,0 +1,211 @@
+"""Contenders side by side: `make bench` (our engines and the plain loop), `make bench-peers` (other simulators too).
+
+    python -m benchmarks.run --works A C --repeats 3 --peers
+
+Every contender is a process of its own, as a user would start it. They take turns, so that a machine which slows down slows
+all of them; a ratio is the median over the repeats of ratios within a repeat. The first round of a process is left out: there
+frameworks compile and caches are cold. `wall_s` is the whole process, start-up included.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.machine import describe, flops_per_sample
+from benchmarks.works import WORKS, write
+
+ROOT = Path(__file__).parent
+CACHE, RESULTS, ENVS = ROOT / ".cache", ROOT / "results", ROOT / ".envs"
+OURS, NAIVE = str(ROOT / "contenders" / "ours.py"), str(ROOT / "contenders" / "naive.py")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to run a work item."""
+
+    name: str
+    command: tuple[str, ...]
+    cores: int
+    works: frozenset[str] = frozenset(WORKS)
+
+
+def contenders(device: str, peers: bool) -> list[Contender]:
+    """Those of a device; other simulators only where their environment is there (`make bench-peers` creates it)."""
+    python = sys.executable
+    if device == "cuda":
+        on_gpu, together = (python, OURS, "--device", "cuda", "--engine"), ("vectorised", "--seeds", "3")
+        return [
+            Contender("naive", (python, NAIVE, "--device", "cuda"), 1),
+            Contender("fedrepro-sequential", (*on_gpu, "sequential"), 1),
+            Contender("fedrepro-vectorised", (*on_gpu, "vectorised"), 1),
+            Contender("fedrepro-vectorised-3-seeds", (*on_gpu, *together), 1),
+            Contender("fedrepro-vectorised-3-seeds-unchunked", (*on_gpu, *together, "--chunk-mib", "1e9"), 1),
+        ]
+    found = [
+        Contender("naive", (python, NAIVE), 1),
+        Contender("fedrepro-sequential", (python, OURS), 1),
+        Contender("fedrepro-2-threads", (python, OURS, "--threads", "2"), 2),
+        Contender("fedrepro-2-workers", (python, OURS, "--workers", "2"), 2),
+        Contender("fedrepro-vectorised", (python, OURS, "--engine", "vectorised"), 1),
+    ]
+    for name in ("fedjax", "pfl_research", "flower") if peers else ():
+        interpreter = ENVS / name / "bin" / "python"
+        if interpreter.exists():
+            for cores in (1, 2):
+                command = (str(interpreter), str(ROOT / "peers" / f"{name}.py"), "--threads", str(cores))
+                found.append(Contender(f"{name}-{cores}-core{'s' * (cores > 1)}", command, cores, frozenset("ABC")))
+    return found
+
+
+def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] | None:
+    """One process: steady rate, whole wall time, start-up, largest memory of its processes together. None: it failed."""
+    began = time.perf_counter()
+    with (CACHE / "stderr.txt").open("w") as errors:
+        interpreter, script, *options = contender.command
+        command = [interpreter, script, str(work), *options]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT.parent)
+        peak = _PeakMemory(process.pid)
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
+            process.communicate()
+            output = ""
+    wall_s = time.perf_counter() - began
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if process.returncode or not lines:
+        why = (CACHE / "stderr.txt").read_text().strip().splitlines()
+        print(f"{contender.name}: failed: {why[-1] if why else f'no result in {limit_s:.0f} s'}", file=sys.stderr, flush=True)
+        return None
+    said = json.loads(lines[-1])
+    steady = said["round_s"][1:] or said["round_s"]
+    return {
+        "samples_per_second": said["samples_round"] / statistics.median(steady),
+        "wall_s": wall_s,
+        "start_s": wall_s - sum(said["round_s"]),
+        "first_round_s": said["round_s"][0],
+        "peak_mib": said.get("device_peak_mib", peak.mib()),
+        "test_accuracy": said["test_accuracy"],
+    }
+
+
+class _PeakMemory(threading.Thread):
+    """Watches a process and its children: proportional set size, so that what they share counts once."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid, self._most = pid, 0
+        self.start()
+
+    def run(self) -> None:
+        """Until the process is gone."""
+        try:
+            process = psutil.Process(self._pid)
+            while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                together = 0
+                for one in (process, *process.children(recursive=True)):
+                    together += one.memory_full_info().pss
+                self._most = max(self._most, together)
+                time.sleep(0.2)
+        except psutil.Error:
+            pass
+
+    def mib(self) -> float:
+        """The most so far."""
+        return self._most / 2**20
+
+
+def run(works: list[str], repeats: int, device: str, peers: bool, limit_s: float) -> dict[str, Any]:
+    """{work: {contender: figures}} and what they were measured on."""
+    found: dict[str, Any] = {}
+    for name in works:
+        path = CACHE / f"{name}.npz"
+        source = write(WORKS[name], path, ROOT.parent)
+        chosen = [contender for contender in contenders(device, peers) if name in contender.works]
+        measured: dict[str, list[dict[str, Any] | None]] = {contender.name: [] for contender in chosen}
+        for repeat in range(repeats):
+            for contender in chosen:
+                one = measure(contender, path, limit_s)
+                measured[contender.name].append(one)
+                shown = f"{one['samples_per_second']:,.0f} samples/s, {one['wall_s']:.1f} s in all" if one else "failed"
+                print(f"{name} {repeat + 1}/{repeats} {contender.name}: {shown}", file=sys.stderr, flush=True)
+        found[name] = summary(measured) | {"work": WORKS[name].title, "data": source}
+        found[name]["flops_per_sample"] = flops_per_sample(WORKS[name])
+    return found
+
+
+def summary(measured: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
+    """Medians over the repeats; ratios are medians of ratios within a repeat."""
+    figures: dict[str, Any] = {}
+    for name, runs in measured.items():
+        done = [one for one in runs if one]
+        if not done:
+            continue
+        pairs = [(one, naive) for one, naive in zip(runs, measured["naive"], strict=True) if one and naive]
+        median = lambda key, done=done: statistics.median(one[key] for one in done)  # noqa: E731
+        ratio = lambda key, pairs=pairs: statistics.median(one[key] / naive[key] for one, naive in pairs)  # noqa: E731
+        figures[name] = {key: round(median(key), 3) for key in ("samples_per_second", "wall_s", "start_s", "peak_mib")}
+        figures[name] |= {
+            "times_naive": round(ratio("samples_per_second"), 2),
+            "whole_process_times_naive": round(1 / ratio("wall_s"), 2),
+            "test_accuracy": round(median("test_accuracy"), 2),
+            "repeats": len(done),
+            "samples_per_second_of_each": [round(one["samples_per_second"], 1) for one in done],
+        }
+    return figures
+
+
+def main() -> None:
+    """Runs, prints a table, and writes results/<date>-<device>.json and results/latest.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--peers", action="store_true", help="other simulators too (`make bench-peers`)")
+    parser.add_argument("--limit-s", type=float, default=600.0, help="of one process")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    CACHE.mkdir(exist_ok=True)
+    before = describe(options.device)
+    found = run(options.works, options.repeats, options.device, options.peers, options.limit_s)
+    after = describe(options.device)
+    now = datetime.now(UTC)
+    machine = before | {"matmul_gflops_after": after["matmul_gflops"]}
+    content = {**found, "machine": machine, "measured": now.isoformat("T", "minutes")}
+    options.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, indent=1) + "\n"
+    for name in (f"{now:%Y-%m-%d}-{options.device}.json", "latest.json"):
+        (options.out / name).write_text(text)
+    print(table(content))
+
+
+def table(content: dict[str, Any]) -> str:
+    """Markdown: one row for each work item and contender."""
+    heads = ("work", "contender", "samples/s", "x naive", "whole process x naive", "of matmul peak", "MiB")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for work in (name for name in WORKS if name in content):
+        for name, one in content[work].items():
+            if not isinstance(one, dict):
+                continue
+            cores = 2 if name.endswith(("2-threads", "2-workers", "2-cores")) else 1
+            peak = content["machine"]["matmul_gflops"][f"{cores}"] * 1e9
+            share = content[work]["flops_per_sample"] * one["samples_per_second"] / peak
+            cells = f"{one['samples_per_second']:,.0f} | {one['times_naive']:.1f} | {one['whole_process_times_naive']:.1f}"
+            lines.append(f"| {work} | {name} | {cells} | {share:.0%} | {one['peak_mib']:,.0f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
