@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro import tree
 from fedrepro.tree import Tree
 
 
@@ -89,6 +90,20 @@ class Cohort:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A gradient that the server's work asks for: of `loss` (logits [B, C] -> number) at `params` [D], on images x."""
+
+    network: Network
+    params: Tree
+    x: Tensor
+    loss: Callable[[Tensor], Tensor]
+
+    def alone(self) -> Tree:
+        """The gradient [D]; the network's running statistics move."""
+        return tree.gradient(lambda p: self.loss(self.network(p, self.x)), self.params)
+
+
+@dataclass(frozen=True)
 class ServerContext:
     """What a server part may read, and where it notes scalars."""
 
@@ -102,3 +117,9 @@ class ServerContext:
     proxy_batch_size: int
     smallest_batch: int = 1  # smaller ones are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
+    together: Callable[[Asked], Tree] = Asked.alone  # answers `gradient`; an engine may answer several seeds at once
+
+    def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:
+        """The gradient [D] at `params` of loss(logits [B, C], positions [B]) on those images of the proxy set."""
+        assert self.proxy is not None
+        return self.together(Asked(self.network, params, self.proxy.x[index_B], lambda logits: loss(logits, index_B)))

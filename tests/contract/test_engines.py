@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedrepro import rng, tree
-from fedrepro.engine import evaluate
+from fedrepro.engine import evaluate, lockstep
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.task import Task
@@ -16,7 +16,7 @@ from fedrepro.engine.vectorised import VectorisedEngine
 from fedrepro.methods.compose import compose
 from fedrepro.models import build, ops
 from fedrepro.models.names import MODELS
-from fedrepro.types import Batch
+from fedrepro.types import Asked, Batch
 from tests import toy
 
 SEEDS = (8, 9, 10)
@@ -220,3 +220,34 @@ def test_models_on_the_same_images_as_one_batch(model: str) -> None:
         for form in (evaluate.predict, evaluate.predict_stacked):
             found = form(task.model, params, buffers, x)
             torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", [toy.part_text(name) for name in ("fedlaw", "feddf", "server_ft")])
+@pytest.mark.parametrize("model", ["tiny", "norm"])
+def test_server_steps_of_several_seeds_are_one_pass(text: str, model: str) -> None:
+    """While three seeds' servers work, the network is only ever asked for all three at once, a pass for each proxy batch: 12
+    images in batches of 8, 4 epochs, 3 rounds (stacking itself is compared in float64 above)."""
+    several, seen = tasks(model), []
+    original = lockstep.answer
+
+    def spy(asked):
+        seen.append(len(asked))
+        return original(asked)
+
+    with mock.patch.object(lockstep, "answer", spy):
+        together(text, several)
+    assert seen == [3] * (2 * 4 * 3)
+
+
+def test_an_error_in_one_seeds_server_is_raised() -> None:
+    """In a thread that works, and in the pass that answers all: nothing hangs, the error is the one that was raised."""
+
+    def fails(ask):
+        raise KeyError("of this seed")
+
+    asked = Asked(None, None, torch.zeros(1), None)  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="of this seed"):
+        lockstep.run([lambda ask: 1, fails])
+    with pytest.raises((AttributeError, TypeError)):
+        lockstep.run([lambda ask: ask(asked), lambda ask: ask(asked)])
+    assert lockstep.run([lambda ask: 1, lambda ask: 2]) == [1, 2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from fedrepro import rng, tree
-from fedrepro.engine import checkpoint
+from fedrepro.engine import checkpoint, lockstep
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.evaluate import evaluate, predict
 from fedrepro.engine.local import TrainingNetwork
@@ -22,7 +22,7 @@ from fedrepro.engine.vectorised import VectorisedEngine, run_together
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import Asked, Cohort, ServerContext
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,12 @@ def train_together(
         if not live:
             return
         states, rounds = [seeds[i].state for i in live], [seeds[i].progress.round for i in live]
-        for i, found in zip(live, run_together([engines[i] for i in live], states, rounds), strict=True):
-            seeds[i].advance(*found)
+        found = run_together([engines[i] for i in live], states, rounds)
+        jobs = [partial(seeds[i].serve, cohort) for i, (cohort, _) in zip(live, found, strict=True)]
+        alone = len(live) == 1 or "proxy" not in method.needs
+        notes = [job() for job in jobs] if alone else lockstep.run(jobs)
+        for i, (_, samples), noted in zip(live, found, notes, strict=True):
+            seeds[i].close_round(noted, samples)
 
 
 def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> SequentialEngine | VectorisedEngine:
@@ -152,12 +156,22 @@ class SeedRun:
         return Outcome(self.state.params, self.state.buffers, self.progress, self.status)
 
     def advance(self, cohort: Cohort | None, samples: int) -> None:
-        """What follows local training in a round: the server's work, evaluation, records, and now and then a checkpoint."""
-        task, progress, round = self.runner.task, self.progress, self.progress.round
+        """What follows local training in a round."""
+        self.close_round(self.serve(cohort), samples)
+
+    def serve(self, cohort: Cohort | None, together: Callable[[Asked], Tree] = Asked.alone) -> dict[str, float]:
+        """The server's work; returns what is noted of it."""
+        task, round = self.runner.task, self.progress.round
         notes = {"client_lr": task.spec.client_lr_at(round)}
         if cohort is not None:  # otherwise nobody has training data: the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-            self.state = self.runner.method.apply(self.state, cohort, server_context(task, self.state, round, notes))
+            ctx = server_context(task, self.state, round, notes, together)
+            self.state = self.runner.method.apply(self.state, cohort, ctx)
+        return notes
+
+    def close_round(self, notes: dict[str, float], samples: int) -> None:
+        """Evaluation, records, and now and then a checkpoint."""
+        task, progress, round = self.runner.task, self.progress, self.progress.round
         notes |= evaluate(task.model, self.state.params, self.state.buffers, task.evaluation)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()
@@ -173,7 +187,9 @@ class SeedRun:
                 checkpoint.save(self.checkpoints.path, self.checkpoints.key, self.state, self.runner.own, progress)
 
 
-def server_context(task: Task, state: ServerState, round: int, notes: dict[str, float]) -> ServerContext:
+def server_context(
+    task: Task, state: ServerState, round: int, notes: dict[str, float], together: Callable[[Asked], Tree] = Asked.alone
+) -> ServerContext:
     """What the server's parts read in `round`; they write into `notes`."""
     return ServerContext(
         network=TrainingNetwork(task.model, state.buffers),
@@ -185,6 +201,7 @@ def server_context(task: Task, state: ServerState, round: int, notes: dict[str, 
         proxy_batch_size=task.spec.proxy_batch_size,
         smallest_batch=task.model.smallest_batch,
         notes=notes,
+        together=together,
     )
 
 

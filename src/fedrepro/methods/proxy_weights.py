@@ -84,16 +84,15 @@ class ProxyLearning:
     ) -> Iterator[Tensor]:
         """The logits [K + 1] after each epoch of Adam on the proxy set, from `x`; only those named are learned."""
         assert ctx.proxy is not None
-        proxy, adam = ctx.proxy, Adam(self.beta1, self.beta2)
+        labels, adam = ctx.proxy.y, Adam(self.beta1, self.beta2)
         mask = torch.cat([x.new_full((len(x) - 1,), float(weights)), x.new_full((1,), float(gamma))])
         state, done = adam.init(x), 0
         for epoch, index_B in proxy_batches(ctx, purpose, epochs):
             if epoch > done:
                 yield x
                 done = epoch
-            batch = proxy.take(index_B)
-            gradient = mask * logit_gradient(models, x, lambda p, b=batch: ops.cross_entropy(ctx.network(p, b.x), b.y))
-            x, state = adam.step(x, gradient, state, lr_at(epoch))
+            at = lambda v, i=index_B: ctx.gradient(v, i, lambda logits, i: ops.cross_entropy(logits, labels[i]))  # noqa: E731
+            x, state = adam.step(x, mask * logit_gradient(models, x, at), state, lr_at(epoch))
         if epochs:
             yield x
 
@@ -109,10 +108,9 @@ def blend(models: Tree, x: Tensor) -> Tree:
     return tree.weighted_sum(x[-1].exp() * x[:-1].softmax(0), models)
 
 
-def logit_gradient(models: Tree, x: Tensor, loss) -> Tensor:
-    """dL/dx [K + 1] at the blended model, by one backward pass of `loss` and K dot products."""
+def logit_gradient(models: Tree, x: Tensor, gradient: Callable[[Tree], Tree]) -> Tensor:
+    """dL/dx [K + 1] at the blended model, by one gradient [D] of L there and K dot products."""
     gamma, lambda_K = x[-1].exp(), x[:-1].softmax(0)
-    gradient = tree.gradient(loss, blend(models, x))
-    u_K = models.flat @ gradient.flat
+    u_K = models.flat @ gradient(blend(models, x)).flat
     ubar = lambda_K @ u_K
     return torch.cat([gamma * lambda_K * (u_K - ubar), (gamma * ubar).reshape(1)])

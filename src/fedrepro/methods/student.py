@@ -56,11 +56,11 @@ class StudentTraining:
         `loss` maps (logits [B, C], positions [B] in the proxy set) to a number.
         """
         assert ctx.proxy is not None
-        proxy, w = ctx.proxy, params.flat
+        w = params.flat
         adam = Adam(self.beta1, self.beta2)
         moments, v = adam.init(w), torch.zeros_like(w) if velocity is None else velocity.flat
         for _, index_B in proxy_batches(ctx, "server-training", self.server_epochs):
-            g = tree.gradient(lambda p, i=index_B: loss(ctx.network(p, proxy.x[i]), i), params.like(w)).flat
+            g = ctx.gradient(params.like(w), index_B, loss).flat
             if self.solver == "adam":
                 w, moments = adam.step(w, g, moments, self.server_lr)
             else:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fedrepro.models import ops
+from fedrepro.models import kernels, ops
 from fedrepro.tree import Tree
 
 
@@ -48,8 +48,8 @@ def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tre
         g = params.like(torch.empty_like(params.flat))
         for number in reversed(layers):
             h = inputs[number - 1]
-            torch.mm(delta.mT, h, out=g[f"fc{number}.weight"])
+            kernels.product(delta.mT, h, out=g[f"fc{number}.weight"])
             torch.sum(delta, 0, out=g[f"fc{number}.bias"])
             if number > 1:
-                delta = (delta @ params[f"fc{number}.weight"]).mul_(h > 0)
+                delta = kernels.product(delta, params[f"fc{number}.weight"]).mul_(h > 0)
     return g

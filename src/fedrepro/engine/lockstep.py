@@ -1,0 +1,97 @@
+"""Several seeds' server steps side by side. Each seed's server runs as if it were alone, in a thread of its own; where it asks
+for a gradient of the network it waits for the others, and one stacked pass answers all of them.
+
+Parts of methods need not know: what they ask for goes through `ServerContext.gradient`.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from fedrepro import tree
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.tree import Tree
+from fedrepro.types import Asked
+
+T = TypeVar("T")
+
+
+def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
+    """Results of the jobs, in order; each is handed a function that answers what it asks. The first error is raised anew."""
+    meeting = _Meeting(len(jobs))
+    results: list[Any] = [None] * len(jobs)
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            results[number] = jobs[number](lambda asked: meeting.ask(number, asked))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            meeting.leave()
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def answer(asked: Sequence[Asked]) -> list[Tree]:
+    """The gradients; as one stacked pass if networks and batches are alike, one by one otherwise."""
+    networks = [one.network for one in asked if isinstance(one.network, TrainingNetwork) and one.network.model.stackable]
+    alike = len({one.x.shape for one in asked}) == 1 and len(networks) == len(asked)
+    if len(asked) == 1 or not alike:
+        return [one.alone() for one in asked]
+    together = TrainingNetwork(networks[0].model, tree.stack([network.buffers for network in networks]))
+    params, x = tree.stack([one.params for one in asked]), torch.stack([one.x for one in asked])
+
+    def loss(p: Tree) -> torch.Tensor:
+        pairs = zip(asked, together(p, x), strict=True)
+        return torch.stack([one.loss(logits) for one, logits in pairs]).sum()
+
+    gradients = tree.gradient(loss, params)
+    for network, statistics in zip(networks, together.buffers.flat, strict=True):
+        network.buffers = network.buffers.like(statistics)
+    return [params.like(flat) for flat in gradients.flat]
+
+
+class _Meeting:
+    """Where threads wait until all that still run have asked."""
+
+    def __init__(self, running: int) -> None:
+        self._running, self._changed = running, threading.Condition()
+        self._asked: dict[int, Asked] = {}
+        self._answers: dict[int, Tree | BaseException] = {}
+
+    def ask(self, number: int, asked: Asked) -> Tree:
+        with self._changed:
+            self._asked[number] = asked
+            self._answer_if_all_have_asked()
+            self._changed.wait_for(lambda: number in self._answers)
+            found = self._answers.pop(number)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def leave(self) -> None:
+        with self._changed:
+            self._running -= 1
+            self._answer_if_all_have_asked()
+
+    def _answer_if_all_have_asked(self) -> None:
+        if not self._asked or len(self._asked) < self._running:
+            return
+        numbers = sorted(self._asked)  # of seeds: which thread came last plays no part
+        try:
+            answers: list[Any] = answer([self._asked[number] for number in numbers])
+        except BaseException as error:
+            answers = [error] * len(numbers)
+        self._answers |= dict(zip(numbers, answers, strict=True))
+        self._asked.clear()
+        self._changed.notify_all()

@@ -1,0 +1,80 @@
+"""Products in linear layers: the choice by processor, and the other kernel against torch's own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedrepro import tree
+from fedrepro.models import build, initial, kernels, ops
+
+CPUINFO = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\nmodel name\t: X\n\n"
+
+
+@pytest.fixture
+def onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This processor as one whose entry in the table is oneDNN."""
+    if not kernels.works():
+        pytest.skip("torch has no oneDNN on this machine")
+    kernels.linear_kernel.cache_clear()
+    monkeypatch.setattr(kernels, "TABLE", {kernels.processor(): "onednn"})
+    assert kernels.linear_kernel() == "onednn"
+    yield
+    kernels.linear_kernel.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "expected"),
+    [("AuthenticAMD", "26", "onednn"), ("AuthenticAMD", "25", None), ("GenuineIntel", "26", None), ("GenuineIntel", "6", None)],
+)
+def test_chosen_by_vendor_and_family(vendor: str, family: str, expected: str | None, tmp_path: Path) -> None:
+    """As /proc/cpuinfo spells them, the first processor's; a machine without such a file has no entry."""
+    path = tmp_path / "cpuinfo"
+    path.write_text(CPUINFO.format(vendor, family) + CPUINFO.format("Other", "99"))
+    assert kernels.processor(path) == (vendor, family)
+    assert kernels.TABLE.get(kernels.processor(path)) == expected
+    assert kernels.processor(tmp_path / "nothing") == ("", "")
+
+
+def test_a_kernel_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch, onednn: None) -> None:
+    """Off by one in one place, or missing altogether: torch's own is taken."""
+    right = kernels._onednn
+
+    def wrong(x, weight, bias):
+        y = right(x, weight, bias)
+        y[3, 4] += 1
+        return y
+
+    def missing(x, weight, bias):
+        raise AttributeError("no such operation")
+
+    for broken in (wrong, missing):
+        monkeypatch.setattr(kernels, "_onednn", broken)
+        kernels.linear_kernel.cache_clear()
+        assert kernels.linear_kernel() == "aten"
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 96, 48), (64, 96, 10), (7, 96, 48)])
+def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -> None:
+    """Output and all three gradients within 1e-4 of float64, whether large enough for the kernel or not."""
+    generator = torch.Generator().manual_seed(0)
+    x, w, b = (torch.randn(*shape, generator=generator) for shape in ((rows, inputs), (outputs, inputs), (outputs,)))
+    found, expected = [], []
+    for results, kind in ((found, torch.float32), (expected, torch.float64)):
+        leaves = [t.to(kind).requires_grad_() for t in (x, w, b)]
+        y = ops.linear(*leaves) if kind == torch.float32 else torch.nn.functional.linear(*leaves)
+        results += [y, *torch.autograd.grad((y**2).sum(), leaves)]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
+    assert (type(ops.linear(x.requires_grad_(), w, b).grad_fn).__name__ == "_LinearBackward") == (min(rows, outputs) >= 32)
+
+
+def test_same_gradient_of_a_perceptron(onednn: None) -> None:
+    """The closed form and autograd, both by oneDNN, agree with each other to 1e-5 in float32."""
+    model = build("two_nn", (1, 28, 28), 10)
+    params, x = initial.draw(model, 8), torch.rand(64, 1, 28, 28, generator=torch.Generator().manual_seed(1))
+    y = torch.arange(64) % 10
+    assert model.gradient is not None
+    expected = tree.gradient(lambda p: ops.cross_entropy(model.forward(p, model.first_buffers(), x, True)[0], y), params)
+    torch.testing.assert_close(model.gradient(params, x, y).flat, expected.flat, rtol=0, atol=1e-5)
