@@ -7,17 +7,19 @@ PORT   ?= 5000
 READY  := $(VENV)/.ready
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help env lock demo test check ui clean
+PEERS  := fedjax pfl_research flower
+
+.PHONY: help env lock demo test check bench bench-peers ui clean
 
 help:  ## list the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 13
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "fedrepro needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --offline --python $(BIN)/python --editable .
 	@touch $@
 
@@ -37,9 +39,20 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2
 
+bench: $(READY)  ## time our engines against a plain loop (minutes; leave the machine alone meanwhile)
+	$(BIN)/python -m benchmarks.run
+
+bench-peers: $(READY) $(PEERS:%=benchmarks/.envs/%/.ready)  ## and against other simulators, each in an environment of its own
+	$(BIN)/python -m benchmarks.run --peers
+
+benchmarks/.envs/%/.ready: benchmarks/peers/%.txt $(READY)
+	$(BIN)/uv venv --quiet --allow-existing --python 3.11 benchmarks/.envs/$*
+	$(BIN)/uv pip sync --quiet --python benchmarks/.envs/$*/bin/python $<
+	@touch $@
+
 check: $(READY)  ## style, types, and whether the workflow loads
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/basedpyright src
 	$(BIN)/snakemake --dry-run --quiet all --cores 1 > /dev/null
 

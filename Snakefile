@@ -1,5 +1,5 @@
 # The only graph: data -> partitions -> training -> evidence -> reports. Loads and validates here, rules live in rules/*.smk.
-from fedrepro.workflow import Workflow
+from fedrepro.workflow import Workflow, session
 
 configfile: "params.yaml"
 
@@ -28,8 +28,7 @@ include: "rules/report.smk"
 
 # The lock is taken only when something really runs; the kernel frees it when the process dies.
 onstart:
-    FLOW.hold_lock()
-    FLOW.announce(workflow)
+    session.begin(FLOW, workflow)
 
 onerror:
-    FLOW.repeat_errors()
+    session.repeat_errors()

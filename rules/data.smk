@@ -8,6 +8,5 @@ rule arrays:
         manifest="data/arrays/{dataset}/{shape}/manifest.json",
         arrays=expand("data/arrays/{{dataset}}/{{shape}}/{name}.npy", name=["train_images", "train_labels", "test_images", "test_labels"]),
     log: "logs/arrays/{dataset}-{shape}.log"
-    benchmark: "logs/arrays/{dataset}-{shape}.tsv"
     message: "data set {wildcards.dataset} as {wildcards.shape}"
     shell: "fedrepro data {wildcards.dataset} --shape {wildcards.shape} > {log} 2>&1"

@@ -34,6 +34,5 @@ rule init:
     output: update(expand("data/init/{{artifact}}/seed{seed}{ending}", seed=FLOW.drawn_seeds, ending=[".safetensors", ".json"]))
     params: arguments=lambda w: FLOW.arguments("init", w.artifact)
     log: "logs/init/{artifact}.log"
-    benchmark: "logs/init/{artifact}.tsv"
     message: "initial model {wildcards.artifact}"
     shell: "fedrepro init {params.arguments} --seeds {FLOW.drawn_seeds} > {log} 2>&1"

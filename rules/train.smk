@@ -20,11 +20,11 @@ rule train:
     output: expand("results/runs/{{run_id}}/seed{seed}.json", seed=FLOW.seeds)
     wildcard_constraints: run_id=rf"(?!(?:{FLOW.budget_runs})/)[A-Za-z0-9_.+-]+"
     log: "logs/train/{run_id}.log"
-    benchmark: "logs/train/{run_id}.tsv"
+    threads: FLOW.workers
     resources: gpu=FLOW.gpus_per_run
     message: "train {wildcards.run_id}"
     shell:
-        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --log {log}"
+        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --workers {threads} --log {log}"
 
 # Runs of tables whose budget names seeds of its own: a job a seed, since the outputs of the rule above are those of params.yaml's.
 rule train_seed:
@@ -34,8 +34,8 @@ rule train_seed:
     output: "results/runs/{run_id}/seed{seed}.json"
     wildcard_constraints: run_id=FLOW.budget_runs
     log: "logs/train/{run_id}-{seed}.log"
-    benchmark: "logs/train/{run_id}-{seed}.tsv"
+    threads: FLOW.workers
     resources: gpu=FLOW.gpus_per_run
     message: "train {wildcards.run_id}, seed {wildcards.seed}"
     shell:
-        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --log {log}"
+        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --workers {threads} --log {log}"

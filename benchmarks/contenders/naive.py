@@ -82,10 +82,9 @@ class ResNet20(nn.Sequential):
 class Images(Dataset):
     """One image at a time, as torchvision's data sets give them."""
 
-    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+    def __init__(self, x: np.ndarray, y: np.ndarray, spec: dict) -> None:
         self.x, self.y = x, y
-        scale = ((0.1307,), (0.3081,)) if x.shape[1] == 1 else ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
-        self.transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize(*scale)])
+        self.transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize(spec["mean"], spec["std"])])
 
     def __len__(self) -> int:
         return len(self.y)
@@ -131,7 +130,7 @@ def main() -> None:
     torch.manual_seed(8)
     work = np.load(options.work)
     spec, offsets = json.loads(str(work["spec"])), work["offsets"]
-    train, test = Images(work["train_x"], work["train_y"]), Images(work["test_x"], work["test_y"])
+    train, test = Images(work["train_x"], work["train_y"], spec), Images(work["test_x"], work["test_y"], spec)
     parts = [work["index"][a:b] for a, b in pairwise(offsets)]
     model, round_s, right = MODELS[spec["model"]]().to(options.device), [], None
     for cohort in work["cohorts"]:

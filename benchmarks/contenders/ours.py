@@ -23,10 +23,6 @@ from fedrepro.models import build, initial
 FEW = 100
 
 
-# As the plain loop normalises.
-SCALE = {1: ([0.1307], [0.3081]), 3: ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])}
-
-
 def load(path: str, device: str, method: str = "fedavg", seed: int = 8) -> Task:
     """A work item as a task of our engine; another seed is another initial model and order of samples."""
     work = np.load(path)
@@ -59,7 +55,7 @@ def load(path: str, device: str, method: str = "fedavg", seed: int = 8) -> Task:
         method=str(compose(method)),
     )
     seen = slice(None) if spec["evaluate"] else slice(FEW)
-    images = lambda x, y: as_batch(x, y, *SCALE[shape[0]], device, torch.float32)  # noqa: E731
+    images = lambda x, y: as_batch(x, y, spec["mean"], spec["std"], device, torch.float32)  # noqa: E731
     params = initial.draw(model, seed)
     return Task(
         spec=settings,

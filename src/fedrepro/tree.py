@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,8 +72,16 @@ class Tree:
         """(name, view) pairs in layout order."""
         return ((name, self[name]) for name in self.layout.names)
 
+    def __reduce__(self) -> tuple:
+        """Pickled as a NumPy array, ten times as fast as torch pickles a tensor; comes back on the CPU."""
+        return _from_numpy, (self.layout, self.flat.detach().cpu().numpy())
+
     def __repr__(self) -> str:
         return f"Tree({tuple(self.flat.shape)}, {len(self.layout.names)} tensors)"
+
+
+def _from_numpy(layout: Layout, flat: np.ndarray) -> Tree:
+    return Tree(layout, torch.from_numpy(flat))
 
 
 class Leaves(Tree):

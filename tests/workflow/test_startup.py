@@ -1,19 +1,54 @@
 """Start-up counts: there are dozens of training processes in a demo, and each import of a large library costs seconds."""
 
+import pytest
+
 from tests.workflow.conftest import Project
 
 SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
+SELECTION = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
+LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
+# A server whose forks tell what they have loaded, and one job for it; the job holds the pipe that keeps the server alive.
+LOOK_FORKED = """
+import argparse, os, socket, subprocess, sys
+from fedrepro import cli
+from fedrepro.cli import forkserver
+run = cli.main
+cli.main = lambda arguments: print(run(arguments), *sys.modules)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("socket")
+listener.listen()
+alive, end = os.pipe()
+environment = os.environ | {"FEDREPRO_FORKSERVER": "socket"}
+job = subprocess.Popen(["fedrepro", *sys.argv[1:]], pass_fds=[end], env=environment)
+os.close(end)
+forkserver.forkserver(argparse.Namespace(listener=listener.detach(), alive=alive))
+"""
 
 
-def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:
+@pytest.mark.parametrize("look", [LOOK, LOOK_FORKED], ids=["alone", "forked"])
+def test_a_training_process_imports_no_large_library_but_torch(look: str, project: Project) -> None:
     """A run as the workflow starts it loads none of the slow modules, nor the schema library."""
-    selection = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
-    project.run("fedrepro", "run", "fedlaw/table3", *selection)
+    project.run("fedrepro", "run", "fedlaw/table3", *SELECTION)
     project.run("fedrepro", "plan", "fedlaw/table3", "--out", "plan.json")
-    look = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
     project.run("rm", "-r", "results/runs")
-    done = project.run("python", "-c", look, "run", "plan.json", *selection)
+    done = project.run("python", "-c", look, "run", "plan.json", *SELECTION, "--device", "cpu")
     code, *modules = done.stdout.split()
-    assert code == "0"
+    assert code == "0", done.stderr
     assert "torch" in modules
     assert not [name for name in (*SLOW, "pydantic", "yaml") if name in modules]
+
+
+def test_a_job_that_is_forked_loads_next_to_nothing_itself(project: Project) -> None:
+    """The command line alone has none of the libraries that take their time."""
+    look = "import sys; import fedrepro.cli, fedrepro.cli.forkclient; print(*sys.modules)"
+    modules = project.run("python", "-c", look).stdout.split()
+    assert not {"torch", "numpy", "pyarrow", "pydantic", "yaml", "asyncio", "multiprocessing"} & set(modules)
+
+
+def test_the_workflow_process_never_loads_torch(project: Project) -> None:
+    """Neither the first time, when the plans are made by another process, nor the second, when they are there."""
+    for _ in range(2):
+        done = project.run("python", "-X", "importtime", "-m", "snakemake", "--cores", "1", "--dry-run", "--quiet", "all")
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+        assert "fedrepro.workflow" in imported
+        assert not imported & {"torch", "fedrepro.config.grid"}

@@ -1,14 +1,22 @@
-"""The command line. Each command imports what it needs when it runs: `fedrepro evidence` starts in a tenth of a second."""
+"""The command line. Each command imports what it needs when it runs: `fedrepro evidence` starts in a tenth of a second.
+
+Under a workflow those that need torch run in a fork of a process that has it (`fedrepro.cli.forkserver`).
+"""
 
 import argparse
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from fedrepro import __version__, console
+from fedrepro.cli import forkclient
 from fedrepro.errors import UserError
 
+# Commands that import torch. Of `run` only with --device cpu: a GPU's driver does not survive a fork.
+FORKED = ("run", "plan", "data", "init", "plans", "announce")
+Add = Callable[[str, str, str | None], argparse.ArgumentParser]  # name, module of fedrepro.cli, help -> the command
 EPILOG = "Mistakes that you can mend end with one line and exit code 2; --debug adds the traceback."
 
 
@@ -19,31 +27,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(name: str, module: str, help: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=help, description=help)
+    def add(name: str, module: str, help: str | None) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help) if help else commands.add_parser(name)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(module=module, function=name)
         return command
 
-    table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
-    run = add("run", "runs", "train runs of a table, seed by seed; finished seeds are kept, begun ones go on")
-    run.add_argument("target", help=table)
-    run.add_argument("--run-id", nargs="+", metavar="ID", help="only these runs")
-    run.add_argument("--rows", nargs="+", metavar="KEY", help="only these rows (methods) of the table")
-    run.add_argument("--columns", nargs="+", metavar="KEY", help="only these columns (settings) of the table")
-    run.add_argument("--scale", help="demo, short or full; default: params.yaml")
-    run.add_argument("--seeds", nargs="+", type=int, metavar="N", help="default: params.yaml")
-    run.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
-    )
-    run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
-    run.add_argument("--engine", choices=["sequential", "plain"], default="sequential", help="plain is the readable reference")
-    every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
-    help = f"save a resumable state so often, in seconds (default: {every})"
-    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
-    run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
-    run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
-    run.add_argument("--log", type=Path, help="also write what is printed to this file")
+    _run(add)
 
     plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")
     plan.add_argument("target", help="table as paper/table")
@@ -110,13 +100,65 @@ def parser() -> argparse.ArgumentParser:
     describe = add("describe", "info", "explain a method: its parts, arguments and source")
     describe.add_argument("method", help='for example "fedprox(mu=0.01)+fixed_gamma"')
     add("doctor", "info", "check environment, device, data and results")
+    _for_the_workflow(add)
     return top
+
+
+def _run(add: Add) -> None:
+    table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
+    run = add("run", "runs", "train runs of a table, seed by seed; finished seeds are kept, begun ones go on")
+    run.add_argument("target", help=table)
+    run.add_argument("--run-id", nargs="+", metavar="ID", help="only these runs")
+    run.add_argument("--rows", nargs="+", metavar="KEY", help="only these rows (methods) of the table")
+    run.add_argument("--columns", nargs="+", metavar="KEY", help="only these columns (settings) of the table")
+    run.add_argument("--scale", help="demo, short or full; default: params.yaml")
+    run.add_argument("--seeds", nargs="+", type=int, metavar="N", help="default: params.yaml")
+    run.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
+    )
+    run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
+    engines = ["auto", "sequential", "vectorised", "plain"]
+    help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
+    run.add_argument("--engine", choices=engines, default="auto", help=help)
+    help = "processes that share out each round's clients; they change no bit (default: 1)"
+    run.add_argument("--workers", type=_at_least_one, default=1, metavar="N", help=help)
+    run.add_argument("--tf32", action="store_true", help="faster, coarser products on a GPU; recorded with the results")
+    every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
+    help = f"save a resumable state so often, in seconds (default: {every})"
+    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
+    run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
+    run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
+    run.add_argument("--log", type=Path, help="also write what is printed to this file")
+
+
+def _at_least_one(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def _for_the_workflow(add: Add) -> None:
+    """Commands that are not for people: without help, they are not listed."""
+    plans = add("plans", "runs", None)
+    plans.add_argument("--params", required=True)
+    plans.add_argument("--out", type=Path, required=True)
+
+    announce = add("announce", "forecast", None)
+    announce.add_argument("--cores", type=int)
+
+    forkserver = add("forkserver", "forkserver", None)
+    forkserver.add_argument("listener", type=int)
+    forkserver.add_argument("alive", type=int)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of `fedrepro`; returns the exit code."""
     options = parser().parse_args(arguments)
     try:
+        if options.command in FORKED and getattr(options, "device", "cpu") == "cpu":
+            code = forkclient.delegate(sys.argv[1:] if arguments is None else arguments)
+            if code is not None:
+                return code
         module = importlib.import_module(f"fedrepro.cli.{options.module}")
         return getattr(module, options.function)(options) or 0
     except BrokenPipeError:  # `fedrepro methods | head`

@@ -1,14 +1,17 @@
 """What a command would train and how long that takes: `fedrepro run --dry-run`, and the one line before any training."""
 
+import json
 import os
+import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data.registry import Entry
-from fedrepro.engine import environment, results
+from fedrepro.data.registry import REGISTRY, Entry, load_registry
+from fedrepro.engine import environment, receipts
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.estimate import Rates, image_counts, makespan
 from fedrepro.engine.spec import RunSpec
@@ -27,7 +30,7 @@ class Job:
     @classmethod
     def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int]) -> "Job":
         """As the folders below `root` have it."""
-        kept = {seed: found for seed in seeds if (found := results.kept(root, run["run_id"], seed))}
+        kept = {seed: found for seed in seeds if (found := receipts.kept(root, run["run_id"], seed))}
         left = [seed for seed in seeds if seed not in kept]
         folder = Path(root) / CHECKPOINTS / run["run_id"]
         return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])
@@ -101,6 +104,14 @@ class Forecast:
             return f"about {duration(sum(jobs))} on the GPU, one run after another"
         total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
         return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
+
+
+def announce(options: Namespace) -> None:
+    """The line for what a workflow trains: standard input holds a list of [run, seeds], as JSON."""
+    jobs = [Job.of(Path(), run, seeds) for run, seeds in json.load(sys.stdin)]
+    line = one_line(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
+    if line:
+        print(f"fedrepro: {line}", file=sys.stderr, flush=True)
 
 
 def available_cores() -> int:

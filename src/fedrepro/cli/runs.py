@@ -25,7 +25,14 @@ def run(options: Namespace) -> None:
         _announce(wanted, seeds, device)
     from fedrepro.engine.run import Options, run_seeds
 
-    how = Options(ROOT, device, options.engine, options.checkpoint_seconds)
+    how = Options(
+        root=ROOT,
+        device=device,
+        engine=options.engine,
+        workers=options.workers,
+        tf32=options.tf32,
+        checkpoint_s=options.checkpoint_seconds,
+    )
     for entry in wanted:
         done = run_seeds(entry, seeds, how)
         console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
@@ -74,6 +81,13 @@ def plan(options: Namespace) -> None:
         print(text, end="")
 
 
+def plans(options: Namespace) -> None:
+    """Of every table, for the workflow."""
+    from fedrepro.workflow.plans import save
+
+    save(json.loads(options.params), options.out)
+
+
 def evidence(options: Namespace) -> None:
     if not options.receipt.is_file():
         raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
@@ -84,7 +98,7 @@ def runs(options: Namespace) -> None:
     """A line a run: what the tables report of it, seed by seed; the last round's accuracy where no table asks for the run."""
     from fedrepro.config.grid import every_run
     from fedrepro.config.project import load_project
-    from fedrepro.engine.results import RUNS
+    from fedrepro.engine.receipts import RUNS
     from fedrepro.reports.evidence import reported, reported_rounds
 
     asked = every_run(load_project(ROOT))

@@ -77,7 +77,7 @@ class Clients:
 
     def samples(self, ids: list[int]) -> int:
         """Training samples that these clients see in a round."""
-        return sum(len(self.task.client_index[client]) for client in ids) * self.task.spec.local_epochs
+        return sum(self.task.train_sizes[client] for client in ids) * self.task.spec.local_epochs
 
     def arrive(self, ids: list[int], trained: Trained, state: ServerState) -> Cohort:
         """Keeps what is each client's own, and hands the rest to the server."""

@@ -9,34 +9,54 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 from fedrepro.errors import UserError
+
+# Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
+_GPU_FILES = ("nvidia*", "nvhost*", "dxg", "kfd")
 
 
 def pick_device(wanted: str) -> str:
-    """ "cpu" or "cuda" for auto, cpu, cuda. UserError when a GPU is asked for and there is none."""
+    """ "cpu" or "cuda" for auto, cpu, cuda. UserError when a GPU is asked for and there is none.
+
+    Imports torch, which takes seconds, only where a GPU is asked for or may be there.
+    """
+    if wanted == "cpu" or (wanted == "auto" and not gpu_possible()):
+        return "cpu"
+    import torch
+
     available = torch.cuda.is_available()
     if wanted == "cuda" and not available:
         raise UserError("device = cuda: torch finds no GPU here; set device: cpu or auto in params.yaml")
-    return "cuda" if available and wanted != "cpu" else "cpu"
+    return "cuda" if available else "cpu"
 
 
-def set_deterministic(device: str, threads: int = 1) -> None:
+def gpu_possible(devices: Path = Path("/dev")) -> bool:
+    """Whether torch may find a GPU: a device file of one is there, and CUDA_VISIBLE_DEVICES does not hide them all."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1")
+    return not hidden and any(any(devices.glob(pattern)) for pattern in _GPU_FILES)
+
+
+def set_deterministic(device: str, threads: int = 1, tf32: bool = False) -> None:
     """One thread a process (parallelism lies between jobs), and on a GPU only deterministic kernels in full float32.
 
+    `tf32`: products on a GPU round their factors to 10 bits instead, which is faster; recorded, and never the default.
     On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
     """
+    import torch
+
     torch.set_num_threads(threads)
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        # Full float32, as on a CPU; TF32 would round factors to 10 bits.
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
 
 
 def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:
     """Versions, hardware, and the commit of the working tree."""
+    import torch
+
+    from fedrepro.models.kernels import linear_kernel
+
     commit, dirty = git_state()
     name = torch.cuda.get_device_name() if device == "cuda" else _processor()
     return {
@@ -49,7 +69,8 @@ def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:
         "device": device,
         "threads": torch.get_num_threads(),
         "engine": engine,
-        "linear_kernel": "aten",
+        "linear_kernel": linear_kernel() if device == "cpu" else "aten",
+        "products": "tf32" if device == "cuda" and torch.backends.cuda.matmul.allow_tf32 else "float32",
         "commit": commit,
         "dirty": dirty,
     }

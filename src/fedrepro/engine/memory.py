@@ -40,7 +40,8 @@ def saved_per_sample(model: Model) -> float:
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
-        kept[tensor.data_ptr()] = tensor.numel()
+        if tensor.untyped_storage().data_ptr() != params.flat.untyped_storage().data_ptr():
+            kept[tensor.data_ptr()] = tensor.numel()
         return tensor
 
     x = torch.zeros((2, *model.input_shape))
@@ -48,4 +49,4 @@ def saved_per_sample(model: Model) -> float:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         logits, _ = model.forward(params, model.first_buffers(), x, True)
         ops.cross_entropy(logits, torch.zeros(2, dtype=torch.int64))
-    return max(0, sum(kept.values()) - model.parameters) / 2
+    return sum(kept.values()) / 2

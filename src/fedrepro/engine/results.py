@@ -1,11 +1,10 @@
-"""A run's folder: per seed metrics, model and environment with their manifest, and the receipt that says a seed is complete.
+"""A run's folder: per seed metrics, model and environment with their manifest.
 
     results/runs/<run_id>/config.json
     results/runs/<run_id>/seed8/{metrics.parquet, model.safetensors, env.json, manifest.json}
     results/runs/<run_id>/seed8.json      the receipt: the seed's evidence, written last
 
-The receipt is all that the workflow sees of a seed. It can be lost (a failed job loses its outputs) and is then written
-again from the folder, at no cost.
+What is read of it without torch is in `fedrepro.engine.receipts`.
 """
 
 import math
@@ -17,22 +16,11 @@ import pyarrow.parquet as pq
 from safetensors.torch import save
 
 from fedrepro.engine.loop import Outcome
+from fedrepro.engine.receipts import RUNS, SCHEMA, confirm, identity, kept, receipt_path
 from fedrepro.engine.spec import RunSpec
-from fedrepro.errors import UserError
-from fedrepro.files import fresh_folder, read_json, sha256_file, write_json
+from fedrepro.files import fresh_folder, sha256_file, write_json
 
-RUNS = Path("results/runs")
-SCHEMA = 2  # raised when a key changes its meaning or goes away; 2: what a table reports is no longer in it
-
-
-def identity(run: dict[str, Any]) -> dict[str, Any]:
-    """The part of a plan's run that its run_id decides alone; the sources of its values may be told differently one day."""
-    return {key: run[key] for key in ("run_id", "method", "method_label", "config", "inputs")}
-
-
-def receipt_path(root: Path, run_id: str, seed: int) -> Path:
-    """`results/runs/<run_id>/seed<k>.json`."""
-    return Path(root) / RUNS / run_id / f"seed{seed}.json"
+__all__ = ["RUNS", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
 
 
 def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outcome) -> None:
@@ -49,55 +37,6 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
         write_json(new / "env.json", evidence["environment"] | {"cost": evidence["cost"]})
         files = {path.name: sha256_file(path) for path in sorted(new.iterdir())}
         write_json(new / "manifest.json", evidence | {"files": files})
-
-
-def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
-    """Writes the receipt of a complete seed, from its folder or from evidence that is committed. False when there is neither.
-
-    UserError when a file of it is damaged, or was computed from other inputs than today's: results are never overwritten.
-    """
-    receipt = receipt_path(root, run_id, seed)
-    folder = receipt.with_suffix("")
-    if not folder.exists():
-        committed = map(read_json, _committed(root, run_id, seed))
-        wanted = {"schema": SCHEMA, "run_id": run_id, "seed": seed, "inputs": inputs}
-        found = next((content for content in committed if wanted.items() <= content.items()), None)
-        if found is not None:
-            write_json(receipt, found)
-        return found is not None
-    evidence = read_json(folder / "manifest.json")
-    again = f"delete {folder} to compute it again"
-    for name, expected in evidence["files"].items():
-        if not (folder / name).exists() or sha256_file(folder / name) != expected:
-            raise UserError(
-                f"{folder / name}: does not match the sha256 in its manifest; restore it with `dvc checkout`, or {again}"
-            )
-    _same_inputs(folder, evidence, inputs, again)
-    write_json(receipt, evidence)
-    return True
-
-
-def kept(root: Path, run_id: str, seed: int) -> str | None:
-    """What there is, unread, of a seed that is complete: receipt, result folder or evidence; None when it would be trained."""
-    receipt = receipt_path(root, run_id, seed)
-    if receipt.exists():
-        return "receipt"
-    if (receipt.with_suffix("") / "manifest.json").exists():
-        return "result folder"
-    return "evidence" if _committed(root, run_id, seed) else None
-
-
-def _committed(root: Path, run_id: str, seed: int) -> list[Path]:
-    scales = ("short", "full")
-    return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
-
-
-def _same_inputs(path: Path, evidence: dict[str, Any], inputs: dict[str, str], again: str) -> None:
-    changed = [kind for kind, value in inputs.items() if evidence["inputs"].get(kind) != value]
-    if changed:
-        raise UserError(
-            f"{path}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or {again}"
-        )
 
 
 def evidence(

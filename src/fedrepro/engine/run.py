@@ -28,6 +28,7 @@ class Options:
     device: str = "auto"
     engine: str = "auto"  # vectorised on a GPU, sequential otherwise
     workers: int = 1  # processes that the sequential engine shares a round's clients out among
+    tf32: bool = False  # faster, coarser products on a GPU
     checkpoint_s: float = 20.0
     progress_s: float = 10.0
 
@@ -35,7 +36,7 @@ class Options:
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
     """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained" or "kept"."""
     job = _Job.of(run, options)
-    environment.set_deterministic(job.device)
+    environment.set_deterministic(job.device, tf32=options.tf32)
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
@@ -97,7 +98,7 @@ class _Job:
     def _checkpoints(self, task: Task) -> Checkpoints:
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
         # Begun on one device or by one engine, a seed is not continued on another; workers change nothing.
-        how = {"engine": self.engine, "device": self.device}
+        how = {"engine": self.engine, "device": self.device} | ({"tf32": True} if self.options.tf32 else {})
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
         return Checkpoints(path, key, self.options.checkpoint_s)
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
+
 from fedrepro import tree
 from fedrepro.engine.batches import local_batches
 from fedrepro.engine.cohort import Clients, Trained
@@ -39,7 +41,9 @@ class SequentialEngine:
     def train(self, ids: list[int], state: ServerState, round: int) -> Trained:
         """The round of these clients, one after another."""
         clients = Clients(self.task, self.method, self.own)
-        results = [self._train(client, clients, state, round) for client in ids]
+        # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
+        batches = [self._batches(client, round) for client in ids]
+        results = [self._train(*one, clients, state, round) for one in zip(ids, batches, strict=True)]
         stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
         return Trained(
             params=tree.stack([result.params for result in results]),
@@ -59,14 +63,14 @@ class SequentialEngine:
     def _by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
         if self._pool is None:
             self._pool = Workers(self.workers, self.train, self.own, state, self.task.cohorts.shape[1])
-        sizes = {client: len(self.task.client_index[client]) for client in ids}
+        sizes = {client: self.task.train_sizes[client] for client in ids}
         return self._pool.train(sizes, state, round)
 
-    def _train(self, client: int, clients: Clients, state: ServerState, round: int) -> LocalResult:
-        spec, rule = self.task.spec, self.method.client
-        rows = self.task.client_index[client]  # batches are taken straight from the resident training set
-        batches = local_batches(
-            len(rows),
+    def _batches(self, client: int, round: int) -> list[Tensor]:
+        """Positions within the client's samples."""
+        spec = self.task.spec
+        return local_batches(
+            self.task.train_sizes[client],
             seed=self.task.seed,
             client=client,
             round=round,
@@ -74,6 +78,10 @@ class SequentialEngine:
             batch_size=spec.batch_size,
             smallest=self.task.model.smallest_batch,
         )
+
+    def _train(self, client: int, batches: list[Tensor], clients: Clients, state: ServerState, round: int) -> LocalResult:
+        spec, rule = self.task.spec, self.method.client
+        rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         ctx = ClientContext(
             network=TrainingNetwork(self.task.model, state.buffers, closed_form=self.name != "plain"),
             anchor=state.params,

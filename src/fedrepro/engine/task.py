@@ -37,7 +37,12 @@ class Task:
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
-        return len(self.client_index[client]) >= self.model.smallest_batch
+        return self.train_sizes[client] >= self.model.smallest_batch
+
+    @cached_property
+    def train_sizes(self) -> list[int]:
+        """n_i, the number of samples that client i trains on."""
+        return [len(index) for index in self.client_index]
 
     @cached_property
     def training_clients(self) -> int:

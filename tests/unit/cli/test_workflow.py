@@ -12,7 +12,7 @@ from small_table import make_receipt
 
 from fedrepro.cli.forecast import Job
 from fedrepro.files import write_json
-from fedrepro.workflow import Workflow
+from fedrepro.workflow import Workflow, plans, session
 
 ROOT = Path(__file__).parents[3]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -30,12 +30,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
+    monkeypatch.setenv("FEDREPRO_FORKSERVER", "")  # none: it would live as long as pytest
     return tmp_path
 
 
 def load(**changes) -> Workflow:
     """The workflow of params.yaml with `changes`, as Snakemake's --config makes them."""
-    return Workflow.load(yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes)
+    params = yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes
+    return Workflow(plans.make(params), params)
 
 
 def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
@@ -92,9 +94,9 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
     assert {job.run["run_id"]: job.to_train for job in jobs if job.to_train} == {lost.parent.name: [8]}
 
 
-def test_the_announcement_counts_what_will_run_and_never_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the jobs that Snakemake is about to run; seeds that are there do not count, `--touch` trains nothing, and a strange
-    object is no error."""
+def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """From the jobs that Snakemake is about to run, in a child; seeds that are there do not count, nothing to train is no
+    line, and whatever goes wrong is one."""
     flow = load()
     ids = list(flow.plan("demo", "fedlaw", "table3")["runs"])[:2]
     own = next(iter(flow.plan("demo", "fedlaw", "table3-cifar10-jpeg")["runs"]))
@@ -106,17 +108,48 @@ def test_the_announcement_counts_what_will_run_and_never_fails(project: Path, ca
     def job(rule: str, **wildcards):
         return Namespace(rule=Namespace(name=rule), wildcards=Namespace(**wildcards))
 
+    def said(cores: int | None, *jobs: object) -> str:
+        child = session.announce(flow, Namespace(dag=Namespace(needrun_jobs=lambda: jobs), cores=cores))
+        assert child is None or child.wait(60) == 0
+        return capfd.readouterr().err
+
     jobs = [*(job("train", run_id=run_id) for run_id in ids), job("train_seed", run_id=own, seed="8"), job("plan", table="x")]
     for run_id, seed in ((ids[0], 8), (own, 8)):
         write_json(Path(f"results/runs/{run_id}/seed{seed}.json"), {})
-    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
-    err = capsys.readouterr().err
-    assert err.startswith("fedrepro: training 2 runs with 5 seeds in all: about ")
-    assert err.endswith(" with 2 cores\n")
-    del flow.project.registry["digits"]
-    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
-    assert "how long this takes is not known" in capsys.readouterr().err
-    flow.announce(Namespace())
-    flow.announce(Namespace(touch=False, dag=Namespace(needrun_jobs=list), cores=2))
-    flow.announce(Namespace(touch=True, dag=Namespace(needrun_jobs=lambda: jobs), cores=2))
-    assert capsys.readouterr().err == ""
+    line = said(2, *jobs)
+    assert line.startswith("fedrepro: training 2 runs with 5 seeds in all: about ")
+    assert line.endswith(" with 2 cores\n")
+    assert said(2, jobs[2]) == said(2) == ""
+    registry = project / "data/registry.yaml"
+    registry.write_text(registry.read_text().replace("\ndigits:", "\nnumbers:"))
+    assert "how long this takes is not known" in said(None, *jobs)
+
+
+def test_plans_are_kept_until_something_that_decides_them_changes(project: Path) -> None:
+    """Read from their file they are the same, value for value; made anew after an edit, and where the file is damaged."""
+    params = yaml.safe_load(Path("params.yaml").read_text())
+    plans.save(params, plans.CACHE)
+    kept = plans.CACHE.read_bytes()
+    assert plans.load(params) == plans.make(params)
+    assert plans.CACHE.read_bytes() == kept
+    keys = {plans.key(params), plans.key(params | {"seeds": [1]})}
+    for name in ("papers/scales.yaml", "data/registry.yaml", "papers/fedlaw/published/fedlaw_table3.csv"):
+        Path(name).write_text(Path(name).read_text() + "\n")
+        keys.add(plans.key(params))
+    assert len(keys) == 5
+    plans.CACHE.write_text('{"key": ')
+    assert plans.load(params).seeds == params["seeds"]
+    assert plans.CACHE.stat().st_size > 10_000
+    assert plans.load(params | {"seeds": [1]}).seeds == [1]
+
+
+def test_a_mistake_in_a_table_that_nobody_asks_for_stops_only_who_does(project: Path) -> None:
+    """The graph of the others stands; asking for its reports is one line and exit code 2."""
+    path = project / "papers/fedlaw/tables/table3-cifar10-jpeg.yaml"
+    path.write_text(path.read_text().replace("method: fedavg}", "method: fedavgg}"))
+    flow = load()
+    assert len(flow.receipts()) > 10
+    done = subprocess.run([SNAKEMAKE, "--cores", "1", "-n", REPORT], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("fedrepro: error: papers/fedlaw/tables/table3-cifar10-jpeg.yaml: ")
+    assert "did you mean 'fedavg'" in done.stderr

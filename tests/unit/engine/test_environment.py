@@ -1,8 +1,14 @@
 """What a result was computed with."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from fedrepro.engine import environment
+from fedrepro.errors import UserError
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
@@ -13,3 +19,41 @@ def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -
     assert environment.peak_rss_mib() > before + 250
     forgotten = environment.forget_peak()
     assert (environment.peak_rss_mib() < before + 50) == forgotten
+
+
+@pytest.mark.parametrize(
+    ("file", "visible", "possible"),
+    [
+        (None, None, False),
+        ("nvme0", None, False),
+        ("nvidia0", None, True),
+        ("nvidia0", "0,1", True),
+        ("nvidia0", "", False),
+        ("nvidia0", "-1", False),
+        ("dxg", None, True),
+        ("kfd", None, True),
+        ("nvhost-gpu", None, True),
+    ],
+)
+def test_a_device_file_that_is_not_hidden_may_be_a_gpu(
+    file: str | None, visible: str | None, possible: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only then is torch asked."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    if file:
+        (tmp_path / file).touch()
+    assert environment.gpu_possible(tmp_path) == possible
+
+
+def test_without_a_gpu_the_device_is_told_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """auto and cpu are cpu, and torch is not loaded for it; cuda is refused in one line."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    look = "import sys; from fedrepro.engine.environment import pick_device as p; print(p('auto'), p('cpu'), *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[:2] == ["cpu", "cpu"]
+    assert "torch" not in done.stdout.split()
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="device = cuda"):
+        environment.pick_device("cuda")

@@ -1,0 +1,124 @@
+"""All that the workflow knows of a project, made once: it follows from params.yaml, the papers, the registry and our sources.
+
+Composing methods imports torch, so the plans are made by `fedrepro plans` in a process of its own and kept in a file; the
+workflow's process only reads that file, for as long as nothing that decides its content has changed.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import fedrepro
+from fedrepro.cli import forkclient
+from fedrepro.errors import UserError
+from fedrepro.files import write_text
+
+CACHE = Path(".snakemake/fedrepro-plans.json")
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plain JSON values."""
+
+    scale: str
+    seeds: list[int]  # of params.yaml
+    tables: list[str]  # of params.yaml, as paper/table
+    device: str  # as params.yaml has it: auto, cpu or cuda
+    workers: int  # of params.yaml
+    # scale/paper/table -> plan; params.yaml's own scale and tables come first. One with a mistake in it is left out.
+    tables_at_scale: dict[str, dict[str, Any]]
+    own_seeds: dict[str, list[int]]  # run_id -> the seeds that its table's budget asks for instead of params.yaml's
+    arrays: dict[str, list[str]]  # run_id -> manifests of its data set, at the native shape and the model's
+    drawn: dict[str, list[str]]  # run_id -> the folders of its partition, cohorts, proxy split and initial model
+    # kind/artifact -> what it is drawn from, and `native`, the manifest of the arrays whose labels it is drawn from
+    definitions: dict[str, dict[str, Any]]
+
+
+def load(params: dict[str, Any]) -> Plans:
+    """The plans of the project in this folder, kept or new; `params` is the content of params.yaml.
+
+    UserError for a mistake in params.yaml, in a table that it names, or in the scales or the registry.
+    """
+    wanted = key(params)
+    found = _kept(wanted)
+    if found is None:
+        # Writes the file. It has said what is wrong when it ends with a user's mistake.
+        command = [Path(sys.executable).with_name("fedrepro"), "plans", "--params", json.dumps(params), "--out", str(CACHE)]
+        silent = {name: value for name, value in os.environ.items() if name != "FEDREPRO_ERRORS"}  # no job, nothing to repeat
+        forkclient.start()  # loads what is imported there anyway; jobs find it loaded
+        with suppress(OSError):
+            done = subprocess.run(command, env=silent)
+            if done.returncode == UserError.exit_code:
+                os._exit(done.returncode)
+            found = _kept(wanted)
+    return found or make(params)
+
+
+def save(params: dict[str, Any], path: Path) -> None:
+    """Makes the plans and writes them where `load` finds them."""
+    before = key(params)
+    write_text(path, json.dumps({"key": before, "plans": asdict(make(params))}))
+
+
+def make(params: dict[str, Any]) -> Plans:
+    """The plans of the project in this folder. UserError as `load`. Imports torch."""
+    from fedrepro.config.grid import FOLDERS, definitions, plan
+    from fedrepro.config.project import load_project
+    from fedrepro.data.arrays import MANIFEST, arrays_folder
+    from fedrepro.engine.spec import RunSpec
+
+    project = load_project(Path(), params)
+    chosen = project.params
+    every_table = list(dict.fromkeys([*chosen.tables, *project.table_names()]))
+    made, runs = {}, {}
+    own_seeds: dict[str, list[int]] = {}
+    for scale in dict.fromkeys([chosen.scale, *project.scales]):
+        for name in every_table:
+            paper, _, table = name.partition("/")
+            budget = project.table(paper, table).budget.get(scale)
+            try:
+                found = plan(project, paper, table, scale)
+            except UserError:
+                if (scale, name) in ((chosen.scale, asked) for asked in chosen.tables):
+                    raise
+                continue  # whoever asks for it hears of it
+            made[f"{scale}/{name}"] = found
+            runs = found["runs"] | runs
+            own_seeds |= dict.fromkeys(found["runs"], found["seeds"]) if budget and budget.seeds else {}
+    arrays, drawn, artifacts = {}, {}, {}
+    for run_id, run in runs.items():
+        spec = RunSpec(**run["config"])
+        entry = project.registry[spec.dataset]
+        shapes = (entry.native_shape, spec.input_shape)
+        arrays[run_id] = [str(arrays_folder(Path(), spec.dataset, shape) / MANIFEST) for shape in shapes]
+        drawn[run_id] = [f"{FOLDERS[kind]}/{run['inputs'][kind]}" for kind in FOLDERS]
+        for kind, definition in definitions(spec, entry).items():
+            artifacts[f"{kind}/{run['inputs'][kind]}"] = definition | {"native": arrays[run_id][0]}
+    asked = (chosen.scale, chosen.seeds, chosen.tables, chosen.device, chosen.workers)
+    return Plans(*asked, made, own_seeds, arrays, drawn, artifacts)
+
+
+def key(params: dict[str, Any]) -> str:
+    """A hash of everything that decides the plans."""
+    package = Path(fedrepro.__file__).parent
+    files = [*package.rglob("*.py"), Path("data/registry.yaml"), *(p for p in Path("papers").rglob("*") if p.is_file())]
+    digest = hashlib.sha256(json.dumps([params, sys.version], sort_keys=True).encode())
+    for path in sorted(files):
+        with suppress(OSError):  # one that is missing or unreadable is a mistake that `make` names
+            content = path.read_bytes()
+            digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _kept(wanted: str) -> Plans | None:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        content = json.loads(CACHE.read_text())
+        if content["key"] == wanted:
+            return Plans(**content["plans"])
+    return None
