@@ -90,6 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         shares = profiled(options.model, Path(folder))
     found = {"model": options.model, "measured": f"{datetime.now(UTC):%Y-%m-%d}", **shares}
+    RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"profile-{options.model}.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 

@@ -9,11 +9,13 @@ frameworks compile and caches are cold. `wall_s` is the whole process, start-up 
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,16 +114,15 @@ class _PeakMemory(threading.Thread):
 
     def run(self) -> None:
         """Until the process is gone."""
-        try:
+        with suppress(psutil.Error):
             process = psutil.Process(self._pid)
             while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 together = 0
                 for one in (process, *process.children(recursive=True)):
-                    together += one.memory_full_info().pss
+                    with suppress(psutil.Error):  # it has just ended
+                        together += one.memory_full_info().pss
                 self._most = max(self._most, together)
                 time.sleep(0.2)
-        except psutil.Error:
-            pass
 
     def mib(self) -> float:
         """The most so far."""
@@ -158,9 +159,12 @@ def summary(measured: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
         median = lambda key, done=done: statistics.median(one[key] for one in done)  # noqa: E731
         ratio = lambda key, pairs=pairs: statistics.median(one[key] / naive[key] for one, naive in pairs)  # noqa: E731
         figures[name] = {key: round(median(key), 3) for key in ("samples_per_second", "wall_s", "start_s", "peak_mib")}
+        if pairs:
+            figures[name] |= {
+                "times_naive": round(ratio("samples_per_second"), 2),
+                "whole_process_times_naive": round(1 / ratio("wall_s"), 2),
+            }
         figures[name] |= {
-            "times_naive": round(ratio("samples_per_second"), 2),
-            "whole_process_times_naive": round(1 / ratio("wall_s"), 2),
             "test_accuracy": round(median("test_accuracy"), 2),
             "repeats": len(done),
             "samples_per_second_of_each": [round(one["samples_per_second"], 1) for one in done],
@@ -187,7 +191,7 @@ def main() -> None:
     content = {**found, "machine": machine, "measured": now.isoformat("T", "minutes")}
     options.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1) + "\n"
-    for name in (f"{now:%Y-%m-%d}-{options.device}.json", "latest.json"):
+    for name in (f"{now:%Y-%m-%dT%H%M}-{options.device}.json", "latest.json"):
         (options.out / name).write_text(text)
     print(table(content))
 
@@ -203,7 +207,8 @@ def table(content: dict[str, Any]) -> str:
             cores = 2 if name.endswith(("2-threads", "2-workers", "2-cores")) else 1
             peak = content["machine"]["matmul_gflops"][f"{cores}"] * 1e9
             share = content[work]["flops_per_sample"] * one["samples_per_second"] / peak
-            cells = f"{one['samples_per_second']:,.0f} | {one['times_naive']:.1f} | {one['whole_process_times_naive']:.1f}"
+            ratios = (one.get("times_naive", math.nan), one.get("whole_process_times_naive", math.nan))
+            cells = f"{one['samples_per_second']:,.0f} | {ratios[0]:.1f} | {ratios[1]:.1f}"
             lines.append(f"| {work} | {name} | {cells} | {share:.0%} | {one['peak_mib']:,.0f} |")
     return "\n".join(lines)
 

@@ -89,6 +89,7 @@ def main() -> None:
         for (n, k), runs in found.items()
     ]
     content = {"measured": f"{datetime.now(UTC):%Y-%m-%d}", "samples_a_client": SAMPLES, "settings": rows}
+    RESULTS.mkdir(exist_ok=True)
     (RESULTS / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
     for row in rows:
         print(row)

@@ -86,6 +86,7 @@ def main() -> None:
         found[name] = {key: 1000 * seconds(form, x, weight, padding, options.repeats) for key, form in FORMS.items()}
         print(name, {key: f"{value:.1f} ms" for key, value in found[name].items()}, flush=True)
     content = {"measured": f"{datetime.now(UTC):%Y-%m-%d}", "clients": options.clients, "batch": options.batch, "ms": found}
+    RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"stacked-conv-{options.device}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -143,10 +143,14 @@ def main() -> None:
         model.load_state_dict(mean)
         if spec["evaluate"]:
             right = accuracy(model, test)
+        if options.device == "cuda":
+            torch.cuda.synchronize()
         round_s.append(time.perf_counter() - began)
     samples = sum(len(parts[i]) for i in work["cohorts"][-1]) * spec["local_epochs"]
     right = accuracy(model, test) if right is None else right
     found = {"contender": "naive", "version": torch.__version__, "samples_round": samples, "round_s": round_s}
+    if options.device == "cuda":
+        found["device_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
     print(json.dumps(found | {"test_accuracy": right, "threads": options.threads, "workers": 1}))
 
 

@@ -18,7 +18,7 @@ import pytest
 from fedrepro.cli import main
 from tests.workflow.conftest import Project, make_project
 
-LONG = 60  # rounds: some seconds
+LONG = 240  # rounds: some seconds of training
 # Starts a server, tells its socket, and lives until its standard input ends.
 STARTER = """
 import os, sys

@@ -132,8 +132,8 @@ def _run(add: Add) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number of at least 1")
     return int(text)
 
 

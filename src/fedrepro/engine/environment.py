@@ -42,6 +42,9 @@ def set_deterministic(device: str, threads: int = 1, tf32: bool = False) -> None
     `tf32`: products on a GPU round their factors to 10 bits instead, which is faster; recorded, and never the default.
     On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
     """
+    if device == "cpu":
+        # Once torch has seen a GPU, a first backward pass, on the CPU too, makes forked workers fail.
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
     import torch
 
     torch.set_num_threads(threads)

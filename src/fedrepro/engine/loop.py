@@ -4,7 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ class Outcome:
     buffers: Tree
     progress: Progress
     status: str
+    workers_mib: float = 0.0  # most memory of worker processes, each counted whole
 
 
 def train(
@@ -65,7 +66,7 @@ def train(
             seed.advance(*runner.run_cohort(seed.state, seed.progress.round))
     finally:
         runner.close()
-    return seed.outcome
+    return replace(seed.outcome, workers_mib=runner.workers_mib)
 
 
 def train_together(
@@ -78,14 +79,14 @@ def train_together(
 ) -> Iterator[tuple[int, Outcome]]:
     """`train` for several seeds of a run at once, by the vectorised engine: (position in `tasks`, outcome), as they finish.
 
-    A seed's `wall_s` is its share of the time that they took together.
+    A seed's `wall_s` is its share of the time of the rounds in which it took part.
     """
     for task in tasks:
         check(task, method)
     none = [None] * len(tasks)
     engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
     each = zip(engines, checkpoints or none, reports or none, strict=True)
-    seeds = [SeedRun.begin(*one, at_once=len(tasks)) for one in each]
+    seeds = [SeedRun.begin(*one) for one in each]
     live = list(range(len(tasks)))
     while True:
         for i in [i for i in live if seeds[i].status]:
@@ -98,6 +99,8 @@ def train_together(
         jobs = [partial(seeds[i].serve, cohort) for i, (cohort, _) in zip(live, found, strict=True)]
         alone = len(live) == 1 or "proxy" not in method.needs
         notes = [job() for job in jobs] if alone else lockstep.run(jobs)
+        for i in live:
+            seeds[i].clock.at_once = len(live)
         for i, (_, samples), noted in zip(live, found, notes, strict=True):
             seeds[i].close_round(noted, samples)
 
@@ -138,9 +141,8 @@ class SeedRun:
         runner: SequentialEngine | VectorisedEngine,
         checkpoints: Checkpoints | None,
         report: Callable[[int, Progress], None] | None,
-        at_once: int = 1,
     ) -> "SeedRun":
-        """From the last checkpoint, or from round 0. `at_once`: how many seeds share the time."""
+        """From the last checkpoint, or from round 0."""
         task = runner.task
         state = runner.method.init(task.params, task.buffers)
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -148,7 +150,7 @@ class SeedRun:
         if saved:
             state, runner.own, progress = saved
         status = "finished" if progress.round == task.spec.rounds else ""
-        return cls(runner, checkpoints, report, state, progress, _Clock(progress.wall_s, at_once), status)
+        return cls(runner, checkpoints, report, state, progress, _Clock(progress.wall_s), status)
 
     @property
     def outcome(self) -> Outcome:
@@ -208,12 +210,16 @@ def server_context(
 class _Clock:
     """Seconds spent over all attempts, and when to save: saving takes a twentieth of the time at most."""
 
-    def __init__(self, before: float, at_once: int) -> None:
-        self._before, self._start, self._at_once = before, time.monotonic(), at_once
-        self._saved, self._took = self._start, 0.0
+    def __init__(self, before: float) -> None:
+        self._spent, self._last, self._took = before, time.monotonic(), 0.0
+        self._saved = self._last
+        self.at_once = 1  # seeds that share the time since `total` was last asked for
 
     def total(self) -> float:
-        return self._before + (time.monotonic() - self._start) / self._at_once
+        now = time.monotonic()
+        self._spent += (now - self._last) / self.at_once
+        self._last = now
+        return self._spent
 
     def save_is_due(self, every_s: float) -> bool:
         share = 20 * self._took if every_s else 0.0

@@ -46,7 +46,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", results.identity(run))
         images, waiting = load_images(job.spec, job.inputs, job.device), []
-        for seed in seeds:
+        for seed in dict.fromkeys(seeds):
             environment.forget_peak()
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
@@ -109,7 +109,7 @@ class _Job:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
         cost = {
             "wall_s": round(progress.wall_s, 3),
-            "peak_rss_mib": round(environment.peak_rss_mib(), 1),
+            "peak_rss_mib": round(environment.peak_rss_mib() + outcome.workers_mib, 1),
             "samples": progress.samples,
             "samples_per_second": round(progress.samples / max(progress.wall_s, 1e-9), 1),
             "started_at": progress.started_at,
@@ -127,6 +127,11 @@ class _Job:
 
 def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
     """The engine of a run: the one that was named, or by device. UserError when a model cannot be stacked but has to be."""
+    if options.workers > 1 and (device == "cuda" or options.engine == "vectorised"):
+        where = "a GPU" if device == "cuda" else "the vectorised engine"
+        raise UserError(f"workers = {options.workers}: {where} takes all clients at once; set it to 1")
+    if options.tf32 and device == "cpu":
+        raise UserError("tf32: a CPU multiplies in full float32; leave it out")
     stackable = MODELS[spec.model].stackable if spec.model in MODELS else True
     if options.engine == "auto":
         return "vectorised" if device == "cuda" and stackable else "sequential"
@@ -134,8 +139,6 @@ def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
         raise UserError(
             f"engine = vectorised: {spec.model} has operations that take one client at a time; set it to sequential"
         )
-    if options.engine == "vectorised" and options.workers > 1:
-        raise UserError(f"workers = {options.workers}: the vectorised engine takes all clients at once; set it to 1")
     return options.engine
 
 

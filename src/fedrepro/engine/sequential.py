@@ -27,6 +27,7 @@ class SequentialEngine:
     name: str = "sequential"
     own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
     workers: int = 1
+    workers_mib: float = 0.0  # most memory of the worker processes, each counted whole
     _pool: Workers | None = None
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
@@ -64,7 +65,9 @@ class SequentialEngine:
         if self._pool is None:
             self._pool = Workers(self.workers, self.train, self.own, state, self.task.cohorts.shape[1])
         sizes = {client: self.task.train_sizes[client] for client in ids}
-        return self._pool.train(sizes, state, round)
+        trained = self._pool.train(sizes, state, round)
+        self.workers_mib = self._pool.peak_mib
+        return trained
 
     def _batches(self, client: int, round: int) -> list[Tensor]:
         """Positions within the client's samples."""

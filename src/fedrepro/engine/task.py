@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,6 +39,11 @@ class Task:
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
         return self.train_sizes[client] >= self.model.smallest_batch
+
+    @cached_property
+    def client_positions(self) -> list[np.ndarray]:
+        """`client_index` on the host, where batches are put together."""
+        return [index.cpu().numpy() for index in self.client_index]
 
     @cached_property
     def train_sizes(self) -> list[int]:

@@ -3,7 +3,8 @@
 Weights are rows of one matrix [K, D]. Clients are sorted by how many full batches they have, so that a step runs on those that
 still have one: a prefix of the rows, no copy, nothing padded. The last batch of an epoch is smaller, and of another size for
 each client: clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
-padding than samples in those batches, hence less than one batch a client and epoch. Memory is bounded by chunks of rows.
+padding than samples in those batches, hence less than one batch a client and epoch. What training needs beside the cohort's own
+matrices is bounded by chunks of rows.
 
 Same batches, same rules, same steps as the sequential engine; float64 agrees to rounding (tested for every method).
 """
@@ -35,7 +36,8 @@ class VectorisedEngine:
     method: Method
     name: str = "vectorised"
     own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
-    chunk_mib: float | None = None  # memory of one chunk; None: chosen by device, see `memory.budget`
+    chunk_mib: float | None = None  # memory of one chunk; None: chosen by device, see `memory.budget_mib`
+    workers_mib: float = 0.0  # there are none
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
@@ -89,7 +91,7 @@ class _Seed:
         """The clients that train."""
         task, spec, found = self.clients.task, self.clients.task.spec, []
         for client in self.ids:
-            positions = task.client_index[client].cpu().numpy()
+            positions = task.client_positions[client]
             where = {"seed": task.seed, "client": client, "round": self.round, "epochs": spec.local_epochs}
             orders = positions[local_orders(len(positions), **where)]
             full, rest = divmod(len(positions), spec.batch_size)

@@ -4,23 +4,31 @@ They are forked once, after the data are loaded, and share them. Weights, the bu
 all of them map; the rest goes through pipes by value.
 """
 
+import contextlib
+import ctypes
 import dataclasses
 import heapq
 import mmap
 import multiprocessing
 import pickle
+import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fedrepro.engine import environment
 from fedrepro.engine.cohort import Trained
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import ServerState
 
 # Trains some clients: (ids, server state, round) -> their results, in that order.
 Train = Callable[[list[int], ServerState, int], Trained]
+
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
 class Workers:
@@ -31,6 +39,7 @@ class Workers:
         size, dtype = first.params.flat.numel(), first.params.flat.dtype
         self._own, self._received, self._trained = own, _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype)
         context = multiprocessing.get_context("fork")
+        self.peak_mib = 0.0
         self._pipes: list[Any] = []
         self._processes = []
         for _ in range(count):
@@ -58,11 +67,12 @@ class Workers:
             raise UserError(
                 "a worker process died (out of memory?); the same command goes on from the last checkpoint"
             ) from error
-        for answer in answers:
+        for answer, _ in answers:
             if isinstance(answer, Exception):
                 raise answer
+        self.peak_mib = max(self.peak_mib, sum(peak for _, peak in answers))
         came = {client: position for position, client in enumerate(client for ids in shares for client in ids)}
-        trained = Trained.joined(answers, [came[client] for client in sizes])
+        trained = Trained.joined([answer for answer, _ in answers], [came[client] for client in sizes])
         return dataclasses.replace(trained, params=state.params.like(self._trained[: len(sizes)]))
 
     def close(self) -> None:
@@ -97,7 +107,11 @@ def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
 
 
 def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
-    """A worker's life: until its parent is gone."""
+    """A worker's life: until its parent is gone, even in the middle of work: it holds the run's lock as the parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who closes the pipe
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    environment.forget_peak()
     for other in inherited:
         other.close()
     while True:
@@ -114,7 +128,8 @@ def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
             answer: Any = dataclasses.replace(trained, params=trained.params.like(trained.params.flat.new_zeros(len(ids), 0)))
         except Exception as error:
             answer = error
-        pipe.send_bytes(pickle.dumps(answer))
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(pickle.dumps((answer, environment.peak_rss_mib())))
 
 
 def _mapped(rows: int, size: int, dtype: torch.dtype) -> Tensor:

@@ -10,7 +10,7 @@ from fedrepro.reports.cells import Cell
 from fedrepro.reports.evidence import Evidence, Plan, Receipt, evidence_path
 from fedrepro.reports.settings import reported, show
 
-VERSIONS = ("python", "torch", "numpy", "platform", "engine", "linear_kernel")
+VERSIONS = ("python", "torch", "numpy", "platform", "engine", "linear_kernel", "products")
 
 
 def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> dict[str, Any]:

@@ -45,11 +45,15 @@ def load(params: dict[str, Any]) -> Plans:
 
     UserError for a mistake in params.yaml, in a table that it names, or in the scales or the registry.
     """
-    wanted = key(params)
+    try:
+        content = json.dumps(params)
+    except TypeError:  # a date, say: `make` names the key and what is wrong with it
+        return make(params)
+    wanted = key(json.loads(content))
     found = _kept(wanted)
     if found is None:
         # Writes the file. It has said what is wrong when it ends with a user's mistake.
-        command = [Path(sys.executable).with_name("fedrepro"), "plans", "--params", json.dumps(params), "--out", str(CACHE)]
+        command = [Path(sys.executable).with_name("fedrepro"), "plans", "--params", content, "--out", str(CACHE)]
         silent = {name: value for name, value in os.environ.items() if name != "FEDREPRO_ERRORS"}  # no job, nothing to repeat
         forkclient.start()  # loads what is imported there anyway; jobs find it loaded
         with suppress(OSError):
@@ -108,7 +112,7 @@ def key(params: dict[str, Any]) -> str:
     """A hash of everything that decides the plans."""
     package = Path(fedrepro.__file__).parent
     files = [*package.rglob("*.py"), Path("data/registry.yaml"), *(p for p in Path("papers").rglob("*") if p.is_file())]
-    digest = hashlib.sha256(json.dumps([params, sys.version], sort_keys=True).encode())
+    digest = hashlib.sha256(repr([params, sys.version]).encode())
     for path in sorted(files):
         with suppress(OSError):  # one that is missing or unreadable is a mistake that `make` names
             content = path.read_bytes()

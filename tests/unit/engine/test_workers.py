@@ -14,6 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.types import Batch
 from tests import toy
+from tests.contract.test_engines import real_task
 
 
 @pytest.mark.parametrize("text", ["fedavg", "feddyn", toy.part_text("fedlaw"), toy.part_text("feddf")])
@@ -54,3 +55,14 @@ def test_shares_are_even() -> None:
     """Largest first, to whoever has least: 9 | 5 + 4, then 1 to the first of equals."""
     assert share_out({1: 4, 2: 9, 3: 5, 4: 1}, 2) == [[2, 4], [3, 1]]
     assert share_out({1: 4}, 3) == [[1], [], []]
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet8"])
+def test_no_bit_in_float32_either(name: str) -> None:
+    """A perceptron with its gradient in closed form, and a network with BatchNorm, on images of their own size."""
+    task = real_task(name, 8, torch.float32)
+    alone, found = (train(task, compose("fedavg"), workers=workers) for workers in (1, 2))
+    assert torch.equal(found.params.flat, alone.params.flat)
+    assert torch.equal(found.buffers.flat, alone.buffers.flat)
+    assert found.workers_mib > 10
+    assert alone.workers_mib == 0
