@@ -1,7 +1,7 @@
 """Where the time of a FedAvg run goes, by torch's profiler: `python -m benchmarks.profile_round simple_cnn`.
 
 Three rounds of three local epochs, as a run does them: with evaluation after each round, records, a checkpoint a round (the
-default saves every 20 s at most) and the result files at the end. A fifth of JPEG-CIFAR-10's training images and of its test
+default saves every 20 s at most) and the result files at the end. A tenth of JPEG-CIFAR-10's training images and of its test
 images, so that they stand to each other as in the whole. One thread. Time is divided by what the process is in:
 
 - kernels: torch operations inside local training, the work that has to be done;
@@ -31,7 +31,7 @@ from fedrepro.engine import checkpoint, environment, loop, results
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import Method, compose
 
-ROUNDS, EPOCHS, PART = 3, 3, 5
+ROUNDS, EPOCHS, PART = 3, 3, 10
 SPANS = ("local training", "evaluation", "server", "checkpoints", "result files")
 
 

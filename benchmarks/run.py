@@ -39,6 +39,7 @@ class Contender:
     command: tuple[str, ...]
     cores: int
     works: frozenset[str] = frozenset(WORKS)
+    once: bool = False  # takes no second turn: its start alone takes minutes
 
 
 def contenders(device: str, peers: bool) -> list[Contender]:
@@ -60,13 +61,13 @@ def contenders(device: str, peers: bool) -> list[Contender]:
         Contender("fedrepro-2-workers", (python, OURS, "--workers", "2"), 2),
         Contender("fedrepro-vectorised", (python, OURS, "--engine", "vectorised"), 1, frozenset("AC")),
     ]
-    # Left out because of the minutes they take: convolutions stacked on a CPU, simulators' second cores and Flower on B.
+    # Left out because of the minutes they take: convolutions stacked on a CPU; simulators' second cores on B; most of Flower.
     for name in ("fedjax", "pfl_research", "flower") if peers else ():
-        interpreter = ENVS / name / "bin" / "python"
-        for cores in (1, 2) if interpreter.exists() else ():
+        interpreter, slow = ENVS / name / "bin" / "python", name == "flower"
+        for cores in ((1,) if slow else (1, 2)) if interpreter.exists() else ():
             command = (str(interpreter), str(ROOT / "peers" / f"{name}.py"), "--threads", str(cores))
-            works = frozenset("ABC" if cores == 1 and name != "flower" else "AC")
-            found.append(Contender(f"{name}-{cores}-core{'s' * (cores > 1)}", command, cores, works))
+            works = frozenset("ABC" if cores == 1 and not slow else "AC")
+            found.append(Contender(f"{name}-{cores}-core{'s' * (cores > 1)}", command, cores, works, once=slow))
     return found
 
 
@@ -138,7 +139,7 @@ def run(works: list[str], repeats: int, device: str, peers: bool, limit_s: float
         chosen = [contender for contender in contenders(device, peers) if name in contender.works]
         measured: dict[str, list[dict[str, Any] | None]] = {contender.name: [] for contender in chosen}
         for repeat in range(min(repeats, WORKS[name].repeats)):
-            for contender in chosen:
+            for contender in (one for one in chosen if repeat == 0 or not one.once):
                 one = measure(contender, path, limit_s)
                 measured[contender.name].append(one)
                 shown = f"{one['samples_per_second']:,.0f} samples/s, {one['wall_s']:.1f} s in all" if one else "failed"
@@ -155,7 +156,7 @@ def summary(measured: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
         done = [one for one in runs if one]
         if not done:
             continue
-        pairs = [(one, naive) for one, naive in zip(runs, measured["naive"], strict=True) if one and naive]
+        pairs = [(one, naive) for one, naive in zip(runs, measured["naive"], strict=False) if one and naive]
         median = lambda key, done=done: statistics.median(one[key] for one in done)  # noqa: E731
         ratio = lambda key, pairs=pairs: statistics.median(one[key] / naive[key] for one, naive in pairs)  # noqa: E731
         figures[name] = {key: round(median(key), 3) for key in ("samples_per_second", "wall_s", "start_s", "peak_mib")}

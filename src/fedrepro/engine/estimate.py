@@ -2,8 +2,8 @@
 
 A run's time is taken as rounds x (local training + server + evaluation). A local step costs an overhead and a share for each
 image; a server's round costs a part that does not depend on its passes over the proxy set, and one for each pass. Both are
-measured on the run's own model and method, by the sequential engine: an upper bound on a GPU, where the vectorised one trains all
-seeds at once. Our choice; start-up and reading data are left out.
+measured on the run's own model and method, by the sequential engine: an upper bound on a GPU, where the vectorised one trains
+all seeds at once. Our choice; start-up and reading data are left out.
 """
 
 import dataclasses
