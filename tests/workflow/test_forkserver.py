@@ -211,9 +211,11 @@ def test_a_killed_workflow_leaves_no_server(folder: str, tmp_path: Path) -> None
         wait_for(lambda: list((project.root / "results/checkpoints").rglob("seed8.pt")))
         children = psutil.Process(workflow.pid).children()
         (server,) = (c for c in children if c.status() != psutil.STATUS_ZOMBIE and "forkserver" in c.cmdline())
-        assert server.children()
+        forks = server.children()
+        assert forks
         if how == signal.SIGINT:
             os.killpg(workflow.pid, how)
+            assert not psutil.wait_procs(forks, timeout=10)[1], "trainings outlive Ctrl-C"
         else:
             os.kill(workflow.pid, how)
         workflow.wait()

@@ -3,7 +3,12 @@
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -15,6 +20,8 @@ from fedrepro.methods.compose import compose
 from fedrepro.types import Batch
 from tests import toy
 from tests.contract.test_engines import real_task
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("text", ["fedavg", "feddyn", toy.part_text("fedlaw"), toy.part_text("feddf")])
@@ -49,6 +56,34 @@ def test_an_error_in_a_worker_comes_through() -> None:
     task = dataclasses.replace(toy.make_task(), train=Batch(torch.zeros(3, 1, 4, 4), torch.zeros(3, dtype=torch.int64)))
     with pytest.raises(IndexError):
         train(task, compose("fedavg"), workers=2)
+
+
+KILLED_AT_WORK = """
+import os, time
+from fedrepro.engine.workers import Workers
+from fedrepro.methods.compose import compose
+from tests import toy
+
+task = toy.make_task()
+workers = Workers(2, lambda *_: time.sleep(300), {}, compose("fedavg").init(task.params, task.buffers), 5)
+print(*(process.pid for process in workers._processes), flush=True)
+workers.train({0: 1, 1: 1}, compose("fedavg").init(task.params, task.buffers), 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers end with the share that they are at")
+def test_workers_die_with_their_parent() -> None:
+    """kill -9 of a training whose workers are in the middle of a long share: they hold its lock, so they have to go at once."""
+    parent = subprocess.Popen([sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout is not None
+    workers = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    time.sleep(0.2)
+    parent.kill()
+    parent.communicate()
+    gone, left = psutil.wait_procs(workers, timeout=10)
+    assert not left
+    assert len(gone) == 2
 
 
 def test_shares_are_even() -> None:
