@@ -1,8 +1,9 @@
 """Where the time of a FedAvg run goes, by torch's profiler: `python -m benchmarks.profile_round simple_cnn`.
 
 Three rounds of three local epochs, as a run does them: with evaluation after each round, records, a checkpoint a round (the
-default saves every 20 s at most) and the result files at the end. A tenth of JPEG-CIFAR-10's training images and of its test
-images, so that they stand to each other as in the whole. One thread. Time is divided by what the process is in:
+default saves every 20 s at most) and the result files at the end. A part of JPEG-CIFAR-10's training images and of its test
+images, so that they stand to each other as in the whole; what a process does once weighs more with fewer images. One thread.
+Time is divided by what the process is in:
 
 - kernels: torch operations inside local training, the work that has to be done;
 - Python: local training outside of them;
@@ -31,7 +32,7 @@ from fedrepro.engine import checkpoint, environment, loop, results
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import Method, compose
 
-ROUNDS, EPOCHS, PART = 3, 3, 10
+ROUNDS, EPOCHS = 3, 3
 SPANS = ("local training", "evaluation", "server", "checkpoints", "result files")
 
 
@@ -45,14 +46,14 @@ def under(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return noted
 
 
-def profiled(model: str, folder: Path) -> dict[str, float]:
+def profiled(model: str, part: int, folder: Path) -> dict[str, float]:
     """Shares of the run's time, in percent, and its seconds."""
     work = WORKS[model]
-    work = replace(work, rounds=ROUNDS, local_epochs=EPOCHS, images=50_000 // PART, evaluate=True)
+    work = replace(work, rounds=ROUNDS, local_epochs=EPOCHS, images=50_000 // part, evaluate=True)
     path = folder / "work.npz"
     source = write(work, path)
     task = load(str(path), "cpu")
-    task = replace(task, evaluation=task.evaluation.take(torch.arange(len(task.evaluation) // PART)))
+    task = replace(task, evaluation=task.evaluation.take(torch.arange(len(task.evaluation) // part)))
     saved = loop.Checkpoints(folder / "seed8.pt", "profile", every_s=0)
     with ExitStack() as patched, profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
         for owner, attribute, name in (
@@ -84,12 +85,13 @@ def main() -> None:
     """Profiles, prints, and writes results/profile-<model>.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=["simple_cnn", "resnet20"])
+    parser.add_argument("--part", type=int, default=10, help="one image in so many")
     options = parser.parse_args()
     environment.set_deterministic("cpu")
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-        shares = profiled(options.model, Path(folder))
-    found = {"model": options.model, "measured": f"{datetime.now(UTC):%Y-%m-%d}", **shares}
+        shares = profiled(options.model, options.part, Path(folder))
+    found = {"model": options.model, "part": options.part, "measured": f"{datetime.now(UTC):%Y-%m-%d}", **shares}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"profile-{options.model}.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
