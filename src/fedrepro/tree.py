@@ -43,6 +43,9 @@ class Layout:
         return {n: (e - s, e, shape) for n, e, s, shape in zip(self.names, ends, self.sizes, self.shapes, strict=True)}
 
 
+_PIECE = 16_384
+
+
 class Tree:
     """One flat tensor [..., D] seen as named tensors."""
 
@@ -175,6 +178,14 @@ def stack(trees: Sequence[Tree]) -> Tree:
 def weighted_sum(weights_K: Tensor, tree_KD: Tree) -> Tree:
     """sum_k weights_k * tree_k for one cohort: weights [K], tree [K, D]."""
     return tree_KD.like(weights_K.to(tree_KD.flat.dtype) @ tree_KD.flat)
+
+
+def gram(tree_KD: Tree) -> Tensor:
+    """Inner products of K vectors, [K, K], in float64: added up in pieces that stay in a processor's cache."""
+    pieces = (piece.double() for piece in tree_KD.flat.split(_PIECE, dim=-1))
+    found = sum(piece @ piece.mT for piece in pieces)
+    assert isinstance(found, Tensor)
+    return found
 
 
 def _per_entry(factor: Tensor | float) -> Tensor | float:

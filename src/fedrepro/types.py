@@ -74,6 +74,7 @@ class Cohort:
     updates: Tree  # w_k - w, [K, D]
     weights: Tensor  # data-size weights p_k, they sum to 1, [K]
     num_steps: Tensor  # T_k, [K]
+    effective_steps: Tensor  # a_k, what T_k steps are worth under momentum and a proximal term (FedNova's ||a_k||_1), [K]
     fraction: float  # K / N, where N counts the clients that have training data
     anchor: Tree  # w, the global weights that the clients started from, [D]
     buffers: Tree  # running statistics after local training, [K, D']

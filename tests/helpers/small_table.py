@@ -16,6 +16,7 @@ PRINTED = {
     ("fedlaw", "mlp-a01"): 86.30,
 }
 SEEDS = [8, 9, 10]
+METRIC = {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"}
 AVERAGE_LAST = 2  # a cell's value of a seed is the mean over so many last rounds
 
 
@@ -58,9 +59,10 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
                 runs[run["run_id"]] = run
             cell = {"row": method, "column": column, "printed": PRINTED.get((method, column)), "note": ""}
             cell |= {"average_last": AVERAGE_LAST if run else None, "average_last_source": "paper" if run else None}
+            cell |= {"until_round": None}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {
-        "schema": 2,
+        "schema": 3,
         "paper": "fedlaw",
         "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
@@ -73,12 +75,14 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "on_budget": False,
         "seeds": list(SEEDS),
         "comparable": scale == "full",
-        "metric": {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"},
+        "metric": METRIC,
         "rows": [
             {"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"}
             for m in METHODS
         ],
-        "columns": [{"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST"} for k, (_, a) in COLUMNS.items()],
+        "columns": [
+            {"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST", "metric": METRIC} for k, (_, a) in COLUMNS.items()
+        ],
         "cells": cells,
         "runs": runs,
         "deviations": [{"id": "D1", "text": "Sampling before training."}],

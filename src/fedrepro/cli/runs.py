@@ -98,8 +98,8 @@ def runs(options: Namespace) -> None:
     """A line a run: what the tables report of it, seed by seed; the last round's accuracy where no table asks for the run."""
     from fedrepro.config.grid import every_run
     from fedrepro.config.project import load_project
+    from fedrepro.config.reading import Reading
     from fedrepro.engine.receipts import RUNS
-    from fedrepro.reports.evidence import reported, reported_rounds
 
     asked = every_run(load_project(ROOT))
     if options.prune or options.dry_run:
@@ -110,11 +110,11 @@ def runs(options: Namespace) -> None:
         return
     for folder in sorted((ROOT / RUNS).glob("*/")):
         receipts = {int(path.stem[4:]): read_json(path) for path in folder.glob("seed*.json")}
-        for metric, last in asked.get(folder.name, [("test_accuracy", 1)]) if receipts else []:
-            values = {seed: reported(receipt, metric, last) for seed, receipt in sorted(receipts.items())}
+        for reading in asked.get(folder.name, [Reading("test_accuracy", 1)]) if receipts else []:
+            values = {seed: reading.of(receipt) for seed, receipt in sorted(receipts.items())}
             shown = (f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
             rounds = next(iter(receipts.values()))["config"]["rounds"]
-            print(folder.name, *shown, f"({metric}, {reported_rounds(last, rounds)})")
+            print(folder.name, *shown, f"({reading.metric}, {reading.rounds(rounds)})")
 
 
 def _resolve(options: Namespace) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 from fedrepro.config.layers import EDITED, REPORTED, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
-from fedrepro.config.schema import Column, Row, Table
+from fedrepro.config.reading import Reading, readings
+from fedrepro.config.schema import Column, Metric, Row, Table
 from fedrepro.data import participation, partition, proxy
 from fedrepro.data.arrays import arrays_folder
 from fedrepro.data.registry import Entry
@@ -21,7 +22,7 @@ from fedrepro.registry import parse, require, unknown
 # Part of every run's hash: raise it when a change of the code is meant to change results.
 RESULTS_VERSION = 1
 # Of the plan's file: raise it when a key changes its meaning or goes away.
-PLAN_SCHEMA = 2
+PLAN_SCHEMA = 3
 # kind of artifact -> the module that defines, draws and loads it
 MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
 FOLDERS = {
@@ -41,6 +42,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, True) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
+    metrics = {column.key: column.metric or table.metric for column in columns}
     runs, cells = {}, []
     for row, is_printed in rows:
         for column in columns:
@@ -54,12 +56,12 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 "run_id": None,
             }
             cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
-            cell |= {"average_last": None, "average_last_source": None}
+            cell |= {"average_last": None, "average_last_source": None, "until_round": None}
             if cell["reason"] is None:
                 run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
-                _refuse_twin(cells, row, column, run["run_id"], f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
                 cell |= {"run_id": run["run_id"], **reported}
+                _refuse_twin(cells, cell, metrics, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
             cells.append(cell)
     return {
         "schema": PLAN_SCHEMA,
@@ -79,7 +81,10 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
         "rows": [{"key": row.key, "label": row.label, "printed": is_printed} for row, is_printed in rows],
-        "columns": [column.model_dump(include={"key", "label", "group"}) for column in columns],
+        "columns": [
+            column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
+            for column in columns
+        ],
         "cells": cells,
         "runs": runs,
         "deviations": [item.model_dump() for item in paper.deviations],
@@ -93,25 +98,25 @@ def _in_a_budget(row: Row, places: list[Table | Column], scale: str) -> bool:
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(cells: list[dict[str, Any]], row: Row, column: Column, run_id: str, file: str, scale: str) -> None:
-    """Two columns of one row that are the same run would print one number twice under two headings."""
+def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], metrics: dict[str, Metric], file: str, scale: str) -> None:
+    """Two columns of one row that read the same of the same run would print one number twice under two headings."""
+    shown = lambda cell: (cell["row"], cell["run_id"], metrics[cell["column"]].name, cell["until_round"])  # noqa: E731
     for cell in cells:
-        if cell["row"] == row.key and cell["run_id"] == run_id:
+        if shown(cell) == shown(new):
             raise UserError(
-                f"{file}: at scale {scale} the columns {cell['column']} and {column.key} are the same run; "
+                f"{file}: at scale {scale} the columns {cell['column']} and {new['column']} are the same run; "
                 "papers/scales.yaml or params.yaml: settings must leave what tells them apart"
             )
 
 
-def every_run(project: Project) -> dict[str, list[tuple[str, int]]]:
-    """run_id -> each (metric, average_last) that a table shows of it; all tables, all scales, params.yaml as it stands."""
-    found: dict[str, dict[tuple[str, int], None]] = {}
+def every_run(project: Project) -> dict[str, list[Reading]]:
+    """run_id -> what tables show of it; all tables, all scales, params.yaml as it stands."""
+    found: dict[str, dict[Reading, None]] = {}
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
             made = plan(project, paper, table, scale)
-            for cell in made["cells"]:
-                if cell["run_id"]:
-                    found.setdefault(cell["run_id"], {})[made["metric"]["name"], cell["average_last"]] = None
+            for cell, reading in readings(made):
+                found.setdefault(cell["run_id"], {})[reading] = None
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 
@@ -138,6 +143,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     reported = {key: values.pop(key) for key in REPORTED}
+    with at(file):
+        until = layers.until_round(values["rounds"])
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
         spec = RunSpec(**values, dataset_sha=entry.sha, input_shape=shape, classes=entry.classes, method=str(method))
@@ -154,7 +161,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         "argument_sources": argument_sources(method, row.method or "", arguments, layers.table.source),
         "inputs": artifacts(spec, entry),
     }
-    return run, reported | {f"{key}_source": settings[key].source for key in REPORTED}
+    return run, reported | {f"{key}_source": settings[key].source for key in REPORTED} | {"until_round": until}
 
 
 def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -1,5 +1,6 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
+import math
 from dataclasses import dataclass, fields
 
 from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Scale, Sourced, Table, Times
@@ -54,6 +55,19 @@ class Layers:
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
         return found
+
+    def until_round(self, rounds: int) -> int | None:
+        """After how many of a run's `rounds` the column is read: the share that `round` is of the protocol's rounds.
+
+        None: after the last. UserError when the protocol has fewer rounds than `round`.
+        """
+        if self.column.round is None:
+            return None
+        below = self.column.setting.get("rounds") or self.table.base.get("rounds") or self.paper.protocol["rounds"]
+        protocol = int(below.value if isinstance(below, Sourced) else below)  # type: ignore[arg-type]
+        if self.column.round > protocol:
+            raise UserError(f"column {self.column.key}: round = {self.column.round}: the protocol has {protocol} rounds")
+        return max(1, math.ceil(self.column.round * rounds / protocol))
 
     def arguments(self, paper: str) -> SourcedArguments:
         """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""

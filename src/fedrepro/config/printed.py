@@ -20,9 +20,10 @@ def printed_numbers(path: Path, table: Table) -> dict[tuple[str, str], tuple[flo
                     if place in found:
                         raise UserError(f"{path}: two numbers for row {place[0]!r}, column {place[1]!r}; narrow `published`")
                     found[place] = (float(line["value"]) if line["value"] else None, line["note"])
-    absent = [(r.key, c.key) for r in table.rows for c in table.columns if (r.key, c.key) not in found]
+    names = {row.key: row.published or row.key for row in table.rows}
+    absent = [(row, c.key) for row, name in names.items() for c in table.columns if (name, c.key) not in found]
     if absent:
         raise UserError(
             f"{path}: no printed number for row {absent[0][0]!r}, column {absent[0][1]!r}; check `published` in the table file"
         )
-    return found
+    return {(row, c.key): found[name, c.key] for row, name in names.items() for c in table.columns}

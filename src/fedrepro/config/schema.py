@@ -95,6 +95,7 @@ class Row(_Strict):
     label: str
     method: str | None = None
     pending: str | None = None
+    published: str | None = None  # the method's name in the published CSV, where that is not the row's key
 
     @model_validator(mode="after")
     def _method_or_reason(self) -> "Row":
@@ -124,26 +125,30 @@ class TableBudget(Budget):
     seeds: Seeds | None = None  # instead of those of params.yaml
 
 
+class Metric(_Strict):
+    """What a cell shows."""
+
+    name: str
+    unit: Literal["percent", "fraction"]
+    description: str
+    better: Literal["higher", "lower"] = "higher"
+
+
 class Column(_Strict):
-    """A column: the setting it stands for and how the published CSV names it."""
+    """A column: the setting it stands for, what of it is shown, and how the published CSV names it."""
 
     key: str
     label: str
     group: str
     setting: dict[str, Scalar]
     published: dict[str, str]
+    metric: Metric | None = None  # instead of the table's
+    round: Annotated[int, Field(ge=1)] | None = (
+        None  # read after so many of the protocol's rounds; the same share of fewer rounds
+    )
     demo: bool = False  # shown at scale demo too
     pending: str | None = None
     budget: dict[str, Budget] = {}  # by scale, beside the table's
-
-
-class Metric(_Strict):
-    """What a cell shows."""
-
-    name: str
-    unit: str
-    description: str
-    better: Literal["higher", "lower"] = "higher"
 
 
 class Table(_Strict):

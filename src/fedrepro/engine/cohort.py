@@ -79,19 +79,22 @@ class Clients:
         """Training samples that these clients see in a round."""
         return sum(self.task.train_sizes[client] for client in ids) * self.task.spec.local_epochs
 
-    def arrive(self, ids: list[int], trained: Trained, state: ServerState) -> Cohort:
+    def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort:
         """Keeps what is each client's own, and hands the rest to the server."""
         for k, client in enumerate(ids):
             kept = {"rule": trained.own, "velocity": trained.velocity if self.keeps_momentum else None}
             mine = {key: value.like(value.flat[k].clone()) for key, value in kept.items() if value is not None}
             if mine:
                 self.own[client] = mine
-        sizes = self.task.client_sizes[ids]
+        sizes, spec = self.task.client_sizes[ids], self.task.spec
+        setting = Solver(spec.client_momentum, spec.weight_decay)
+        worth = self.method.client.effective_steps(setting, spec.client_lr_at(round), trained.num_steps)
         return Cohort(
             clients=ids,
             updates=tree.sub(trained.params, state.params),
             weights=sizes / sizes.sum(),
             num_steps=torch.tensor(trained.num_steps, dtype=sizes.dtype, device=sizes.device),
+            effective_steps=torch.tensor(worth, dtype=sizes.dtype, device=sizes.device),
             fraction=len(ids) / self.task.training_clients,
             anchor=state.params,
             buffers=trained.buffers,

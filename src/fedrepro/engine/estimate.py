@@ -221,6 +221,7 @@ class _Bench:
             updates=params.like(noise * 1e-3),
             weights=share,
             num_steps=torch.ones_like(share),
+            effective_steps=torch.ones_like(share),
             fraction=cohort / self.spec.clients,
             anchor=params,
             buffers=repeat(buffers),

@@ -34,10 +34,15 @@ def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Ten
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:
-    """test_accuracy in percent (top-1) and test_loss (mean cross-entropy) over all of `data`."""
-    correct, loss = 0, 0.0
+    """Over all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
+
+    Top-3 counts an image whose label is among the three largest logits (all of them, where there are fewer classes).
+    """
+    correct, among_three, loss = 0, 0, 0.0
     for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True):
         logits = predict(model, params, buffers, x)
         correct += int((logits.argmax(-1) == y).sum())
+        among_three += int((logits.topk(min(3, logits.shape[-1])).indices == y.unsqueeze(-1)).sum())
         loss += float(ops.cross_entropy(logits, y)) * len(y)
-    return {"test_accuracy": 100 * correct / len(data), "test_loss": loss / len(data)}
+    percent = {"test_accuracy": correct, "test_top3_accuracy": among_three}
+    return {name: 100 * count / len(data) for name, count in percent.items()} | {"test_loss": loss / len(data)}

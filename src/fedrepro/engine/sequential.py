@@ -37,7 +37,7 @@ class SequentialEngine:
         if not ids:
             return None, 0
         trained = self._by_workers(ids, state, round) if self.workers > 1 else self.train(ids, state, round)
-        return clients.arrive(ids, trained, state), clients.samples(ids)
+        return clients.arrive(ids, trained, state, round), clients.samples(ids)
 
     def train(self, ids: list[int], state: ServerState, round: int) -> Trained:
         """The round of these clients, one after another."""

@@ -75,7 +75,7 @@ def run_together(
     found: list[tuple[Cohort | None, int]] = []
     for number, seed in enumerate(seeds):
         mine = [order[number, client] for client in seed.ids]
-        cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state) if mine else None
+        cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state, seed.round) if mine else None
         found.append((cohort, seed.clients.samples(seed.ids)))
     return found
 

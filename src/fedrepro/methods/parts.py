@@ -66,6 +66,24 @@ class LocalRule(Part):
         """The local solver; the setting's, unless the method brings its own."""
         return setting
 
+    @property
+    def pull(self) -> float:
+        """Strength mu of a term mu/2 ||w - w_t||^2 in the loss: it shortens what later steps add to earlier ones."""
+        return 0.0
+
+    def effective_steps(self, setting: Solver, client_lr: float, num_steps: list[int]) -> list[float]:
+        """a_k for each T_k: how far T_k steps lead, in units of client_lr, where every gradient of the loss is one.
+
+        Momentum makes later steps longer, a proximal term holds them back (FedNova, section 4.2, and both at once as their
+        recurrence has it). Weight decay and the schedule over rounds do not count, as there. Plain SGD: a_k = T_k.
+        """
+        momentum, path, velocity, reached = self.solver(setting).momentum, 0.0, 0.0, [0.0]
+        for _ in range(max(num_steps, default=0)):
+            velocity = momentum * velocity + 1 - client_lr * self.pull * path
+            path += velocity
+            reached.append(path)
+        return [reached[steps] for steps in num_steps]
+
     def finish(self, params: Tree, ctx: ClientContext) -> tuple[Tree | None, Tree | None]:
         """(message to the server, own state for this client's next round) after the last step."""
         return None, ctx.own
@@ -88,7 +106,7 @@ class LocalRule(Part):
 
 
 class Transform(Part):
-    """Changes the cohort's updates before they are aggregated."""
+    """Changes the cohort's updates before they are aggregated: to what follows, clients' models are w + the new updates."""
 
     def init(self, params: Tree) -> Any:
         """State before the first round."""

@@ -6,7 +6,8 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from fedrepro.reports.evidence import Evidence, Plan, reported
+from fedrepro.config.reading import reading
+from fedrepro.reports.evidence import Evidence, Plan
 
 STATUSES = ("reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable")
 
@@ -46,6 +47,7 @@ class Cell:
     run_id: str | None
     method_spec: str | None  # the method with every argument spelt out
     average_last: int | None = None  # the value of a seed is the mean over so many last rounds
+    until_round: int | None = None  # up to this one, counted from 1; None: the last
     per_seed: dict[int, float | None] = field(default_factory=dict)  # None: the seed diverged; absent: it was not run
     runs: tuple[str, ...] = ()  # run keys, `<run_id>/seed<k>`
     mean: float | None = None
@@ -62,15 +64,18 @@ def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
     cells = [_measure(plan, cell, evidence) for cell in plan["cells"]]
     cells = judge(cells, plan, rule)
     for attribute, mark in (("mean", "best_measured"), ("printed", "best_printed")):
-        cells = _mark_best(cells, attribute, mark, higher=plan["metric"]["better"] == "higher")
+        cells = _mark_best(cells, attribute, mark, {c["key"] for c in plan["columns"] if c["metric"]["better"] == "higher"})
     return cells
 
 
 def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
     """The cells with `difference` and `status` by `rule`. Below full scale no difference is ever computed."""
     noise = pooled_std(cells)
-    unit = 1.0 if plan["metric"]["unit"] == "percent" else 0.01
-    return [_judge(cell, plan["comparable"], rule.tolerance * unit, rule.noise_factor * noise[cell.setting]) for cell in cells]
+    point = {column["key"]: 1.0 if column["metric"]["unit"] == "percent" else 0.01 for column in plan["columns"]}
+    return [
+        _judge(cell, plan["comparable"], rule.tolerance * point[cell.setting], rule.noise_factor * noise[cell.setting])
+        for cell in cells
+    ]
 
 
 def pooled_std(cells: list[Cell]) -> dict[str, float]:
@@ -92,10 +97,11 @@ def count_statuses(cells: list[Cell]) -> dict[str, int]:
 
 def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
     rows, columns = ({entry["key"]: entry for entry in plan[axis]} for axis in ("rows", "columns"))
-    column, metric, run_id = columns[cell["column"]], plan["metric"]["name"], cell["run_id"]
+    column, run_id = columns[cell["column"]], cell["run_id"]
+    shown = reading(cell, column["metric"]["name"])
     receipts = evidence.get(run_id, {}) if run_id else {}
     diverged = [seed for seed, receipt in receipts.items() if receipt["status"] == "diverged"]
-    per_seed = {seed: reported(receipt, metric, cell["average_last"]) for seed, receipt in receipts.items()}
+    per_seed = {seed: shown.of(receipt) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     # A mean over the survivors would flatter the method, so one diverged seed leaves the cell without a mean.
     whole = bool(values) and not diverged
@@ -104,12 +110,13 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
         setting=cell["column"],
         method_label=rows[cell["row"]]["label"],
         setting_label=" · ".join(part for part in (column.get("group"), column["label"]) if part),
-        metric=metric,
+        metric=shown.metric,
         printed=cell["printed"],
         note=cell.get("note") or "",
         run_id=run_id,
         method_spec=plan["runs"][run_id]["method"] if run_id else None,
         average_last=cell["average_last"],
+        until_round=cell["until_round"],
         per_seed=per_seed,
         runs=tuple(f"{run_id}/seed{seed}" for seed in per_seed),
         mean=math.fsum(values) / len(values) if whole else None,
@@ -154,14 +161,17 @@ def _judge(cell: Cell, comparable: bool, tolerance: float, noise: float) -> Cell
     return dataclasses.replace(cell, difference=difference, status=status)
 
 
-def _mark_best(cells: list[Cell], attribute: str, mark: str, *, higher: bool) -> list[Cell]:
-    """Marks the best value of each column; values that read the same at two decimals are tied, and all of them are marked."""
+def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
+    """Marks the best value of each column, the highest in those of `higher`.
+
+    Values that read the same at two decimals are tied, and all of them are marked.
+    """
     best: dict[str, float] = {}
     for cell in cells:
         value = getattr(cell, attribute)
         if value is not None:
             value = round(value, 2)
-            choose = max if higher else min
+            choose = max if cell.setting in higher else min
             best[cell.setting] = choose(best.get(cell.setting, value), value)
     return [
         dataclasses.replace(cell, **{mark: value is not None and round(value, 2) == best[cell.setting]})

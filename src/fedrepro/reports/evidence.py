@@ -1,9 +1,9 @@
 """Reads the evidence that a report rests on, one receipt per run and seed, and the value that a table takes from each."""
 
-import math
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.reading import readings
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
@@ -12,7 +12,7 @@ Receipt = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
 SCHEMA = 2  # of receipts
-PLAN_SCHEMA = 2
+PLAN_SCHEMA = 3
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
     *("stand_in", "on_budget", "rows", "columns", "cells", "runs"),
@@ -35,11 +35,14 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
     found: Evidence = {}
+    asked: dict[str, set[str]] = {run_id: set() for run_id in plan["runs"]}
+    for cell, reading in readings(plan):
+        asked[cell["run_id"]].add(reading.metric)
     for run_id in sorted(plan["runs"]):
         for seed in plan["seeds"]:
             path = evidence_path(root, run_id, seed)
             if path.exists():
-                receipt = load_receipt(path, run_id, seed, plan["metric"]["name"])
+                receipt = load_receipt(path, run_id, seed, *asked[run_id])
                 _require_same(receipt, plan["runs"][run_id], path)
                 found.setdefault(run_id, {})[seed] = receipt
     return found
@@ -75,25 +78,6 @@ def load_receipt(path: Path, run_id: str, seed: int, *metrics: str) -> Receipt:
                 f"{path}: curves have no {metric!r}, which the table shows; delete the file and run the same command again"
             )
     return receipt
-
-
-def reported(receipt: Receipt, metric: str, average_last: int) -> float | None:
-    """What a table shows of one seed: the mean of `metric` over the last `average_last` rounds that have it; None: it diverged.
-
-    A run with fewer rounds is averaged over all of them; `reported_rounds` says so.
-    """
-    if receipt["status"] == "diverged":
-        return None
-    values = [value for value in receipt["curves"][metric][-average_last:] if value is not None]
-    return math.fsum(values) / len(values)
-
-
-def reported_rounds(average_last: int, rounds: int) -> str:
-    """`mean of the last 10 of 200 rounds`."""
-    last = min(average_last, rounds)
-    if last == 1:
-        return f"the last of {rounds} rounds" if rounds > 1 else "the only round"
-    return f"mean of the last {last} of {rounds} rounds" if last < rounds else f"mean of all {rounds} rounds"
 
 
 def _require(value: dict, keys: tuple[str, ...], path: Path) -> None:

@@ -25,11 +25,18 @@ STYLE: dict[Any, Any] = {
 
 
 def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
-    """Draws `<folder>/<table>/<column>.svg` for every column that has a curve, and removes stale ones."""
+    """Draws `<folder>/<table>/<column>.svg` for every column that has a curve, and removes stale ones.
+
+    Columns that read one metric of the same runs after different rounds share the picture of the first.
+    """
     folder = Path(folder) / plan["table"]
     drawn: dict[str, Path] = {}
+    first = {}
     for column in plan["columns"]:
-        lines = curves(plan, evidence, column["key"])
+        runs = tuple(cell["run_id"] for cell in plan["cells"] if cell["column"] == column["key"])
+        first.setdefault((runs, column["metric"]["name"]), column)
+    for column in first.values():
+        lines = curves(plan, evidence, column)
         path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', column['key'])}.svg"
         if lines:
             drawn[column["key"]] = write_atomic(path, lambda temporary, c=column, ls=lines: _draw(plan, c, ls, temporary))
@@ -38,13 +45,13 @@ def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
     return drawn
 
 
-def curves(plan: Plan, evidence: Evidence, column: str) -> list[dict[str, Any]]:
+def curves(plan: Plan, evidence: Evidence, column: dict[str, Any]) -> list[dict[str, Any]]:
     """Per row with a curve in this column: `{row, label, round, mean, low, high}`; a line ends where a seed diverges."""
-    cells = {cell["row"]: cell for cell in plan["cells"] if cell["column"] == column and cell["run_id"]}
+    cells = {cell["row"]: cell for cell in plan["cells"] if cell["column"] == column["key"] and cell["run_id"]}
     lines = []
     for place, row in enumerate(plan["rows"]):
         receipts = evidence.get(cells[row["key"]]["run_id"], {}) if row["key"] in cells else {}
-        line = _line(list(receipts.values()), plan["metric"]["name"])
+        line = _line(list(receipts.values()), column["metric"]["name"])
         if line:
             lines.append({"row": place, "label": row["label"], **line})
     return lines
@@ -84,9 +91,10 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
             dash = DASHES[line["row"] // len(COLOURS) % len(DASHES)]
             axes.fill_between(line["round"], line["low"], line["high"], color=colour, alpha=0.13, linewidth=0)
             axes.plot(line["round"], line["mean"], color=colour, linestyle=dash, linewidth=1.5, label=line["label"])
-        unit = {"percent": " (%)"}.get(plan["metric"]["unit"], "")
+        metric = column["metric"]
+        unit = {"percent": " (%)"}.get(metric["unit"], "")
         axes.set_xlabel("communication round")
-        axes.set_ylabel(plan["metric"]["name"].replace("_", " ") + unit)
+        axes.set_ylabel(metric["name"].replace("_", " ") + unit)
         title = " · ".join(part for part in (column.get("group"), column["label"]) if part)
         axes.set_title(f"{title}   [{plan['scale']} scale]", fontsize=10, loc="left")
         axes.grid(alpha=0.25, linewidth=0.5)

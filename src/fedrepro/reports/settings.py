@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from fedrepro.reports.evidence import Plan, reported_rounds
+from fedrepro.config.reading import readings
+from fedrepro.reports.evidence import Plan
 
 
 def settings(plan: Plan) -> list[dict[str, Any]]:
@@ -26,7 +27,7 @@ def settings(plan: Plan) -> list[dict[str, Any]]:
 def reported(plan: Plan) -> list[dict[str, Any]]:
     """Over which rounds the values of the cells are: `[{where, value}]`, as in `settings`."""
     rounds = lambda cell: plan["runs"][cell["run_id"]]["config"]["rounds"]  # noqa: E731
-    values = [(cell, reported_rounds(cell["average_last"], rounds(cell))) for cell in _cells(plan)]
+    values = [(cell, reading.rounds(rounds(cell))) for cell, reading in readings(plan)]
     return _setting("reported", values, [], plan)["values"]
 
 

@@ -28,11 +28,13 @@ def headline(document: Document) -> str:
 def facts(document: Document) -> list[tuple[str, str]]:
     """Name and value of the opening facts, all of them about the runs."""
     about = document["about"]
-    metric = document["metric"]
+    metrics = dict.fromkeys(
+        f"{m['description']} ({m['unit']}, {m['better']} is better)" for m in (c["metric"] for c in document["columns"])
+    )
     return [
         ("paper", f"{document['paper_title']}; {document['source']}"),
         ("data", "; ".join(_data(entry) for entry in about["data"]) or "no run is planned"),
-        ("metric", f"{metric['description']} ({metric['unit']}, {metric['better']} is better)"),
+        ("metric", "; ".join(metrics)),
         ("reported", ", ".join(_rounds(entry) for entry in about["reported"]) or "no run is planned"),
         ("seeds", ", ".join(map(str, about["seeds"]))),
         ("device", "; ".join(about["devices"]) or "no run yet"),

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.reading import Reading, readings
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.registry import parse
-from fedrepro.reports.evidence import Receipt, load_plan, load_receipt, reported
+from fedrepro.reports.evidence import Receipt, load_plan, load_receipt
 
 PLANS = Path("results/plans")
 RUNS = Path("results/runs")
@@ -28,7 +29,7 @@ class Wanted:
     names: list[str] = field(default_factory=list)  # row labels
     settings: list[str] = field(default_factory=list)  # column labels
     tables: list[str] = field(default_factory=list)
-    reported: list[tuple[str, int]] = field(default_factory=list)  # (metric, average_last) as the tables show it
+    reported: list[Reading] = field(default_factory=list)  # what the tables show of it
 
     @property
     def key(self) -> str:
@@ -57,14 +58,14 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
     for path in sorted({Path(plan).resolve() for plan in plans}):
         plan = load_plan(path)
         labels = {axis: {entry["key"]: _label(entry) for entry in plan[axis]} for axis in ("rows", "columns")}
-        for cell in plan["cells"]:
-            for seed in plan["seeds"] if cell["run_id"] else []:
+        for cell, reading in readings(plan):
+            for seed in plan["seeds"]:
                 one = Wanted(plan["paper"], plan["scale"], plan["runs"][cell["run_id"]], seed)
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.names, labels["rows"][cell["row"]])
                 _add(one.settings, labels["columns"][cell["column"]])
                 _add(one.tables, plan["table"])
-                _add(one.reported, (plan["metric"]["name"], cell["average_last"]))
+                _add(one.reported, reading)
     return found
 
 
@@ -82,7 +83,7 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
 
 def read_receipt(path: Path, wanted: Wanted) -> Receipt:
     """The receipt, checked to be this run's and to hold what the tables show."""
-    return load_receipt(path, wanted.run["run_id"], wanted.seed, *(metric for metric, _ in wanted.reported))
+    return load_receipt(path, wanted.run["run_id"], wanted.seed, *(reading.metric for reading in wanted.reported))
 
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
@@ -101,7 +102,7 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
 
 def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
-    shown = sorted(wanted.reported)
+    shown = sorted(map(list, wanted.reported), key=str)
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
     return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
 
@@ -144,12 +145,18 @@ def parameters(receipt: Receipt) -> dict[str, str]:
 def summary(wanted: Wanted, receipt: Receipt) -> dict[str, float | None]:
     """The receipt's summary and, under the metric's own name, the number that the tables show.
 
-    Where tables average over different numbers of rounds, the longest mean has the plain name, the others say their number.
+    Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
+    plain name, the others say where they end and how long they are.
     """
     found: dict[str, float | None] = {}
-    for metric, last in sorted(wanted.reported, key=lambda pair: (pair[0], -pair[1])):
-        name = f"{metric}_last{last}" if metric in found else metric
-        found[name] = reported(receipt, metric, last)
+    rounds = len(receipt["curves"]["round"])
+    latest = lambda reading: (reading.metric, -(reading.until_round or rounds), -reading.average_last)  # noqa: E731
+    for reading in sorted(wanted.reported, key=latest):
+        name = reading.metric
+        if name in found:
+            name += f"_round{reading.until_round}" if reading.until_round else ""
+            name += f"_last{reading.average_last}" if reading.average_last > 1 or not reading.until_round else ""
+        found[name] = reading.of(receipt)
     return receipt["summary"] | found
 
 

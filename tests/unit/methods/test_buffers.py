@@ -34,6 +34,7 @@ COHORT = Cohort(
     updates=Tree(MODEL.layout, torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]], dtype=torch.float64)),
     weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
     num_steps=torch.ones(2, dtype=torch.float64),
+    effective_steps=torch.ones(2, dtype=torch.float64),
     fraction=1.0,
     anchor=params(1.0, 0.0, 0.5),
     buffers=statistics((1.0, 2.0), (5.0, 10.0)),

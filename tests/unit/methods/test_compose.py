@@ -216,7 +216,14 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
     state = method.init(Tree(layout, torch.zeros(1)), empty)
     updates = Tree(layout, torch.ones(2, 1))
     cohort = Cohort(
-        [0, 1], updates, torch.tensor([0.5, 0.5]), torch.ones(2), 1.0, state.params, Tree(empty.layout, torch.zeros(2, 0))
+        [0, 1],
+        updates,
+        torch.tensor([0.5, 0.5]),
+        torch.ones(2),
+        torch.ones(2),
+        1.0,
+        state.params,
+        Tree(empty.layout, torch.zeros(2, 0)),
     )
     for _ in range(2):
         state = method.apply(state, cohort, toy.server_context(toy.make_task()))

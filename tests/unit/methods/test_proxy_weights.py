@@ -92,6 +92,7 @@ COHORT = Cohort(
     updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
     weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
     num_steps=torch.ones(2, dtype=torch.float64),
+    effective_steps=torch.ones(2, dtype=torch.float64),
     fraction=1.0,
     anchor=Tree(toy.ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
     buffers=Tree(Layout.of({}), torch.zeros(2, 0)),

@@ -37,6 +37,7 @@ def cohort(anchor: float = 0.5) -> Cohort:
         updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[1 - anchor], [3 - anchor]], dtype=torch.float64)),
         weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
         num_steps=torch.ones(2, dtype=torch.float64),
+        effective_steps=torch.ones(2, dtype=torch.float64),
         fraction=1.0,
         anchor=toy.one_weight(anchor),
         buffers=Tree(Layout.of({}), torch.zeros(2, 0)),

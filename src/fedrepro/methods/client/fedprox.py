@@ -29,6 +29,10 @@ class FedProx(LocalRule):
         require(self.mu >= 0, "fedprox: mu", self.mu, "must be at least 0 (0 is FedAvg)")
         require(self.steps in ("as_set", "plain"), "fedprox: steps", self.steps, "must be as_set or plain")
 
+    @property
+    def pull(self) -> float:
+        return self.mu
+
     def solver(self, setting: Solver) -> Solver:
         return setting if self.steps == "as_set" else Solver(momentum=0.0, weight_decay=0.0)
 

@@ -1,0 +1,90 @@
+"""FedNova: normalised averaging by hand, its limiting case, and what a step is worth."""
+
+import pytest
+import torch
+
+from fedrepro.engine.loop import train
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import LocalRule
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Cohort, Solver
+from tests import toy
+
+
+def cohort_of(effective_steps: list[float]) -> Cohort:
+    """Clients 0 and 1 with updates (4, 0) and (0, 1) and shares 3/4 and 1/4."""
+    layout, two = Layout.of({"w": (2,)}), torch.ones(2, dtype=torch.float64)
+    return Cohort(
+        clients=[0, 1],
+        updates=Tree(layout, torch.tensor([[4.0, 0.0], [0.0, 1.0]], dtype=torch.float64)),
+        weights=torch.tensor([0.75, 0.25], dtype=torch.float64),
+        num_steps=two,
+        effective_steps=torch.tensor(effective_steps, dtype=torch.float64),
+        fraction=1.0,
+        anchor=Tree(layout, torch.zeros(2, dtype=torch.float64)),
+        buffers=Tree(Layout.of({}), torch.zeros(2, 0, dtype=torch.float64)),
+    )
+
+
+@pytest.mark.parametrize(("weighting", "expected"), [("size", [2.4375, 0.8125]), ("uniform", [1.25, 1.25])])
+def test_by_hand(weighting: str, expected: list[float]) -> None:
+    """a = (4, 1), so d = ((1, 0), (0, 1)). By size: mean path 3/4 * 4 + 1/4 * 1 = 3.25, update 3.25 * (3/4, 1/4); uniform:
+    2.5 * (1/2, 1/2)."""
+    method = compose(f"fednova(weighting={weighting})")
+    update = method.aggregate(cohort_of([4.0, 1.0]), toy.server_context(toy.make_task()))
+    assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_steps_are_the_weighted_mean() -> None:
+    """Whatever all clients' steps are worth, if it is the same."""
+    ctx = toy.server_context(toy.make_task())
+    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), ctx) for text in ("fednova", "fedavg"))
+    torch.testing.assert_close(nova.flat, mean.flat, rtol=1e-14, atol=0)
+
+
+def test_a_run_with_equal_steps_is_fedavg() -> None:
+    """Batches as large as the largest client: everybody takes one step an epoch, with momentum too."""
+    task = toy.make_task(batch_size=50)
+    nova, mean = (train(task, compose(text)).params.flat for text in ("fednova", "fedavg"))
+    torch.testing.assert_close(nova, mean, rtol=0, atol=1e-12)
+    unequal = toy.make_task(batch_size=6)
+    nova, mean = (train(unequal, compose(text)).params.flat for text in ("fednova", "fedavg"))
+    assert float((nova - mean).norm()) > 1e-3
+
+
+def worth(rule: LocalRule, momentum: float, steps: list[int], client_lr: float = 0.1) -> list[float]:
+    """a_k of clients with so many steps."""
+    return rule.effective_steps(Solver(momentum, 0.0), client_lr, steps)
+
+
+def test_plain_steps_count_themselves() -> None:
+    """No momentum, no proximal term: a_k = T_k, in the order of the clients."""
+    assert worth(compose("fedavg").client, 0.0, [3, 1, 40]) == [3.0, 1.0, 40.0]
+
+
+@pytest.mark.parametrize("momentum", [0.5, 0.9])
+def test_momentum_as_in_the_paper(momentum: float) -> None:
+    """a = (T - rho (1 - rho^T) / (1 - rho)) / (1 - rho); one step is worth one."""
+    closed = lambda T: (T - momentum * (1 - momentum**T) / (1 - momentum)) / (1 - momentum)  # noqa: E731
+    assert worth(compose("fedavg").client, momentum, [1, 2, 17]) == pytest.approx([1.0, closed(2), closed(17)], abs=1e-12)
+
+
+def test_a_proximal_term_as_in_the_paper() -> None:
+    """a <- (1 - client_lr mu) a + 1: with client_lr mu = 0.1 that is 1, 1.9, 2.71; mu = 0 counts steps."""
+    assert worth(compose("fedprox(mu=1.0)").client, 0.0, [1, 2, 3]) == pytest.approx([1.0, 1.9, 2.71], abs=1e-12)
+    assert worth(compose("fedprox(mu=0.0)").client, 0.0, [5]) == [5.0]
+
+
+def test_the_rules_own_solver_counts() -> None:
+    """FedProx with plain steps has none of the setting's momentum."""
+    assert worth(compose("fedprox(mu=0.0, steps=plain)").client, 0.9, [4]) == [4.0]
+
+
+@pytest.mark.parametrize(("momentum", "mu"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.8), (0.5, 0.8)])
+def test_what_a_run_moves_under_a_constant_gradient(momentum: float, mu: float) -> None:
+    """The definition itself: on a loss with gradient m everywhere a client ends client_lr * m * a_k away."""
+    task = toy.linear_task(1, client_momentum=momentum, weight_decay=0.0, local_epochs=5)
+    rule = toy.linear(f"fedprox(mu={mu})")
+    end = train(task, rule).params.flat
+    a = worth(rule.client, momentum, [10, 5])
+    assert float(end) == pytest.approx(1.0 - 0.1 * (2 / 3 * 2.0 * a[0] + 1 / 3 * -1.0 * a[1]), abs=1e-12)
