@@ -37,6 +37,9 @@ class Network(Protocol):
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
 
+    def begin_step(self, step: int) -> None:
+        """What follows belongs to local step `step`: dropout masks are drawn anew for each."""
+
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
         """Of the mean cross-entropy, [D], by the model's closed form; None when there is none: autograd will do."""
         ...

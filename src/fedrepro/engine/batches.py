@@ -13,6 +13,11 @@ def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: in
     return np.stack([generator.permutation(samples) for _ in range(epochs)])
 
 
+def dropout_key(seed: int, client: int, round: int) -> int:
+    """What the dropout masks of one client's round are made from, 63 bits."""
+    return int(rng.stream(seed, "dropout", client, round).integers(2**63))
+
+
 def local_batches(
     samples: int, *, seed: int, client: int, round: int, epochs: int, batch_size: int, smallest: int = 1
 ) -> list[Tensor]:

@@ -29,6 +29,7 @@ from fedrepro.files import read_json
 from fedrepro.methods.compose import Method, ServerState, compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.models import Model, build, initial
+from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
 
@@ -198,7 +199,12 @@ class _Bench:
         (params, buffers), data, rule = self._weights(), self._images(size), self.method.client
         shared, own = rule.init_shared(params), rule.init_own(params)
         ctx = ClientContext(
-            TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain"), params, 1e-6, count, shared, own
+            TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=Keys(torch.tensor(0))),
+            params,
+            1e-6,
+            count,
+            shared,
+            own,
         )
         solver = rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay))
         batches = [torch.arange(size, device=self.device)] * count

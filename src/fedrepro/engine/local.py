@@ -13,6 +13,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.methods.parts import LocalRule
 from fedrepro.models import Model
+from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Solver
 
@@ -21,15 +22,33 @@ class TrainingNetwork:
     """A model in training mode that keeps its running statistics: (params, x) -> logits.
 
     `closed_form`: whether `gradient` may use the model's own. `valid` [K]: how many samples of each client's batch are real.
+    `keys`: of the dropout masks; none drops nothing, and models without dropout need none.
     """
 
-    def __init__(self, model: Model, buffers: Tree, *, closed_form: bool = False, valid: Tensor | None = None) -> None:
-        self.model, self.buffers, self.closed_form, self.valid = model, buffers, closed_form, valid
+    def __init__(
+        self,
+        model: Model,
+        buffers: Tree,
+        *,
+        closed_form: bool = False,
+        valid: Tensor | None = None,
+        keys: Keys | None = None,
+    ) -> None:
+        self.model, self.buffers, self.closed_form, self.valid, self.keys = model, buffers, closed_form, valid, keys
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor:
-        padding = {} if self.valid is None or not self.model.buffer_layout.names else {"valid": self.valid}
-        logits, self.buffers = self.model.forward(params, self.buffers, x, True, **padding)
+        more: dict[str, Tensor] = {}
+        if self.valid is not None and self.model.buffer_layout.names:
+            more["valid"] = self.valid
+        if self.keys is not None and self.model.dropout:
+            more["key"] = self.keys.next()
+        logits, self.buffers = self.model.forward(params, self.buffers, x, True, **more)
         return logits
+
+    def begin_step(self, step: int) -> None:
+        """What follows belongs to local step `step` of the round."""
+        if self.keys is not None:
+            self.keys.begin(step)
 
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
         """The model's closed form for one client, where it has one."""
@@ -55,7 +74,8 @@ def train_plain(
 ) -> LocalResult:
     """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero."""
     params, velocity = ctx.anchor, tree.zeros_like(ctx.anchor) if velocity is None else velocity
-    for index_B in batches:
+    for step, index_B in enumerate(batches):
+        ctx.network.begin_step(step)
         g = rule.direction(params, data.take(index_B), ctx)
         velocity = tree.map(lambda v, g, w: solver.momentum * v + (g + solver.weight_decay * w), velocity, g, params)
         params = tree.axpy(-ctx.client_lr, velocity, params)
@@ -71,7 +91,8 @@ def train_tuned(
     w, v, client_lr = params.flat, None, float(ctx.client_lr)
     if solver.momentum:
         v = torch.zeros_like(w) if velocity is None else velocity.flat.clone()
-    for index_B in batches:
+    for step, index_B in enumerate(batches):
+        ctx.network.begin_step(step)
         g = rule.direction(params, data.take(index_B), ctx).flat
         if v is None:
             if solver.weight_decay:

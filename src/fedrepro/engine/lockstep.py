@@ -12,6 +12,7 @@ import torch
 
 from fedrepro import tree
 from fedrepro.engine.local import TrainingNetwork
+from fedrepro.models.dropout import JoinedKeys
 from fedrepro.tree import Tree
 from fedrepro.types import Asked
 
@@ -48,7 +49,9 @@ def answer(asked: Sequence[Asked]) -> list[Tree]:
     alike = len({one.x.shape for one in asked}) == 1 and len(networks) == len(asked)
     if len(asked) == 1 or not alike:
         return [one.alone() for one in asked]
-    together = TrainingNetwork(networks[0].model, tree.stack([network.buffers for network in networks]))
+    keys = [network.keys for network in networks if network.keys is not None]
+    buffers = tree.stack([network.buffers for network in networks])
+    together = TrainingNetwork(networks[0].model, buffers, keys=JoinedKeys(keys) if keys else None)
     params, x = tree.stack([one.params for one in asked]), torch.stack([one.x for one in asked])
 
     def loss(p: Tree) -> torch.Tensor:

@@ -21,6 +21,7 @@ from fedrepro.engine.task import Task
 from fedrepro.engine.vectorised import VectorisedEngine, run_together
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, ServerState
+from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Asked, Cohort, ServerContext
 
@@ -194,7 +195,7 @@ def server_context(
 ) -> ServerContext:
     """What the server's parts read in `round`; they write into `notes`."""
     return ServerContext(
-        network=TrainingNetwork(task.model, state.buffers),
+        network=TrainingNetwork(task.model, state.buffers, keys=_server_keys(task, round)),
         predict=partial(predict, task.model),
         proxy=task.proxy,
         rng=lambda purpose: rng.stream(task.seed, f"server/{purpose}", round),
@@ -205,6 +206,14 @@ def server_context(
         notes=notes,
         together=together,
     )
+
+
+def _server_keys(task: Task, round: int) -> Keys | None:
+    """Of dropout masks while the server trains: each pass has its own."""
+    if not task.model.dropout:
+        return None
+    base = int(rng.stream(task.seed, "server/dropout", round).integers(2**63))
+    return Keys(torch.tensor(base, device=task.params.flat.device))
 
 
 class _Clock:

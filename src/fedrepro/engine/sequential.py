@@ -3,15 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.batches import local_batches
+from fedrepro.engine.batches import dropout_key, local_batches
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import Method, ServerState
+from fedrepro.models.dropout import Keys
 from fedrepro.types import ClientContext, Cohort
 
 
@@ -82,11 +84,18 @@ class SequentialEngine:
             smallest=self.task.model.smallest_batch,
         )
 
+    def _keys(self, client: int, round: int) -> Keys | None:
+        if not self.task.model.dropout:
+            return None
+        return Keys(torch.tensor(dropout_key(self.task.seed, client, round), device=self.task.params.flat.device))
+
     def _train(self, client: int, batches: list[Tensor], clients: Clients, state: ServerState, round: int) -> LocalResult:
         spec, rule = self.task.spec, self.method.client
         rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         ctx = ClientContext(
-            network=TrainingNetwork(self.task.model, state.buffers, closed_form=self.name != "plain"),
+            network=TrainingNetwork(
+                self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
+            ),
             anchor=state.params,
             client_lr=spec.client_lr_at(round),
             num_steps=len(batches),

@@ -19,11 +19,12 @@ from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.engine import memory
-from fedrepro.engine.batches import local_orders
+from fedrepro.engine.batches import dropout_key, local_orders
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
+from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort
 
@@ -115,6 +116,7 @@ class _Chunk:
         self.buffers = self._of_seeds([state.buffers for state in states])
         self.buffers = self.buffers.like(self.buffers.flat.clone(memory_format=torch.contiguous_format))
         self.velocity = self._velocity() if self.solver.momentum else None
+        self.keys_K = torch.tensor([self._key(row) for row in rows], device=self.device) if self.task.model.dropout else None
         self.num_steps = torch.tensor([row.num_steps for row in rows], device=self.device)
         rates = [seeds[row.seed].clients.task.spec.client_lr_at(seeds[row.seed].round) for row in rows]
         self.client_lr = torch.tensor(rates, dtype=self.params.flat.dtype, device=self.device)
@@ -126,22 +128,28 @@ class _Chunk:
         groups = self._last_batches()
         for epoch in range(len(full)):
             for t, count in enumerate(active):
-                self._step(slice(0, count), full[epoch, t, :count])
+                self._step(slice(0, count), full[epoch, t, :count], epoch, t)
             for members, index, valid in groups:
-                self._step(members, index[epoch], valid)
+                self._step(members, index[epoch], epoch, None, valid)
         messages, own = self.rule.finish(self.params, self._context(slice(None), self._network(slice(None), None)))
         keeps = self.seeds[0].clients.keeps_momentum
         steps = [row.num_steps for row in self.rows]
         return Trained(self.params, self.buffers, steps, self.velocity if keeps else None, messages, own)
 
-    def _step(self, at: slice | Tensor, index: Tensor, valid: Tensor | None = None) -> None:
-        """One step of the rows `at` on the samples `index` [k, B], of which only the first `valid` [k] of each row are real."""
+    def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
+        """One step of the rows `at` on the samples `index` [k, B], of which only the first `valid` [k] of each row are real.
+
+        `t`: the step within the epoch; None: each row's last.
+        """
         params = _take(self.params, at)
         x = self.task.train.x.index_select(0, index.flatten()).unflatten(0, index.shape)
         y = self.task.train.y[index]
         if valid is not None:
             y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
         network = self._network(at, valid)
+        if network.keys is not None:
+            per_epoch = self.num_steps[at] // self.task.spec.local_epochs
+            network.keys.begin(epoch * per_epoch + (per_epoch - 1 if t is None else t))
         g = self.rule.direction(params, Batch(x, y), self._context(at, network)).flat
         w, client_lr, decay = params.flat, self.client_lr[at].unsqueeze(1), self.solver.weight_decay
         if self.velocity is None:
@@ -159,7 +167,12 @@ class _Chunk:
             self.buffers.flat[at] = network.buffers.flat
 
     def _network(self, at: slice | Tensor, valid: Tensor | None) -> TrainingNetwork:
-        return TrainingNetwork(self.task.model, _take(self.buffers, at), valid=valid)
+        keys = None if self.keys_K is None else Keys(self.keys_K[at])
+        return TrainingNetwork(self.task.model, _take(self.buffers, at), valid=valid, keys=keys)
+
+    def _key(self, row: "_Row") -> int:
+        seed = self.seeds[row.seed]
+        return dropout_key(seed.clients.task.seed, row.client, seed.round)
 
     def _context(self, at: slice | Tensor, network: TrainingNetwork) -> ClientContext:
         return ClientContext(

@@ -26,6 +26,7 @@ class Model:
     forward: Callable[..., tuple[Tensor, Tree]]  # (params, buffers, x, train); with buffers also valid=, see BatchNorms
     gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
     stackable: bool = True  # `forward` takes a leading client axis
+    dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
 
     @property
     def parameters(self) -> int:
@@ -65,4 +66,5 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
         partial(module.forward, **known.options),
         partial(closed, **known.options) if closed else None,
         known.stackable,
+        known.dropout,
     )

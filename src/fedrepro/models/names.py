@@ -13,6 +13,7 @@ class Known:
     options: dict[str, Any] = field(default_factory=dict)
     smallest_batch: int = 1  # 2 with BatchNorm: one sample has no statistics
     smallest_side: int = 1  # below this height or width nothing is left after its poolings
+    dropout: bool = False  # its forward pass takes a `key` for masks
     stackable: bool = True  # its operations take weights with a leading client axis; otherwise clients train one by one
 
 
@@ -25,6 +26,9 @@ MODELS: dict[str, Known] = {
     "lenet": Known("lenet", _GREY, smallest_side=4),
     "mnist_cnn": Known("mnist_cnn", _GREY, smallest_side=16),
     "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
+    "fedgh_cnn": Known("fedgh_cnn", _COLOUR, {"last_relu": False}, smallest_side=10, dropout=True),
+    "fedgh_cnn_relu": Known("fedgh_cnn", _COLOUR, {"last_relu": True}, smallest_side=10, dropout=True),
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
+    "resnet18": Known("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
 }

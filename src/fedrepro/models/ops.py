@@ -76,11 +76,11 @@ def _clients_as_channels(x: Tensor) -> Tensor:
     return x.transpose(0, 1).flatten(1, 2)
 
 
-def max_pool2d(x: Tensor, size: int) -> Tensor:
-    """Non-overlapping maxima over size x size windows of the last two axes."""
+def max_pool2d(x: Tensor, size: int, *, stride: int | None = None, padding: int = 0) -> Tensor:
+    """Maxima over size x size windows of the last two axes; side by side unless a stride is given."""
     if x.dim() == 4:
-        return F.max_pool2d(x, size)
-    return F.max_pool2d(x.flatten(0, 1), size).unflatten(0, x.shape[:2])
+        return F.max_pool2d(x, size, stride, padding)
+    return F.max_pool2d(x.flatten(0, 1), size, stride, padding).unflatten(0, x.shape[:2])
 
 
 def flatten(x: Tensor) -> Tensor:

@@ -1,9 +1,13 @@
-"""ResNet for 32x32 images. He, Zhang, Ren, Sun, CVPR 2016, https://arxiv.org/abs/1512.03385, section 4.2, of depth 6k + 2.
+"""ResNets of basic blocks. He, Zhang, Ren, Sun, CVPR 2016, https://arxiv.org/abs/1512.03385.
 
-conv 3-16 k3; three stages of k basic blocks with 16, 32, 64 channels, the second and third at half the resolution; average over
-all places; linear. BatchNorm after every convolution, no convolution has a bias. Shortcuts that change shape are projections
-(1x1 convolution and BatchNorm), as in the networks of FedLAW's tables: 78,042 parameters at k = 1 (ResNet-8, FedDF's model) and
-272,474 at k = 3 (ResNet-20), 10 classes.
+BatchNorm after every convolution, no convolution has a bias; stages of `blocks` basic blocks each, all but the first at half
+the resolution of the one before; average over all places; linear. Shortcuts that change shape are projections (1x1 convolution
+and BatchNorm).
+
+stem 3, widths 16, 32, 64 (section 4.2, depth 6 * blocks + 2, for 32x32 images): conv k3. The networks of FedLAW's tables:
+78,042 parameters at 1 block (ResNet-8, FedDF's model) and 272,474 at 3 (ResNet-20), 10 classes.
+stem 7, widths 64 to 512, 2 blocks (table 1, ResNet-18): conv k7 and a 3x3 maximum, both with stride 2. FedGH's network for
+Tiny-ImageNet: 11,279,112 parameters at 200 classes, as it prints (11.27M).
 """
 
 from collections.abc import Iterator
@@ -14,26 +18,35 @@ from fedrepro.models import ops
 from fedrepro.models.batch_norm import BatchNorms
 from fedrepro.tree import Tree
 
-WIDTHS = (16, 32, 64)
+SMALL = (16, 32, 64)
 
 
-def shapes(input_shape: tuple[int, int, int], classes: int, blocks: int) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; `blocks` is k. Any height and width will do."""
+def shapes(
+    input_shape: tuple[int, int, int], classes: int, blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3
+) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order; `widths`: channels of each stage, `stem`: 3 or 7. Any height and width will do."""
     found: dict[str, tuple[int, ...]] = {}
-    for conv, norm, (channels, width, size) in _layers(blocks):
+    for conv, norm, (channels, width, size) in _layers(blocks, widths, stem):
         found[f"{conv}.weight"] = (width, channels or input_shape[0], size, size)
         found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
-    return found | {"fc.weight": (classes, WIDTHS[-1]), "fc.bias": (classes,)}
+    return found | {"fc.weight": (classes, widths[-1]), "fc.bias": (classes,)}
 
 
-def buffer_shapes(blocks: int) -> dict[str, tuple[int, ...]]:
+def buffer_shapes(blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3) -> dict[str, tuple[int, ...]]:
     """Shapes of the running statistics, in the order of the forward pass."""
-    sizes = {norm: width for _, norm, (_, width, _) in _layers(blocks)}
+    sizes = {norm: width for _, norm, (_, width, _) in _layers(blocks, widths, stem)}
     return {f"{norm}.{kind}": (width,) for norm, width in sizes.items() for kind in ("running_mean", "running_var")}
 
 
 def forward(
-    params: Tree, buffers: Tree, x: Tensor, train: bool, blocks: int, valid: Tensor | None = None
+    params: Tree,
+    buffers: Tree,
+    x: Tensor,
+    train: bool,
+    blocks: int,
+    widths: tuple[int, ...] = SMALL,
+    stem: int = 3,
+    valid: Tensor | None = None,
 ) -> tuple[Tensor, Tree]:
     """Logits [..., B, classes] of images x [..., B, C, H, W], and the running statistics after this pass.
 
@@ -44,8 +57,11 @@ def forward(
     def conv_bn(h: Tensor, conv: str, norm: str, stride: int = 1, padding: int = 1) -> Tensor:
         return norms(norm, ops.conv2d(h, params[f"{conv}.weight"], stride=stride, padding=padding))
 
-    h = ops.relu(conv_bn(x, "conv", "bn"))
-    for name, channels, width in _blocks(blocks):
+    if stem == 3:
+        h = ops.relu(conv_bn(x, "conv", "bn"))
+    else:
+        h = ops.max_pool2d(ops.relu(conv_bn(x, "conv", "bn", stride=2, padding=3)), 3, stride=2, padding=1)
+    for name, channels, width in _blocks(blocks, widths):
         stride = 2 if width > channels else 1
         inner = ops.relu(conv_bn(h, f"{name}.conv1", f"{name}.bn1", stride))
         inner = conv_bn(inner, f"{name}.conv2", f"{name}.bn2")
@@ -55,19 +71,19 @@ def forward(
     return ops.linear(h.mean((-2, -1)), params["fc.weight"], params["fc.bias"]), norms.after()
 
 
-def _blocks(blocks: int) -> Iterator[tuple[str, int, int]]:
+def _blocks(blocks: int, widths: tuple[int, ...]) -> Iterator[tuple[str, int, int]]:
     """(name, channels in, channels out) of every basic block."""
-    channels = WIDTHS[0]
-    for stage, width in enumerate(WIDTHS, 1):
+    channels = widths[0]
+    for stage, width in enumerate(widths, 1):
         for block in range(1, blocks + 1):
             yield f"stage{stage}.block{block}", channels, width
             channels = width
 
 
-def _layers(blocks: int) -> Iterator[tuple[str, str, tuple[int, int, int]]]:
+def _layers(blocks: int, widths: tuple[int, ...], stem: int) -> Iterator[tuple[str, str, tuple[int, int, int]]]:
     """(convolution, its norm, (channels in, channels out, kernel size)), as the pass meets them; 0: the image's channels."""
-    yield "conv", "bn", (0, WIDTHS[0], 3)
-    for name, channels, width in _blocks(blocks):
+    yield "conv", "bn", (0, widths[0], stem)
+    for name, channels, width in _blocks(blocks, widths):
         yield f"{name}.conv1", f"{name}.bn1", (channels, width, 3)
         yield f"{name}.conv2", f"{name}.bn2", (width, width, 3)
         if width > channels:

@@ -71,7 +71,7 @@ workers.train({0: 1, 1: 1}, compose("fedavg").init(task.params, task.buffers), 0
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers end with the share that they are at")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process together with its parent")
 def test_workers_die_with_their_parent() -> None:
     """kill -9 of a training whose workers are in the middle of a long share: they hold its lock, so they have to go at once."""
     parent = subprocess.Popen([sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, text=True, cwd=ROOT)

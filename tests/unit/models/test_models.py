@@ -34,6 +34,19 @@ class Block(nn.Module):
         return torch.relu(self.inner(x) + self.shortcut(x))
 
 
+def resnet18(classes: int = 10) -> nn.Sequential:
+    """7x7 stem and 3x3 maximum, both with stride 2; four stages of two blocks with 64 to 512 channels."""
+    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    body = [Block(before, after) for before, after in pairwise([64, 64, 64, 128, 128, 256, 256, 512, 512])]
+    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+
+
+def fedgh_cnn(*last: nn.Module) -> nn.Sequential:
+    """Two 5x5 convolutions without padding and one pooling, then 9216-128-10, as FedGH prints it; dropout is tested apart."""
+    convolutions = [nn.Conv2d(3, 32, 5), nn.ReLU(), nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*convolutions, nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10), *last)
+
+
 def resnet(blocks: int, channels: int = 3, classes: int = 10) -> nn.Sequential:
     """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
     widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
@@ -90,6 +103,9 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     ),
     "resnet8": lambda: resnet(1),
     "resnet20": lambda: resnet(3),
+    "resnet18": resnet18,
+    "fedgh_cnn": fedgh_cnn,
+    "fedgh_cnn_relu": lambda: fedgh_cnn(nn.ReLU()),
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -110,11 +126,24 @@ PARAMETERS = [
     ("resnet8", (3, 64, 64), 10, 78_042),
     ("resnet20", (3, 32, 32), 10, 272_474),
     ("resnet20", (3, 32, 32), 100, 278_324),
+    ("resnet18", (3, 64, 64), 200, 11_279_112),
+    ("fedgh_cnn", (3, 32, 32), 10, 1_234_762),
+    ("fedgh_cnn_relu", (3, 32, 32), 10, 1_234_762),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
-SMALL |= {"simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8)}
-NORMS = ["resnet8", "resnet20"]
-SMALLEST = {"mlp": 1, "mnist_cnn": 16, "lenet": 4, "simple_cnn": 18, "resnet8": 1, "resnet20": 1}
+SMALL |= {"simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8), "resnet18": (1, 32, 35)}
+SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13)}
+NORMS = ["resnet8", "resnet20", "resnet18"]
+SMALLEST = {
+    "mlp": 1,
+    "mnist_cnn": 16,
+    "lenet": 4,
+    "simple_cnn": 18,
+    "resnet8": 1,
+    "resnet20": 1,
+    "resnet18": 1,
+    "fedgh_cnn": 10,
+}
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
