@@ -216,6 +216,25 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
 
 
 @CASES
+def test_what_travels_is_declared(text: str, model: str) -> None:
+    """A message has as many vectors as `sends` says; clients do without shared state unless it `receives`; and clients'
+    statistics matter to the server exactly when a part says that it `reads_buffers`."""
+    task, method = make_task(model), compose(text)
+    state = method.init(task.params, task.buffers)
+    cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
+    assert cohort is not None
+    sent = 0 if cohort.messages is None else cohort.messages.flat.numel()
+    assert sent == method.client.sends * cohort.updates.flat.numel()
+    if isinstance(state.shared, Tree) and not method.client.receives:
+        unknown = dataclasses.replace(state, shared=state.shared.like(torch.full_like(state.shared.flat, math.nan)))
+        assert same(SequentialEngine(task, method).run_cohort(unknown, 0)[0], cohort)
+    lost = dataclasses.replace(cohort, buffers=cohort.buffers.like(torch.full_like(cohort.buffers.flat, math.nan)))
+    served = [method.apply(state, one, toy.server_context(task)) for one in (cohort, lost)]
+    used = model == "norm" and any(part.reads_buffers for part in method.parts)
+    assert same(served[0], served[1]) != used
+
+
+@CASES
 def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> None:
     """What `save` writes, `load` gives back bit for bit, states of parts and of clients and running statistics included."""
     task, method = make_task(model, keep_client_momentum=True), compose(text)

@@ -14,6 +14,7 @@ from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
+from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
 from fedrepro.methods.compose import Method, compose
@@ -114,6 +115,7 @@ class _Job:
             "samples_per_second": round(progress.samples / max(progress.wall_s, 1e-9), 1),
             "started_at": progress.started_at,
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **traffic(task, self._method, progress.round),
         }
         found = environment.describe(self.device, self.engine) | {"workers": self.options.workers}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost | shared)

@@ -59,6 +59,15 @@ class Method:
         """What a run must provide for this method."""
         return frozenset().union(*(part.needs for part in self.parts))
 
+    def traffic(self, parameters: int, buffers: int) -> tuple[int, int]:
+        """Numbers that one client sends and receives in a round, of models with so many parameters and running statistics.
+
+        The statistics travel, both ways, where a part reads the clients': otherwise they are the server's own affair.
+        Single numbers (a count of steps, a learning rate) are left out.
+        """
+        statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
+        return parameters * (1 + self.client.sends) + statistics, parameters * (1 + self.client.receives) + statistics
+
     @property
     def label(self) -> str:
         """The parts that say more than an open slot would, `fedprox+fixed_gamma`; `fedavg` when there are none."""

@@ -42,6 +42,7 @@ class Part:
     name: ClassVar[str]
     slot: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    reads_buffers: ClassVar[bool] = False  # looks at clients' running statistics, which then have to travel
 
     @property
     def wants(self) -> dict[str, str]:
@@ -51,6 +52,9 @@ class Part:
 
 class LocalRule(Part):
     """Client slot. Written for one client; every hook is pure, and every default is FedAvg."""
+
+    sends: ClassVar[int] = 0  # vectors [D] that a client's message holds, besides its model
+    receives: ClassVar[int] = 0  # vectors [D] of the shared state that clients need, besides the model
 
     def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
         """Scalar objective on one batch: mean cross-entropy."""

@@ -14,5 +14,7 @@ from fedrepro.types import Cohort
 class FirstClientBuffers(Buffers):
     """No arguments."""
 
+    reads_buffers = True
+
     def start(self, before: Tree, cohort: Cohort) -> Tree:
         return cohort.buffers.like(cohort.buffers.flat[0])

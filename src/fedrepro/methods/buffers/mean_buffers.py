@@ -15,6 +15,8 @@ from fedrepro.types import Cohort
 class MeanBuffers(Buffers):
     """`weighting`: size or uniform, as for the weights. Forward passes that the server trains with move the mean further."""
 
+    reads_buffers = True
+
     weighting: str = "size"
 
     def __post_init__(self) -> None:

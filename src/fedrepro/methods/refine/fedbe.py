@@ -31,6 +31,7 @@ class FedBe(StudentTraining, Refine):
     """
 
     needs = frozenset({"proxy"})
+    reads_buffers = True  # of its teachers
 
     samples: int = 1
     noise: float = 0.1

@@ -19,6 +19,7 @@ class FedDf(StudentTraining, Refine):
     """The server's optimiser is all there is to choose."""
 
     needs = frozenset({"proxy"})
+    reads_buffers = True  # of its teachers
 
     def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         return self.distil(params, state, ctx, client_logits(cohort, ctx).mean(0).softmax(-1))

@@ -1,0 +1,48 @@
+"""What a real deployment would send, by hand."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import pytest
+
+from fedrepro.engine.traffic import traffic
+from fedrepro.methods.compose import compose
+from fedrepro.methods.parts import LocalRule
+from tests import toy
+
+
+@dataclass(frozen=True)
+class Chatty(LocalRule):
+    """A made-up rule: one vector more up, two more down."""
+
+    sends = 1
+    receives = 2
+
+
+def test_bytes_follow_from_the_cohorts_and_the_sizes_of_the_model() -> None:
+    """Cohorts (0, 3), (1, 2), (2, 4), client 2 without data: 2 + 1 + 1 client-rounds, each 4 bytes a parameter each way."""
+    task = toy.make_task(cohorts=toy.PARTIAL)
+    each = 4 * task.params.flat.numel()
+    assert traffic(task, compose("fedavg"), 3) == {"client_rounds": 4, "bytes_up": 4 * each, "bytes_down": 4 * each}
+    assert traffic(task, compose("fedavg"), 1) == {"client_rounds": 2, "bytes_up": 2 * each, "bytes_down": 2 * each}
+    assert traffic(task, compose("fedavg"), 0) == {"client_rounds": 0, "bytes_up": 0, "bytes_down": 0}
+
+
+def test_a_rule_that_sends_and_receives_more_costs_more() -> None:
+    """Model and one vector up, model and two vectors down."""
+    task = toy.make_task(cohorts=((0,),), rounds=1)
+    method = dataclasses.replace(compose("fedavg"), client=Chatty())
+    each = 4 * task.params.flat.numel()
+    assert traffic(task, method, 1) == {"client_rounds": 1, "bytes_up": 2 * each, "bytes_down": 3 * each}
+
+
+@pytest.mark.parametrize(
+    ("text", "travel"),
+    [("fedavg", True), ("feddyn", True), ("fedavg+server_buffers", False), ("fedavg+server_buffers+feddf", True)],
+)
+def test_running_statistics_count_where_they_travel(text: str, travel: bool) -> None:
+    """FedAvg averages them; the server's own stay where they are, unless its teachers are evaluated with the clients'."""
+    task = toy.make_task(model=toy.MODELS["norm"](), cohorts=((0,),), rounds=1)
+    numbers = task.params.flat.numel() + (task.buffers.flat.numel() if travel else 0)
+    assert task.buffers.flat.numel() > 0
+    assert traffic(task, compose(text), 1) == {"client_rounds": 1, "bytes_up": 4 * numbers, "bytes_down": 4 * numbers}
