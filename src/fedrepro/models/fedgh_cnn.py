@@ -1,8 +1,8 @@
 """The CNN of FedGH's CIFAR-10 table; 1,234,762 parameters at 10 classes and 32x32 colour images, as it prints (1.235M).
 
 conv 3-32 k5, ReLU; conv 32-64 k5, ReLU; pool 2; dropout 0.25; linear 9216-128, ReLU; dropout 0.5; linear 128-10. No padding.
-The rates are not printed: those of the common CNN of this shape. The printed list of layers ends with a ReLU on the logits, under
-which a class may never be learnt again: left out here, kept in fedgh_cnn_relu.
+The rates are not printed: those of the common CNN of this shape. The printed list of layers ends with a ReLU on the logits,
+under which a class may never be learnt again: left out here, kept in fedgh_cnn_relu.
 """
 
 from torch import Tensor
