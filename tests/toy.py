@@ -208,12 +208,18 @@ def make_task(
     cohorts: tuple[tuple[int, ...], ...] = EVERYBODY,
     proxy: bool = True,
     dtype: torch.dtype = torch.float64,
+    by_class: bool = False,
     **changes: Any,
 ) -> Task:
-    """A toy task; `cohorts` repeat over the rounds, `changes` go into the spec."""
+    """A toy task; `cohorts` repeat over the rounds, `changes` go into the spec.
+
+    `by_class` deals the samples in the order of their classes, so that clients know one or two each and contradict each other.
+    """
     model, spec = model or tiny_model(), make_spec(**changes)
     bounds = np.cumsum([0, *TRAIN_SIZES])
     order = torch.from_numpy(rng.stream(seed, "toy/partition").permutation(int(bounds[-1])))
+    if by_class:
+        order = order[torch.argsort(order % CLASSES, stable=True)]  # labels are positions modulo CLASSES
     train, test, held = images(int(bounds[-1]), "train"), images(30, "test"), images(PROXY_PER_CLASS * CLASSES, "proxy")
     params = initial.draw(model, seed)
     return Task(

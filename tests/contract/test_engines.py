@@ -60,6 +60,15 @@ def test_every_method_in_float64(text: str, model: str) -> None:
         assert_close(found, train(task, compose(text)), 1e-12 if model == "tiny" else 1e-8)
 
 
+@pytest.mark.parametrize("text", ["gh", "gh(against=in_place, denominator=own)+fednova", "fedprox(mu=0.5)+gh(against=pairs)"])
+def test_clients_who_contradict_each_other(text: str) -> None:
+    """Harmonising has something to do in every round, and does the same on both engines."""
+    several = tasks(by_class=True)
+    for found, task in zip(together(text, several), several, strict=True):
+        assert max(toy.values_of(found.progress.rows, "gh_conflicts")) > 0
+        assert_close(found, train(task, compose(text)), 1e-11)
+
+
 @pytest.mark.parametrize("text", RULES)
 @pytest.mark.parametrize(
     ("momentum", "keep", "decay"), [(0.0, False, 0.0), (0.0, False, 1e-2), (0.9, False, 0.0), (0.9, True, 1e-2)]

@@ -38,12 +38,14 @@ CASES |= {f"{text.partition('(')[0]}-norm": (text, "norm") for text in toy.PART_
 # Batches of two at one place an image make a ResNet's gradients so steep that rounding shows within three rounds of the toy
 # task: larger batches, a smaller rate and fewer rounds keep it below a billionth.
 SETTINGS = {"resnet8": {"batch_size": 10, "client_lr": 0.01, "rounds": 2}}
+# Where clients agree there is nothing to harmonise.
+SETTINGS |= {"gh": {"by_class": True}}
 
 
 def compute(name: str) -> dict:
     """{"method", "model", "seed", metric: one value per round}."""
     text, model = CASES[name]
-    settings: dict[str, Any] = {"rounds": ROUNDS} | SETTINGS.get(model, {})
+    settings: dict[str, Any] = {"rounds": ROUNDS} | SETTINGS.get(model, {}) | SETTINGS.get(name, {})
     task = toy.make_task(model=toy.MODELS[model](), cohorts=((0, 1, 3), (0, 2, 3), (1, 3, 4)), **settings)
 
     def with_norm(model, params, buffers, data) -> dict[str, float]:

@@ -75,13 +75,13 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "on_budget": False,
         "seeds": list(SEEDS),
         "comparable": scale == "full",
-        "metric": METRIC,
+        "metric": dict(METRIC),
         "rows": [
             {"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"}
             for m in METHODS
         ],
         "columns": [
-            {"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST", "metric": METRIC} for k, (_, a) in COLUMNS.items()
+            {"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST", "metric": dict(METRIC)} for k, (_, a) in COLUMNS.items()
         ],
         "cells": cells,
         "runs": runs,

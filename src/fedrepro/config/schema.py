@@ -129,7 +129,7 @@ class Metric(_Strict):
     """What a cell shows."""
 
     name: str
-    unit: Literal["percent", "fraction"]
+    unit: str
     description: str
     better: Literal["higher", "lower"] = "higher"
 

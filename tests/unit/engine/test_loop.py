@@ -42,10 +42,12 @@ def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_are_one_a_round_and_metric() -> None:
-    """Round, name, value, in order; FedAvg records learning rate, accuracy, loss and the norm of its update."""
+    """Round, name, value, in order; FedAvg records learning rate, accuracies, loss and the norm of its update."""
     rows = train(toy.make_task(), FEDAVG).progress.rows
     assert [(t, name) for t, name, _ in rows] == [
-        (t, name) for t in range(3) for name in ("client_lr", "test_accuracy", "test_loss", "update_norm")
+        (t, name)
+        for t in range(3)
+        for name in ("client_lr", "test_accuracy", "test_loss", "test_top3_accuracy", "update_norm")
     ]
 
 
@@ -101,7 +103,8 @@ def test_evidence_of_a_finished_run() -> None:
     assert found["summary"]["test_loss"] == toy.values_of(outcome.progress.rows, "test_loss")[-1]
     assert found["curves"]["round"] == [0, 1, 2, 3, 4, 5]
     assert found["curves"]["test_accuracy"] == accuracy
-    assert set(found["curves"]) == {"round", "client_lr", "test_accuracy", "test_loss", "update_norm"}
+    recorded = {"client_lr", "test_accuracy", "test_top3_accuracy", "test_loss", "update_norm"}
+    assert set(found["curves"]) == recorded | {"round"}
     assert (found["schema"], found["run_id"], found["seed"], found["inputs"]) == (2, "toy-fedavg-0", 8, INPUTS)
 
 

@@ -26,6 +26,14 @@ def resnet_inputs(layer: str) -> int:
     return (width // 2 if first else width) * (1 if conv == "conv3" else 9)
 
 
+def resnet18_inputs(layer: str) -> int:
+    """49 times the image's channels, then as above with four times the channels."""
+    if layer in ("conv", "fc"):
+        return {"conv": 3 * 49, "fc": 512}[layer]
+    return 4 * resnet_inputs(layer)
+
+
+FEDGH_CNN = {"conv1": 75, "conv2": 800, "fc1": 9216, "fc2": 128}
 # How many inputs a unit of each layer has.
 INPUTS = {
     "mlp": {"fc1": 784, "fc2": 200, "fc3": 200}.__getitem__,
@@ -36,6 +44,9 @@ INPUTS = {
     "simple_cnn": {"conv1": 27, "conv2": 288, "conv3": 576, "fc1": 1024, "fc2": 64}.__getitem__,
     "resnet8": resnet_inputs,
     "resnet20": resnet_inputs,
+    "resnet18": resnet18_inputs,
+    "fedgh_cnn": FEDGH_CNN.__getitem__,
+    "fedgh_cnn_relu": FEDGH_CNN.__getitem__,
 }
 
 

@@ -228,10 +228,11 @@ def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
     for k in range(3):
         mine, own = Tree(model.layout, params.flat[k]), Tree(model.buffer_layout, buffers.flat[k])
         alone, left = model.forward(mine, own, x[k], train)
-        torch.testing.assert_close(logits[k], alone, rtol=0, atol=1e-10)
+        # Random weights make a deep network's logits large, in the thousands: then to a few units in the last place.
+        torch.testing.assert_close(logits[k], alone, rtol=1e-12, atol=1e-10)
         torch.testing.assert_close(after.flat[k], left.flat, rtol=0, atol=1e-10)
         expected = tree.gradient(lambda p, k=k, own=own: ops.cross_entropy(model.forward(p, own, x[k], train)[0], y[k]), mine)
-        torch.testing.assert_close(together.flat[k], expected.flat, rtol=0, atol=1e-10)
+        torch.testing.assert_close(together.flat[k], expected.flat, rtol=1e-11, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,8 +5,8 @@ import math
 import pytest
 from small_table import make_plan, make_receipt
 
+from fedrepro.config.reading import Reading
 from fedrepro.reports.cells import Rule, count_statuses, pooled_std, tabulate
-from fedrepro.reports.evidence import reported_rounds
 
 
 def evidence_of(plan, accuracies):
@@ -110,7 +110,7 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
 )
 def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
     """Also where a run has fewer rounds than the table wants to average."""
-    assert reported_rounds(average_last, rounds) == said
+    assert Reading("test_accuracy", average_last).rounds(rounds) == said
 
 
 def test_missing_seeds_are_said():
@@ -138,7 +138,8 @@ def test_a_cell_without_a_run_keeps_its_reason():
 def test_best_of_a_column_marks_every_tie(better, best):
     """Means that read the same at two decimals are tied; the best printed number is marked apart."""
     plan = make_plan("demo")
-    plan["metric"]["better"] = better
+    plan["columns"][0]["metric"]["better"] = better
+    plan["columns"][1]["metric"]["better"] = better
     found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
     cells = tabulate(plan, evidence_of(plan, found))
     assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best
@@ -150,7 +151,7 @@ def test_best_of_a_column_marks_every_tie(better, best):
 def test_a_fraction_has_smaller_points():
     """For a metric that is not in percent one point is 0.01."""
     plan = make_plan("full")
-    plan["metric"]["unit"] = "dimensionless"
+    plan["columns"][0]["metric"]["unit"] = "dimensionless"
     plan["cells"][0]["printed"] = 0.950
     assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
     assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
