@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("model", choices=["simple_cnn", "resnet20"])
     parser.add_argument("--part", type=int, default=10, help="one image in so many")
     options = parser.parse_args()
-    environment.set_deterministic("cpu")
+    environment.prepare("cpu")
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         shares = profiled(options.model, options.part, Path(folder))

@@ -35,7 +35,7 @@ def one(registered: int, taking_part: int) -> dict[str, float]:
     from fedrepro.models import build, initial
     from fedrepro.types import Batch
 
-    environment.set_deterministic("cpu")
+    environment.prepare("cpu")
     generator, shape = rng.stream(8, "scaling"), (1, 28, 28)
     images = lambda count: Batch(  # noqa: E731
         torch.from_numpy(generator.random((count, *shape), np.float32)), torch.from_numpy(generator.integers(0, 10, count))

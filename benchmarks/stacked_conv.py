@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    environment.set_deterministic(options.device)
+    environment.prepare(options.device)
     found = {}
     for name, (channels, out, side, kernel, padding) in LAYERS.items():
         x = torch.randn(options.clients, options.batch, channels, side, side, device=options.device, requires_grad=True)

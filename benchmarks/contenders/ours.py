@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="at once, by the vectorised engine")
     parser.add_argument("--chunk-mib", type=float, help="memory of a chunk of the vectorised engine")
     options = parser.parse_args()
-    environment.set_deterministic(options.device, options.threads)
+    environment.prepare(options.device, options.threads)
     method, tasks = compose("fedavg"), [load(options.work, options.device, seed=8 + i) for i in range(options.seeds)]
     tasks = [replace(task, train=tasks[0].train, evaluation=tasks[0].evaluation) for task in tasks]
     ends = [time.perf_counter()]

@@ -81,7 +81,8 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             for m in METHODS
         ],
         "columns": [
-            {"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST", "metric": dict(METRIC)} for k, (_, a) in COLUMNS.items()
+            {"key": k, "label": f"MLP, α = {a:g}", "group": "FashionMNIST", "metric": dict(METRIC)}
+            for k, (_, a) in COLUMNS.items()
         ],
         "cells": cells,
         "runs": runs,

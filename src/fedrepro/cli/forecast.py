@@ -42,7 +42,7 @@ class Forecast:
     def __init__(self, root: Path, registry: dict[str, Entry], jobs: list[Job], device: str, limit_s: float) -> None:
         began = time.monotonic()
         device = environment.pick_device(device)
-        environment.set_deterministic(device)
+        environment.prepare(device)
         rates = Rates(device, limit_s=limit_s)
         self.jobs, self.device, self.unknown = jobs, device, set()
         self.seconds: dict[str, float] = {}  # run_id -> seconds a seed

@@ -61,7 +61,7 @@ class Affine:
 class Rates:
     """Measures what runs need, each thing once. `limit_s`: after so many seconds of measuring the rest is derived from steps.
 
-    Measures with the threads of this process: `environment.set_deterministic` comes first.
+    Measures with the threads of this process: `environment.prepare` comes first.
     """
 
     device: str = "cpu"

@@ -37,7 +37,7 @@ class Options:
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
     """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained" or "kept"."""
     job = _Job.of(run, options)
-    environment.set_deterministic(job.device, tf32=options.tf32)
+    environment.prepare(job.device, tf32=options.tf32)
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.

@@ -45,9 +45,7 @@ def test_rows_are_one_a_round_and_metric() -> None:
     """Round, name, value, in order; FedAvg records learning rate, accuracies, loss and the norm of its update."""
     rows = train(toy.make_task(), FEDAVG).progress.rows
     assert [(t, name) for t, name, _ in rows] == [
-        (t, name)
-        for t in range(3)
-        for name in ("client_lr", "test_accuracy", "test_loss", "test_top3_accuracy", "update_norm")
+        (t, name) for t in range(3) for name in ("client_lr", "test_accuracy", "test_loss", "test_top3_accuracy", "update_norm")
     ]
 
 
