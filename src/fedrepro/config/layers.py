@@ -33,8 +33,7 @@ class Layers:
 
     def settings(self, where: str) -> dict[str, Sourced]:
         """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
-        found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
-        found |= {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
+        found = self._as_printed()
         if self._dataset != self._own_dataset:
             found["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
         for key, value in self.scale.settings.items():
@@ -63,8 +62,7 @@ class Layers:
         """
         if self.column.round is None:
             return None
-        below = self.column.setting.get("rounds") or self.table.base.get("rounds") or self.paper.protocol["rounds"]
-        protocol = int(below.value if isinstance(below, Sourced) else below)  # type: ignore[arg-type]
+        protocol = coerce("rounds", self._as_printed()["rounds"].value, int)
         if self.column.round > protocol:
             raise UserError(f"column {self.column.key}: round = {self.column.round}: the protocol has {protocol} rounds")
         return max(1, math.ceil(self.column.round * rounds / protocol))
@@ -94,6 +92,11 @@ class Layers:
         """Why the budget does not run `row` in this column; None when it does. A column's list wins over the table's."""
         lists = [budget.rows for budget in self.budgets if budget.rows is not None]
         return f"not in the budget of the table at scale {self.scale_name}" if lists and row not in lists[-1] else None
+
+    def _as_printed(self) -> dict[str, Sourced]:
+        """The settings that the paper's own files give, before any scale."""
+        found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
+        return found | {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
 
     @property
     def _dataset(self) -> str:
