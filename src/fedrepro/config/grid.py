@@ -73,7 +73,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "source": table.source,
         "scale": scale_name,
         "scale_note": budget.note if budget else scale.note,
-        "remarks": budget.remarks if budget else [],
+        "remarks": table.remarks.get(scale_name, []) + (budget.remarks if budget else []),
         "stand_in": table.stand_in,
         "on_budget": budget is not None,
         "seeds": (budget and budget.seeds) or project.params.seeds,

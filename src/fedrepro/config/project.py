@@ -35,8 +35,10 @@ class Project:
             known = self.table_names()
             raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
         table = _read(Table, path)
-        for scale in {*table.budget, *(name for column in table.columns for name in column.budget)} - self.scales.keys():
-            raise UserError(f"{path}: budget: {unknown('scale', scale, sorted(self.scales))}")
+        budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
+        for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
+            for scale in named - self.scales.keys():
+                raise UserError(f"{path}: {key}: {unknown('scale', scale, sorted(self.scales))}")
         return table
 
     def table_names(self) -> list[str]:
