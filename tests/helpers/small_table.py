@@ -142,6 +142,23 @@ def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes)
     return copy.deepcopy(receipt | changes)
 
 
+def make_evidence(
+    plan: dict,
+    accuracies: dict[tuple[str, str], list[float | None]],
+    curves: dict[tuple[str, str], dict[str, list[list[float]]]] | None = None,
+) -> dict[str, dict[int, dict]]:
+    """run_id -> seed -> receipt for each (method, column), one accuracy per seed of the plan; `curves` replaces or adds some,
+    {metric: one curve per seed}."""
+    found: dict[str, dict[int, dict]] = {}
+    for cell in plan["cells"]:
+        place = (cell["row"], cell["column"])
+        for i, (seed, accuracy) in enumerate(zip(plan["seeds"], accuracies.get(place, []), strict=False)):
+            receipt = make_receipt(plan["runs"][cell["run_id"]], seed, accuracy)
+            receipt["curves"] |= {metric: each[i] for metric, each in (curves or {}).get(place, {}).items()}
+            found.setdefault(cell["run_id"], {})[seed] = receipt
+    return found
+
+
 def write_evidence(root: Path, plan: dict, accuracies: dict[tuple[str, str], list[float | None]]) -> None:
     """Writes `<root>/<run_id>/seed<k>.json` for each (method, column), one accuracy per seed of the plan."""
     for cell in plan["cells"]:

@@ -10,6 +10,8 @@ from fedrepro.reports.cells import Cell
 from fedrepro.reports.evidence import Evidence, Plan, Receipt, evidence_path
 from fedrepro.reports.settings import reported, show
 
+# What a real deployment would send; evidence that is older than these keys lacks them.
+TRAFFIC = ("client_rounds", "bytes_up", "bytes_down")
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "linear_kernel", "products")
 
 
@@ -75,6 +77,7 @@ def cost(plan: Plan, evidence: Evidence, cells: list[Cell], root: Path) -> list[
                     "seed": seed,
                     "status": receipt["status"],
                     **{key: receipt["cost"][key] for key in ("wall_s", "peak_rss_mib", "samples", "samples_per_second")},
+                    **{key: receipt["cost"].get(key) for key in TRAFFIC},
                     "finished_at": receipt["cost"]["finished_at"],
                     "commit": receipt["environment"].get("commit"),
                     "evidence": evidence_path(root, run_id, seed).as_posix(),

@@ -5,9 +5,11 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 from fedrepro.config.reading import reading
 from fedrepro.reports.evidence import Evidence, Plan
+from fedrepro.reports.readings import other_readings
 
 STATUSES = ("reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable")
 
@@ -52,6 +54,7 @@ class Cell:
     runs: tuple[str, ...] = ()  # run keys, `<run_id>/seed<k>`
     mean: float | None = None
     std: float | None = None  # sample standard deviation over seeds
+    readings: dict[str, Any] | None = None  # the same runs at the last round, at the best, as the mean of several
     difference: float | None = None
     status: str = "not run"
     reason: str | None = None
@@ -121,6 +124,7 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
         runs=tuple(f"{run_id}/seed{seed}" for seed in per_seed),
         mean=math.fsum(values) / len(values) if whole else None,
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
+        readings=other_readings(column["metric"], shown.average_last, shown.until_round, receipts) if run_id else None,
         reason=_reason(cell, plan["seeds"], per_seed, diverged),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.reports import about, settings
 from fedrepro.reports import cells as table
 from fedrepro.reports.cells import Cell
+from fedrepro.reports.comparisons import comparisons
 from fedrepro.reports.evidence import Evidence, Plan
 
 SCHEMA = 1
@@ -44,6 +45,7 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
         "counts": table.count_statuses(measured),
         "rule": dataclasses.asdict(table.RULE),
         "rule_alternatives": alternatives(measured, plan),
+        "comparisons": comparisons(plan, measured),
         "methods": _methods(plan),
         "settings": settings.settings(plan),
         "cost": about.cost(plan, evidence, measured, evidence_root),

@@ -10,7 +10,19 @@ from fedrepro.reports.words import Document
 
 def render(document: Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
-    sections = (_opening, _table, _per_seed, _verdicts, _curves, _settings, _cost, _differences, _provenance)
+    sections = (
+        _opening,
+        _table,
+        _per_seed,
+        _readings,
+        _verdicts,
+        _across,
+        _curves,
+        _settings,
+        _cost,
+        _differences,
+        _provenance,
+    )
     return "\n\n".join(part for section in sections for part in [section(document, Path(folder))] if part) + "\n"
 
 
@@ -75,6 +87,19 @@ def _per_seed(document: Document, folder: Path) -> str:
     return _folded("## Every seed", f"{len(rows)} cells, {len(seeds)} seeds", table(header, rows, "ll" + "r" * len(seeds)))
 
 
+def _readings(document: Document, folder: Path) -> str:
+    header, rows = words.readings(document)
+    if not rows:
+        return ""
+    body = table(header, rows, "ll" + "r" * (len(header) - 2))
+    return _folded("## Other ways to read a run", "last round, best round, mean of the last rounds", body, words.READINGS)
+
+
+def _across(document: Document, folder: Path) -> str:
+    header, rows = words.comparisons(document)
+    return "\n\n".join(["## Across settings", words.ACROSS, table(header, rows, "lllrrrrrr")]) if rows else ""
+
+
 def _verdicts(document: Document, folder: Path) -> str:
     counts = table(["status", "cells"], [[k, str(v)] for k, v in document["counts"].items()], "lr")
     parts = ["## Status of the cells", words.rule(document), counts]
@@ -110,8 +135,9 @@ def _cost(document: Document, folder: Path) -> str:
         links = ", ".join(f"[{one['seed']}]({link(one['evidence'], folder)})" for one in run["seeds"])
         rows.append([run["method"], run["setting"], *words.cost(run), links or "none"])
     header = ["method", "setting", *words.COST, "evidence of seed"]
-    body = table(header, rows, "llrrr")
-    return _folded("## What it cost, and where the evidence lies", "every run", body, words.total_cost(document))
+    body = table(header, rows, "ll" + "r" * len(words.COST))
+    total = f"{words.total_cost(document)} {words.TRAFFIC}"
+    return _folded("## What it cost, and where the evidence lies", "every run", body, total)
 
 
 def _differences(document: Document, folder: Path) -> str:

@@ -8,7 +8,26 @@ CURVES = (
     "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
     "The first fifth of the rounds may start below the picture."
 )
-COST = ("wall time a seed", "peak memory", "samples a second")
+COST = (
+    "wall time a seed",
+    "peak memory",
+    "samples a second",
+    "a client sends / receives a round",
+    "all send / receive in a run",
+)
+TRAFFIC = (
+    "The last two columns are what a real deployment would send: float32 weights, running statistics where the method uses the "
+    "clients', and what the client rule adds; nothing is compressed. Here nothing is sent."
+)
+READINGS = (
+    "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
+    "before the last round, up to that round. The best round is picked on the test set, which flatters."
+)
+ACROSS = (
+    "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "
+    "count as one): wins, ties and losses, mean difference, and the two-sided p-value of the exact Wilcoxon signed-rank test "
+    "over settings; n settings cannot reach a p below 2^(1−n). As printed, and beside it as measured."
+)
 GLYPHS = {"reproduced": "✓", "within noise": "≈", "not reproduced": "✗"}
 
 
@@ -180,14 +199,62 @@ def _value(entry: dict[str, Any], *, elsewhere: bool) -> str:
     return f"{entry['value']}: {'everywhere else' if elsewhere else '; '.join(entry['where'])}"
 
 
-def cost(run: dict[str, Any]) -> tuple[str, str, str]:
-    """Mean wall time of a seed, highest peak memory, samples a second over all seeds."""
+def cost(run: dict[str, Any]) -> tuple[str, ...]:
+    """Mean wall time of a seed, highest peak memory, samples a second over all seeds; bytes of a client's round and a seed."""
     seeds = run["seeds"]
     if not seeds:
-        return "–", "–", "–"
+        return ("–",) * len(COST)
     wall = sum(one["wall_s"] for one in seeds)
     rate = sum(one["samples"] for one in seeds) / wall if wall else 0.0
-    return duration(wall / len(seeds)), f"{max(one['peak_rss_mib'] for one in seeds):,.0f} MiB", f"{rate:,.0f}"
+    first = (duration(wall / len(seeds)), f"{max(one['peak_rss_mib'] for one in seeds):,.0f} MiB", f"{rate:,.0f}")
+    counted = [one for one in seeds if one["client_rounds"]]
+    if not counted:  # evidence from before traffic was counted
+        return (*first, "–", "–")
+    up, down, rounds = (sum(one[key] for one in counted) for key in ("bytes_up", "bytes_down", "client_rounds"))
+    both = lambda parts: f"{volume(up / parts)} / {volume(down / parts)}"  # noqa: E731
+    return (*first, both(rounds), both(len(counted)))
+
+
+def volume(size: float) -> str:
+    """Bytes as `492 B`, `17.0 kB`, `2.1 MB`, `1,204.3 MB`; a MB has a million bytes."""
+    if size < 1000:
+        return f"{size:.0f} B"
+    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+
+
+def readings(document: Document) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of other readings; no rows without any run."""
+    cells = [cell for cell in document["cells"] if cell["readings"]]
+    ks = sorted({int(k) for cell in cells for k in cell["readings"]["mean_of_last"]} - {1})
+    show = lambda value: "–" if value is None else f"{value:.2f}"  # noqa: E731
+    rows = []
+    for cell in cells:
+        found = cell["readings"]
+        means = [show(found["mean_of_last"].get(str(k))) for k in ks]
+        values = [measured(cell), show(found["last"]), show(found["best"]), *means]
+        rows.append([cell["method_label"], cell["setting_label"], *values])
+    return ["method", "setting", "as reported", "last round", "best round", *(f"mean of last {k}" for k in ks)], rows
+
+
+def comparisons(document: Document) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table across settings."""
+    digits = {column["metric"]["name"]: 2 if column["metric"]["unit"] == "percent" else 3 for column in document["columns"]}
+    header = ["method", "against", "metric"]
+    header += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
+    rows = []
+    for one in document["comparisons"]:
+        row = [one["method_label"], one["baseline_label"], one["metric"].replace("_", " ")]
+        rows.append([*row, *(text for side in ("printed", "measured") for text in _score(one[side], digits[one["metric"]]))])
+    return header, rows
+
+
+def _score(side: dict[str, Any], digits: int) -> list[str]:
+    """`4–1–0`, `+4.85`, `0.125`."""
+    if not side["settings"]:
+        return ["–", "–", "–"]
+    p = "–" if side["p_value"] is None else f"{side['p_value']:.3g}"
+    counts = f"{side['wins']}–{side['ties']}–{side['losses']}"
+    return [counts, f"{side['mean_difference']:+.{digits}f}".replace("-", "−"), p]
 
 
 def total_cost(document: Document) -> str:

@@ -1,0 +1,139 @@
+"""papers/<paper>/claims.yaml: what a paper says of its numbers, each with the rule that decides it, fixed before the runs.
+
+Claims name tables, rows and columns; the printed numbers follow from those and are never typed in again. What each kind's rule
+is stands in `fedrepro.reports.claims`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fedrepro.config.schema import Table, _Strict, check, read_yaml
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+
+Combine = Literal["each", "mean"]
+Columns = Annotated[list[str], Field(min_length=1)]
+Pairs = Annotated[dict[str, str], Field(min_length=1)]  # row -> the row that it is held against
+
+
+class Claim(_Strict):
+    """What every claim has. `columns` are those of `table`, in the order in which the claim speaks of them."""
+
+    id: str
+    text: str
+    where: str  # where it is printed: "Table 1"
+    kind: str
+    table: str
+    columns: Columns
+
+    @property
+    def rows(self) -> list[str]:
+        """Every row that is looked at."""
+        raise NotImplementedError
+
+
+class _Paired(Claim):
+    pairs: Pairs
+
+    @property
+    def rows(self) -> list[str]:
+        return list(dict.fromkeys(row for pair in self.pairs.items() for row in pair))
+
+
+class Difference(_Paired):
+    """A row is ahead of another, or behind it, by as much as is printed. `combine`: how several numbers make one verdict."""
+
+    kind: Literal["difference"]
+    combine: Combine = "each"
+
+
+class Trend(_Paired):
+    """That difference rises or falls from the first column to the last."""
+
+    kind: Literal["trend"]
+    columns: Annotated[list[str], Field(min_length=2)]
+    direction: Literal["rises", "falls"]
+    combine: Combine = "each"
+
+
+class Equal(_Paired):
+    """Two rows are the same, seed by seed."""
+
+    kind: Literal["equal"]
+
+
+class Level(Claim):
+    """A recorded metric of a row, mean over the rounds, is above or below a value."""
+
+    kind: Literal["level"]
+    of: Annotated[list[str], Field(min_length=1)]  # rows
+    metric: str  # one of the curves that a run records
+    side: Literal["above", "below"]
+    value: float
+    combine: Combine = "each"
+
+    @property
+    def rows(self) -> list[str]:
+        return list(dict.fromkeys(self.of))
+
+
+class Speed(_Paired):
+    """A row needs fewer rounds than another to get where that one ends."""
+
+    kind: Literal["speed"]
+    combine: Combine = "each"
+
+
+KINDS: dict[str, type[Claim]] = {"difference": Difference, "trend": Trend, "equal": Equal, "level": Level, "speed": Speed}
+
+
+def claims_path(root: Path, paper: str) -> Path:
+    """papers/<paper>/claims.yaml below `root`."""
+    return Path(root) / "papers" / paper / "claims.yaml"
+
+
+def load_claims(root: Path, paper: str) -> list[Claim]:
+    """The claims of a paper, in the file's order; none where it has no such file. UserError for a mistake in it."""
+    path = claims_path(root, paper)
+    content = (read_yaml(path) if path.exists() else None) or []
+    if not isinstance(content, list):
+        raise UserError(f"{path}: {content!r}: give a list of claims, each with an `id`")
+    claims = [_claim(entry, path, number) for number, entry in enumerate(content, start=1)]
+    ids = [claim.id for claim in claims]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    if twice is not None:
+        raise UserError(f"{path}: id = {twice!r} is used twice; give each claim its own")
+    return claims
+
+
+def _claim(entry: Any, path: Path, number: int) -> Claim:
+    if not isinstance(entry, dict):
+        raise UserError(f"{path}: claim {number}: {entry!r} is no claim; give id, text, where, kind, table and columns")
+    where, kind = f"{path}: {entry.get('id', f'claim {number}')}", entry.get("kind")
+    if kind not in KINDS:
+        raise UserError(f"{where}: {unknown('kind', kind, list(KINDS))}")
+    return check(KINDS[kind], entry, where)
+
+
+def check_names(claims: list[Claim], tables: dict[str, Table], where: Path) -> None:
+    """UserError when a claim names a row or a column that its table has not, or averages over unlike metrics.
+
+    `tables` by name; a table that is not there yet is not looked into: its claims will be `not run`.
+    """
+    for claim in claims:
+        table = tables.get(claim.table)
+        if table is None:
+            continue
+        rows, columns = [row.key for row in table.rows], {column.key: column for column in table.columns}
+        for noun, names, known in (("row", claim.rows, rows), ("column", claim.columns, list(columns))):
+            for name in names:
+                if name not in known:
+                    raise UserError(f"{where}: {claim.id}: {claim.table}: {unknown(noun, name, known)}")
+        metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
+        if len(metrics) > 1 and (claim.kind == "trend" or getattr(claim, "combine", "each") == "mean"):
+            raise UserError(
+                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean or trend; "
+                "make a claim for each"
+            )

@@ -1,0 +1,163 @@
+"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed before the runs.
+
+Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
+`fedrepro.reports.claimed`; here it is judged. Every sentence that a page prints as a claim's rule is one of the constants
+below or the docstring of the function that computes the claim's numbers.
+"""
+
+import inspect
+from collections import Counter
+from typing import Any
+
+from fedrepro.config.claims import Claim
+from fedrepro.reports.cells import RULE
+from fedrepro.reports.claimed import KINDS, Number, Source, mean_of
+from fedrepro.reports.evidence import Evidence, Plan
+from fedrepro.reports.paired import interval, mean
+
+VERDICTS = ("reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable")
+PAIRED = (
+    "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "
+    "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies in "
+    f"it or within {RULE.tolerance:g} point (0.01 for what is not in percent) of our mean. Direction only: every seed, or the whole "
+    "interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the other side. "
+    "Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± 2.48 standard "
+    "deviations, and without any effect all three still lie on the claimed side one time in eight."
+)
+COMBINED = {
+    "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at least "
+    "that.",
+    "mean": "Of several numbers the mean, seed by seed, is judged.",
+}
+
+
+def judge(claims: list[Claim], plans: dict[str, Plan], evidence: dict[str, Evidence]) -> list[dict[str, Any]]:
+    """One plain dict per claim, in their order: id, text, where, kind, rule, verdict, why, numbers.
+
+    `plans` and `evidence` by name of the table, all of one paper and scale. A number has label, column, printed, ours (the
+    mean over seeds), low and high (its 95 % interval), per_seed, runs (`<run_id>/seed<k>`), and verdict, which is null where
+    it is only shown. A claim whose table, rows, columns or seeds are not all there is `not run`, and `why` names what is
+    missing. Where a table may not be compared with the printed one (below full scale, a stand-in, an edited protocol), its
+    claims are `not comparable`.
+    """
+    sources = {name: Source.of(plan, evidence.get(name, {})) for name, plan in plans.items()}
+    return [_judge(claim, sources.get(claim.table)) for claim in claims]
+
+
+def rule(claim: Claim) -> str:
+    """The sentences that decide a claim."""
+    said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
+    if claim.kind != "equal":
+        said.append(PAIRED)
+    return " ".join([*said, *([COMBINED[_combine(claim)]] if _several(claim) else [])])
+
+
+def _combine(claim: Claim) -> str:
+    return getattr(claim, "combine", "each")
+
+
+def _several(claim: Claim) -> bool:
+    looked_at = len(getattr(claim, "pairs", None) or claim.rows)
+    return looked_at * (1 if claim.kind == "trend" else len(claim.columns)) > 1
+
+
+def _judge(claim: Claim, source: Source | None) -> dict[str, Any]:
+    found = {"id": claim.id, "text": claim.text, "where": claim.where, "kind": claim.kind, "rule": rule(claim)}
+    if source is None:
+        return found | {"verdict": "not run", "why": f"there is no {claim.table} here", "numbers": []}
+    judged, shown = KINDS[claim.kind](claim, source)
+    if _combine(claim) == "mean" and len(judged) > 1:
+        judged, shown = [mean_of(judged)], [*judged, *shown]
+    outcomes = [(number, *_outcome(claim, number)) for number in judged]
+    verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
+    if not source.comparable:
+        if any(number.per_seed for number in judged):
+            verdict, why = "not comparable", source.why_not
+        outcomes = [(number, "not comparable" if number.per_seed else "not run", "") for number in judged]
+    numbers = [_as_json(number, verdict) for number, verdict, _ in outcomes] + [_as_json(number, None) for number in shown]
+    return found | {"verdict": verdict, "why": why, "numbers": numbers}
+
+
+def _outcome(claim: Claim, number: Number) -> tuple[str, str]:
+    """Verdict on one number, and why."""
+    if number.missing:
+        return "not run", number.missing
+    diverged = [str(seed) for seed, value in number.per_seed.items() if value is None]
+    if diverged:
+        return "inconclusive", f"{number.label}: diverged at seed {', '.join(diverged)}"
+    return (_same(number) if claim.kind == "equal" else _directed(number)), _told(number)
+
+
+def _directed(number: Number) -> str:
+    """The verdict by `PAIRED` on a number without gaps."""
+    values, ends = number.values, interval(number.values)
+    away = [number.side * round(value - number.reference, 6) for value in values]
+    low, high = sorted(number.side * round(end - number.reference, 6) for end in ends) if ends else (None, None)
+    if not number.side:
+        return "inconclusive"  # the paper prints no difference, which is no direction
+    if high is not None and high < 0:
+        return "contradicted"
+    if low is not None and low > 0 and _sized(number, ends):
+        return "reproduced"
+    return "direction only" if min(away) > 0 or (low is not None and low > 0) else "inconclusive"
+
+
+def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
+    if number.printed is None or ends is None:
+        return ends is not None
+    near = round(abs(mean(number.values) - number.printed), 6) <= RULE.tolerance * number.point
+    return near or ends[0] <= number.printed <= ends[1]
+
+
+def _same(number: Number) -> str:
+    """The verdict on a difference that is claimed to be exactly nothing."""
+    values, tolerance, ends = number.values, RULE.tolerance * number.point, interval(number.values)
+    if not any(values):
+        return "reproduced"
+    if max(abs(value) for value in values) <= tolerance:
+        return "direction only"
+    apart = ends is not None and (ends[0] > 0 or ends[1] < 0) and abs(mean(values)) > tolerance
+    return "contradicted" if apart else "inconclusive"
+
+
+def _overall(outcomes: list[tuple[str, str]]) -> tuple[str, str]:
+    """One verdict of several, and why."""
+    counts = Counter(verdict for verdict, _ in outcomes)
+    if counts["not run"]:
+        return "not run", "; ".join(dict.fromkeys(why for verdict, why in outcomes if verdict == "not run"))
+    if len(outcomes) == 1:
+        return outcomes[0]
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    if counts["contradicted"]:
+        verdict = "contradicted"
+    elif counts["reproduced"] == len(outcomes):
+        verdict = "reproduced"
+    else:
+        verdict = "direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"
+    return verdict, f"of {len(outcomes)} numbers: {told}"
+
+
+def _told(number: Number) -> str:
+    """`+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
+    show = lambda value: number.show(value)  # noqa: E731
+    ends = interval(number.values)
+    said = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
+    said += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
+    return said + (f", printed {show(number.printed)}" if number.printed is not None else "")
+
+
+def _as_json(number: Number, verdict: str | None) -> dict[str, Any]:
+    whole = bool(number.per_seed) and None not in number.per_seed.values()
+    ends = interval(number.values) if whole else None
+    rounded = lambda value: None if value is None else round(value, 6)  # noqa: E731
+    return {
+        "label": number.label,
+        "column": number.column,
+        "printed": rounded(number.printed),
+        "ours": rounded(mean(number.values)) if whole else None,
+        "low": rounded(ends[0]) if ends else None,
+        "high": rounded(ends[1]) if ends else None,
+        "per_seed": {str(seed): rounded(value) for seed, value in number.per_seed.items()},
+        "runs": list(number.runs),
+        "verdict": verdict,
+    }

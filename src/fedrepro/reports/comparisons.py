@@ -1,0 +1,98 @@
+"""Tests across settings: one method against another over all settings of a table, ours and as printed. No stars per cell."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fedrepro.reports.cells import Cell
+from fedrepro.reports.evidence import Plan
+from fedrepro.reports.paired import mean, signed_rank
+
+# Two values that read the same in print are tied: at two decimals of a percentage, four of a fraction.
+_DECIMALS = {"percent": 2, "fraction": 4}
+
+
+def comparisons(plan: Plan, cells: list[Cell]) -> list[dict[str, Any]]:
+    """Per metric and pair of rows: over how many settings, wins, ties, losses, mean difference, exact Wilcoxon signed-rank p.
+
+    Every row is held against the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
+    several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
+    over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
+    """
+    by_place = {(cell.method, cell.setting): cell for cell in cells}
+    metrics = {column["metric"]["name"]: column["metric"] for column in plan["columns"]}
+    found = []
+    for metric in metrics.values():
+        for baseline, method in pairs(plan):
+            columns = _settings(plan, by_place, baseline, method, metric["name"])
+            couples = [(by_place[method, key], by_place[baseline, key]) for key in columns]
+            labels = {row["key"]: row["label"] for row in plan["rows"]}
+            found.append(
+                {
+                    "metric": metric["name"],
+                    "method": method,
+                    "baseline": baseline,
+                    "method_label": labels[method],
+                    "baseline_label": labels[baseline],
+                    "settings": columns,
+                    "printed": _score([_printed(*couple) for couple in couples], metric),
+                    "measured": _score([_measured(*couple) for couple in couples], metric),
+                }
+            )
+    return found
+
+
+def pairs(plan: Plan) -> list[tuple[str, str]]:
+    """(baseline, method): each row against the first printed one, and `x+y` against `x`."""
+    rows = sorted(plan["rows"], key=lambda row: not row["printed"])
+    keys = [row["key"] for row in rows]
+    found = {}
+    for key in keys:
+        plain = [other for other in keys if key.startswith(f"{other}+")]
+        found |= dict.fromkeys((baseline, key) for baseline in [keys[0], *plain] if baseline != key)
+    return list(found)
+
+
+def _settings(plan: Plan, cells: dict[tuple[str, str], Cell], baseline: str, method: str, metric: str) -> list[str]:
+    """One column for each setting of the metric that both rows have: the last that reads its runs."""
+    last: dict[Any, str] = {}
+    for column in plan["columns"]:
+        both = [cells.get((row, column["key"])) for row in (baseline, method)]
+        if column["metric"]["name"] != metric or None in both:
+            continue
+        runs = tuple(cell.run_id if cell and cell.run_id else column["key"] for cell in both)
+        before = cells.get((method, last.get(runs, "")))
+        if before is None or _until(before) <= _until(cells[method, column["key"]]):
+            last[runs] = column["key"]
+    return [column["key"] for column in plan["columns"] if column["key"] in last.values()]
+
+
+def _until(cell: Cell) -> float:
+    return math.inf if cell.until_round is None else cell.until_round
+
+
+def _printed(method: Cell, baseline: Cell) -> float | None:
+    return None if method.printed is None or baseline.printed is None else method.printed - baseline.printed
+
+
+def _measured(method: Cell, baseline: Cell) -> float | None:
+    if method.mean is None or baseline.mean is None:
+        return None
+    both = [seed for seed in method.per_seed if seed in baseline.per_seed]
+    gaps = [a - b for seed in both if (a := method.per_seed[seed]) is not None and (b := baseline.per_seed[seed]) is not None]
+    return mean(gaps) if gaps else None
+
+
+def _score(differences: Sequence[float | None], metric: dict[str, Any]) -> dict[str, Any]:
+    """Counts and test of the differences that exist; a win is a difference for the better."""
+    known = [round(value, 6) for value in differences if value is not None]
+    read = [round(value, _DECIMALS[metric["unit"]]) * (1 if metric["better"] == "higher" else -1) for value in known]
+    p = signed_rank([round(value, 6) for value in read])
+    return {
+        "settings": len(known),
+        "wins": sum(value > 0 for value in read),
+        "ties": sum(value == 0 for value in read),
+        "losses": sum(value < 0 for value in read),
+        "mean_difference": round(mean(known), 6) if known else None,
+        "p_value": None if p is None else round(p, 6),
+    }

@@ -1,0 +1,320 @@
+"""A verdict follows the evidence: every verdict of every kind of claim on made-up evidence, and FedGH's own claims."""
+
+import re
+from pathlib import Path
+
+import pytest
+from small_table import make_evidence, make_plan
+
+from fedrepro.config.claims import KINDS, check_names, claims_path, load_claims
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.config.schema import check
+from fedrepro.errors import UserError
+from fedrepro.reports.claims import VERDICTS, judge, rule
+
+ROOT = Path(__file__).parents[3]
+A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
+PAIR = {"fedlaw": "fedavg"}
+COMMON = {"id": "X-1", "text": "It is better.", "where": "Table 3", "table": "table3"}
+# The claims of which every verdict is shown below.
+CLAIMS = {
+    "difference": {"kind": "difference", "pairs": PAIR, "columns": [B]},
+    "behind": {"kind": "difference", "pairs": PAIR, "columns": [A]},
+    "each": {"kind": "difference", "pairs": PAIR, "columns": [A, B]},
+    "mean": {"kind": "difference", "pairs": PAIR, "columns": [A, B], "combine": "mean"},
+    "rises": {"kind": "trend", "pairs": PAIR, "columns": [A, B], "direction": "rises"},
+    "falls": {"kind": "trend", "pairs": PAIR, "columns": [B, A], "direction": "falls"},
+    "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
+    "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
+    "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "speed": {"kind": "speed", "pairs": PAIR, "columns": [B]},
+}
+
+
+def claim(name: str):
+    """One of `CLAIMS`, as the file would give it."""
+    entry = COMMON | CLAIMS[name]
+    return check(KINDS[entry["kind"]], entry, name)
+
+
+def verdict_on(name: str, scale: str = "full", accuracies=None, curves=None, **changes) -> dict:
+    """The judged claim."""
+    made = make_plan(scale, **changes)
+    (found,) = judge([claim(name)], {"table3": made}, {"table3": make_evidence(made, accuracies or {}, curves)})
+    return found
+
+
+def gaps(a: list | None = None, b: list | None = None) -> dict:
+    """Evidence in which FedLAW is ahead of FedAvg by so many points at each seed, in column A and in column B."""
+    found = {}
+    for column, ahead in ((A, a), (B, b)):
+        if ahead is not None:
+            found[("fedavg", column)] = [80.0] * len(ahead)
+            found[("fedlaw", column)] = [None if gap is None else 80.0 + gap for gap in ahead]
+    return found
+
+
+# n = 3: the interval is the mean ± 2.484 standard deviations.
+@pytest.mark.parametrize(
+    ("name", "ahead", "verdict"),
+    [
+        # Printed +1.19: 1.2 ± 0.25 holds it; 2.1 ± 0.25 does not, but is within a point; 9 ± 0.25 is only ahead.
+        ("difference", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
+        ("difference", {"b": [2.0, 2.1, 2.2]}, "reproduced"),
+        ("difference", {"b": [8.9, 9.0, 9.1]}, "direction only"),
+        # 2.5 ± 7.5 reaches below 0 although every seed is ahead; one seed behind, and nothing can be said.
+        ("difference", {"b": [0.5, 1.0, 6.0]}, "direction only"),
+        ("difference", {"b": [-0.1, 1.0, 6.0]}, "inconclusive"),
+        ("difference", {"b": [-1.0, -0.5, -6.0]}, "inconclusive"),
+        ("difference", {"b": [-1.1, -1.2, -1.3]}, "contradicted"),
+        ("difference", {"b": [1.1, None, 1.3]}, "inconclusive"),
+        ("difference", {"b": [1.1, 1.2]}, "not run"),
+        ("difference", {}, "not run"),
+        # Printed -0.78: being behind is what is claimed.
+        ("behind", {"a": [-0.7, -0.8, -0.9]}, "reproduced"),
+        ("behind", {"a": [0.7, 0.8, 0.9]}, "contradicted"),
+        # Each column on its own.
+        ("each", {"a": [-0.7, -0.8, -0.9], "b": [1.1, 1.2, 1.3]}, "reproduced"),
+        ("each", {"a": [-0.7, -0.8, -0.9], "b": [8.9, 9.0, 9.1]}, "direction only"),
+        ("each", {"a": [-0.7, -0.8, -0.9], "b": [-0.1, 1.0, 6.0]}, "inconclusive"),
+        ("each", {"a": [0.7, 0.8, 0.9], "b": [1.1, 1.2, 1.3]}, "contradicted"),
+        ("each", {"a": [-0.7, -0.8, -0.9]}, "not run"),
+        # Printed mean of both columns +0.205. Seed by seed 0.2, 0.21, 0.22; 4, 5, 6; 0.1, -0.1, 0.2; -1 and less.
+        ("mean", {"a": [-0.8, -0.78, -0.76], "b": [1.2, 1.2, 1.2]}, "reproduced"),
+        ("mean", {"a": [4.0, 5.0, 6.0], "b": [4.0, 5.0, 6.0]}, "direction only"),
+        ("mean", {"a": [0.1, -0.1, 0.2], "b": [0.1, -0.1, 0.2]}, "inconclusive"),
+        ("mean", {"a": [-2.0, -2.1, -2.2], "b": [0.0, 0.0, 0.0]}, "contradicted"),
+        ("mean", {"a": [4.0, 5.0, None], "b": [4.0, 5.0, 6.0]}, "inconclusive"),
+        # Of two columns the line goes through both: printed rise 1.97.
+        ("rises", {"a": [0.0, 0.0, 0.0], "b": [1.9, 2.0, 2.1]}, "reproduced"),
+        ("rises", {"a": [0.0, 0.0, 0.0], "b": [5.9, 6.0, 6.1]}, "direction only"),
+        ("rises", {"a": [0.0, 0.0, 0.0], "b": [0.1, 0.2, 4.0]}, "direction only"),
+        ("rises", {"a": [0.0, 0.0, 0.0], "b": [-0.1, 0.2, 4.0]}, "inconclusive"),
+        ("rises", {"a": [2.0, 2.1, 2.2], "b": [0.0, 0.0, 0.0]}, "contradicted"),
+        ("rises", {"a": [2.0, 2.1, 2.2]}, "not run"),
+        ("falls", {"a": [0.0, 0.0, 0.0], "b": [1.9, 2.0, 2.1]}, "reproduced"),
+        ("falls", {"a": [2.0, 2.1, 2.2], "b": [0.0, 0.0, 0.0]}, "contradicted"),
+        # Exactly the same, alike, apart by chance, apart.
+        ("equal", {"b": [0.0, 0.0, 0.0]}, "reproduced"),
+        ("equal", {"b": [0.0, 0.0, 0.25]}, "direction only"),
+        ("equal", {"b": [3.0, -3.0, 0.0]}, "inconclusive"),
+        ("equal", {"b": [3.0, 3.1, 3.2]}, "contradicted"),
+        ("equal", {"b": [0.0, None, 0.0]}, "inconclusive"),
+        ("equal", {"b": [0.0]}, "not run"),
+    ],
+)
+def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
+    """Difference, trend and equality flip as the differences between two rows change."""
+    assert verdict_on(name, accuracies=gaps(**ahead))["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "means", "verdict"),
+    [
+        ("level", [1.15, 1.2, 1.25], "reproduced"),
+        ("level", [1.01, 1.2, 3.0], "direction only"),  # 1.74 ± 2.74
+        ("level", [0.99, 1.2, 3.0], "inconclusive"),
+        ("level", [0.85, 0.8, 0.75], "contradicted"),
+        ("level", None, "not run"),
+        ("below", [0.85, 0.8, 0.75], "reproduced"),
+        ("below", [1.15, 1.2, 1.25], "contradicted"),
+    ],
+)
+def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, verdict: str) -> None:
+    """The mean over five rounds, which swing by 0.5 around it; and where no run records the metric."""
+    curves = {"ratio": [[m - 0.5, m + 0.5, m, m - 0.5, m + 0.5] for m in means]} if means else {}
+    found = verdict_on(name, accuracies={("fedlaw", B): [80.0] * 3}, curves={("fedlaw", B): curves})
+    assert found["verdict"] == verdict
+    if means:
+        assert list(found["numbers"][0]["per_seed"].values()) == pytest.approx(means)
+    else:
+        assert "record no ratio" in found["why"]
+
+
+# FedAvg ends with the mean of its last two rounds, 80, and first reaches that in round 4.
+SLOW = [50.0, 60.0, 70.0, 80.0, 80.0]
+IN_ROUND = {
+    1: [80.0] * 5,
+    2: [50.0, 81.0, 82.0, 83.0, 84.0],
+    3: [50.0, 60.0, 80.0, 83.0, 84.0],
+    5: [50.0, 60.0, 70.0, 75.0, 80.0],
+    None: [50.0, 60.0, 70.0, 75.0, 79.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("reached", "shares", "verdict"),
+    [
+        ([2, 2, 2], [0.5, 0.5, 0.5], "reproduced"),
+        ([3, 1, 3], [0.75, 0.25, 0.75], "direction only"),  # 0.58 ± 0.72
+        ([5, 1, 3], [1.25, 0.25, 0.75], "inconclusive"),
+        ([None, None, None], [1.5, 1.5, 1.5], "contradicted"),  # never: one round more than there are
+    ],
+)
+def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verdict: str) -> None:
+    """Rounds to the value that the other row ends with, as a share of its own."""
+    curves = {
+        ("fedavg", B): {"test_accuracy": [SLOW] * 3},
+        ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]},
+    }
+    found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
+    assert list(found["numbers"][0]["per_seed"].values()) == shares
+    assert [list(n["per_seed"].values()) for n in found["numbers"][1:]] == [[t or 6 for t in reached], [4, 4, 4]]
+    assert found["verdict"] == verdict
+    assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves)["verdict"] == "not run"
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
+    """Our numbers are shown, no verdict is given on the paper: at demo, of a stand-in, and of an edited protocol."""
+    values, curves = gaps(a=[-0.8] * 3, b=[1.2] * 3), {("fedlaw", B): {"ratio": [[1.2] * 5] * 3}}
+    assert verdict_on(name, accuracies=values, curves=curves)["verdict"] in VERDICTS[:4]
+    for scale, changes, why in (
+        ("demo", {}, "scale demo"),
+        ("full", {"comparable": False, "stand_in": "Other data."}, "Other data."),
+        ("full", {"comparable": False}, "edited"),
+    ):
+        found = verdict_on(name, scale, values, curves, **changes)
+        assert found["verdict"] == "not comparable"
+        assert why in found["why"]
+        assert {number["verdict"] for number in found["numbers"]} <= {"not comparable", None}
+        assert found["numbers"][0]["ours"] is not None
+        assert verdict_on(name, scale, **changes)["verdict"] == "not run"
+
+
+def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
+    """1.0, 1.2, 1.4: mean 1.2, s = 0.2, t(0.975, 2) = 4.3027: 1.2 ± 0.4968. Printed 86.30 - 85.11."""
+    (number,) = verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4]))["numbers"]
+    assert number["ours"] == pytest.approx(1.2)
+    assert (number["low"], number["high"]) == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
+    assert number["printed"] == 1.19
+    assert number["column"] == B
+    assert list(number["per_seed"]) == ["8", "9", "10"]
+    assert number["label"] == "FedLAW − FedAvg, FashionMNIST · MLP, α = 0.1"
+    made = make_plan("full")
+    ids = [next(c["run_id"] for c in made["cells"] if (c["row"], c["column"]) == (row, B)) for row in ("fedlaw", "fedavg")]
+    assert number["runs"] == [f"{run_id}/seed{seed}" for run_id in ids for seed in (8, 9, 10)]
+
+
+def test_what_is_missing_is_named() -> None:
+    """A seed, a cell, a column that the scale does not show, a whole table."""
+    assert "fedlaw, mlp-a01: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1]))["why"]
+    assert "fedavg, mlp-a01: not run yet" in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3})["why"]
+    made = make_plan("full")
+    made["cells"] = [cell for cell in made["cells"] if cell["column"] == A]
+    (found,) = judge([claim("difference")], {"table3": made}, {})
+    assert "fedlaw, mlp-a01: not in the table at scale full" in found["why"]
+    (found,) = judge([claim("difference")], {}, {})
+    assert (found["verdict"], found["why"], found["numbers"]) == ("not run", "there is no table3 here", [])
+
+
+def test_one_seed_has_no_interval() -> None:
+    """It can point the way, and can neither reproduce nor contradict."""
+    for gap, verdict in ((1.2, "direction only"), (-9.0, "inconclusive")):
+        found = verdict_on("difference", accuracies=gaps(b=[gap]), seeds=[8])
+        assert found["verdict"] == verdict
+        assert (found["numbers"][0]["low"], found["numbers"][0]["high"]) == (None, None)
+
+
+def test_a_fraction_has_smaller_points() -> None:
+    """0.02 is two points of a fraction: too far from the printed 0.001 to be its size."""
+    metric = {"name": "test_accuracy", "unit": "fraction", "description": "share", "better": "higher"}
+    made = make_plan("full", columns=[{"key": B, "label": "B", "group": None, "metric": metric}])
+    made["cells"] = [cell for cell in made["cells"] if cell["column"] == B]
+    for cell in made["cells"]:
+        cell["printed"] = {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])
+    for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
+        accuracies = {("fedavg", B): [0.6] * 3, ("fedlaw", B): [0.6 + gap, 0.6001 + gap, 0.6002 + gap]}
+        (found,) = judge([claim("difference")], {"table3": made}, {"table3": make_evidence(made, accuracies)})
+        assert found["verdict"] == verdict
+
+
+def test_the_rule_is_printed_whole() -> None:
+    """Every kind says how its number is made and when it stands; several numbers, how they make one verdict."""
+    for name, entry in CLAIMS.items():
+        said = rule(claim(name))
+        for word in ("eproduced", "irection only", "ontradicted", "nconclusive", "diverged"):
+            assert word in said, (name, word)
+        assert ("Of several numbers" in said) == (name in ("each", "mean"))
+        assert "\n" not in said
+        assert entry["kind"] != "speed" or "one round more" in said
+
+
+def write(root: Path, text: str) -> Path:
+    path = claims_path(root, "some")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+GOOD = "- {id: S-1, text: t, where: w, kind: difference, table: table1, pairs: {fedlaw: fedavg}, columns: [a]}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("columns", "colums"), "S-1: unknown key 'colums'; did you mean 'columns'?"),
+        (GOOD.replace("difference", "diffrence"), "S-1: unknown kind 'diffrence'; did you mean 'difference'?"),
+        (GOOD.replace(", columns: [a]", ""), "S-1: columns"),
+        (GOOD.replace("[a]", "[]"), "S-1: columns = \\[\\]"),
+        (GOOD + GOOD, "id = 'S-1' is used twice"),
+        ("claims: 3\n", "give a list of claims"),
+        ("- S-1\n", "claim 1: 'S-1' is no claim"),
+        (GOOD.replace("difference", "trend"), "S-1: "),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    """File, claim, key and what to do."""
+    path = write(tmp_path, text)
+    with pytest.raises(UserError, match=said) as caught:
+        load_claims(tmp_path, "some")
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_paper_without_the_file_claims_nothing(tmp_path: Path) -> None:
+    """And an empty file neither."""
+    assert load_claims(tmp_path, "some") == []
+    write(tmp_path, "")
+    assert load_claims(tmp_path, "some") == []
+
+
+TO_COME = {"table6"}  # tables that FedGH's claims name before they have a file
+
+
+def test_fedghs_claims_name_what_there_is() -> None:
+    """Every table, row and column; misspelt ones are refused with the nearest name; no printed number is typed in again."""
+    project = load_project(ROOT)
+    claims, path = load_claims(ROOT, "fedgh"), claims_path(ROOT, "fedgh")
+    assert {re.sub(r"-iid$", "", claim.id) for claim in claims} == {f"GH-{number}" for number in range(1, 9)}
+    there = {name.partition("/")[2] for name in project.table_names() if name.startswith("fedgh/")}
+    named = {claim.table for claim in claims}
+    assert named - there <= TO_COME
+    tables = {name: project.table("fedgh", name) for name in named & there}
+    check_names(claims, tables, path)
+    for key, wrong, said in (
+        ("pairs", {"fedavg+gb": "fedavg"}, "table1: unknown row 'fedavg\\+gb'; did you mean 'fedavg\\+gh'"),
+        ("columns", ["clients5-top1", "clients6-top1"], "table1: unknown column 'clients6-top1'; did you mean 'clients"),
+        ("columns", ["clients5-top1", "clients5-top3"], "test_accuracy and test_top3_accuracy, which have no mean or trend"),
+    ):
+        with pytest.raises(UserError, match=f"claims.yaml: GH-1: .*{said}"):
+            check_names([claims[0].model_copy(update={key: wrong})], tables, path)
+    assert not re.search(r"\d\.\d\d", re.sub(r"alpha( = )?[\d.]+", "", path.read_text()))
+
+
+def test_fedghs_claims_take_the_printed_numbers_from_the_tables() -> None:
+    """The differences that the slides print, recomputed from their accuracies; nothing has run, so that no verdict is given."""
+    project = load_project(ROOT, {"scale": "full"})
+    claims = load_claims(ROOT, "fedgh")
+    plans = {name: plan(project, "fedgh", name, "full") for name in ("table1", "table2", "table3")}
+    found = {one["id"]: one for one in judge(claims, plans, {})}
+    assert {one["verdict"] for one in found.values()} == {"not run"}
+    printed = {key: [number["printed"] for number in one["numbers"]] for key, one in found.items()}
+    assert printed["GH-1"][1:] == [-0.89, 4.24, 6.43, 8.42]
+    assert printed["GH-2"][1:] == [8.42, 5.75, 3.63, 0.39, 0.0]
+    assert printed["GH-3"][1:] == [6.42, 11.46, -1.79, -0.24, 8.42]
+    assert printed["GH-2-iid"] == [0.0, 0.0]
+    # Least squares: steps -1.5, -0.5, 0.5, 1.5 times the differences, over 5, times 3 steps; the plain mean of five.
+    assert printed["GH-1"][0] == pytest.approx(3 * (1.5 * (8.42 + 0.89) + 0.5 * (6.43 - 4.24)) / 5)
+    assert printed["GH-3"][0] == pytest.approx((6.42 + 11.46 - 1.79 - 0.24 + 8.42) / 5)

@@ -1,0 +1,144 @@
+"""The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
+
+import pytest
+from scipy.stats import wilcoxon
+from small_table import make_evidence, make_plan
+
+from fedrepro import rng
+from fedrepro.reports.cells import tabulate
+from fedrepro.reports.comparisons import comparisons, pairs
+from fedrepro.reports.paired import interval, signed_rank, slope_over
+
+A, B = "mlp-a100", "mlp-a01"
+
+
+def test_the_interval_by_hand() -> None:
+    """1, 2, 3: mean 2, s = 1, t(0.975, 2) / sqrt(3) = 4.302653 / 1.732051 = 2.484138. One value has none."""
+    assert interval([1.0, 2.0, 3.0]) == (pytest.approx(2 - 2.484138, abs=1e-6), pytest.approx(2 + 2.484138, abs=1e-6))
+    assert interval([5.0]) is None
+    assert interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
+
+
+def test_the_fitted_rise_by_hand() -> None:
+    """0, 2, 1: slope (-1 * 0 + 0 * 2 + 1 * 1) / 2 = 0.5, over two steps 1. A straight line rises by its ends."""
+    assert slope_over([0.0, 2.0, 1.0]) == pytest.approx(1.0)
+    assert slope_over([3.0, 2.5, 2.0, 1.5]) == pytest.approx(-1.5)
+    assert slope_over([4.0, 1.0]) == pytest.approx(-3.0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 12])
+def test_the_signed_rank_test_is_scipys_where_ranks_differ(count: int) -> None:
+    """Without ties SciPy's exact distribution is the whole truth."""
+    values = rng.stream(count, "signed-rank").normal(0.3, 1, count)
+    assert signed_rank(list(values)) == pytest.approx(wilcoxon(values, method="exact").pvalue)
+
+
+def test_the_signed_rank_test_with_ties_by_hand() -> None:
+    """All positive: 2 / 2^n. 1, 1, -1: three ranks of 2, W- = 2 or less in 4 of 8 cases, doubled: 1. Zeros are left out.
+    FedGH's Table 3, +6.42 +11.46 -1.79 -0.24 +8.42: W- = 1 + 2; sums up to 3 in 5 of 32 cases, doubled."""
+    assert signed_rank([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(2 / 32)
+    assert signed_rank([1.0, 1.0, -1.0]) == 1.0
+    assert signed_rank([0.0, 0.0]) is None
+    assert signed_rank([1.0, 0.0, 2.0]) == signed_rank([1.0, 2.0]) == pytest.approx(0.5)
+    assert signed_rank([6.42, 11.46, -1.79, -0.24, 8.42]) == pytest.approx(2 * 5 / 32)
+
+
+def compared(plan: dict, evidence: dict) -> dict[tuple[str, str], dict]:
+    return {(one["baseline"], one["method"]): one for one in comparisons(plan, tabulate(plan, evidence))}
+
+
+def test_wins_ties_and_losses_over_settings() -> None:
+    """FedLAW against FedAvg: printed -0.78 and +1.19, ours a tie at two decimals and a loss of 2; one loss alone has p = 1."""
+    plan = make_plan("full")
+    accuracies = {
+        ("fedavg", A): [88.0, 88.0, 88.0],
+        ("fedlaw", A): [88.001, 88.002, 88.0],
+        ("fedavg", B): [85.0, 86.0, 87.0],
+        ("fedlaw", B): [83.0, 84.0, 85.0],
+    }
+    found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]
+    assert found["settings"] == [A, B]
+    printed, ours = found["printed"], found["measured"]
+    assert (printed["wins"], printed["ties"], printed["losses"], printed["p_value"]) == (1, 0, 1, 1.0)
+    assert printed["mean_difference"] == pytest.approx((1.19 - 0.78) / 2)
+    assert (ours["settings"], ours["wins"], ours["ties"], ours["losses"], ours["p_value"]) == (2, 0, 1, 1, 1.0)
+    assert ours["mean_difference"] == pytest.approx((0.001 - 2.0) / 2)
+    for column in plan["columns"]:
+        column["metric"] = {**column["metric"], "better": "lower"}
+    flipped = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"]
+    assert (flipped["wins"], flipped["losses"]) == (1, 0)
+    assert flipped["mean_difference"] == ours["mean_difference"]
+
+
+def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
+    """Seed 10 of FedLAW is missing: 1 and 2 ahead at the others. Where a seed diverged, the setting has no difference."""
+    plan = make_plan("full")
+    accuracies = {("fedavg", A): [80.0, 80.0, 90.0], ("fedlaw", A): [81.0, 82.0]}
+    found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"]
+    assert (found["settings"], found["mean_difference"]) == (1, pytest.approx(1.5))
+    accuracies["fedavg", A] = [80.0, None, 90.0]
+    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"] == {
+        **dict.fromkeys(("settings", "wins", "ties", "losses"), 0),
+        "mean_difference": None,
+        "p_value": None,
+    }
+
+
+def test_columns_that_read_one_run_are_one_setting() -> None:
+    """Column B reads the runs of column A earlier: the last reading stands for both. Another metric is a test of its own."""
+    plan = make_plan("full")
+    places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
+    for (row, column), cell in places.items():
+        if column == B:
+            cell |= {"run_id": places[row, A]["run_id"], "average_last": 2, "until_round": 3}
+    accuracies = {(row, A): [80.0] * 3 for row in ("fedavg", "fedlaw", "ours")}
+    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["settings"] == [A]
+    plan["columns"][1]["metric"] = {**plan["columns"][1]["metric"], "name": "test_loss"}
+    both = comparisons(plan, tabulate(plan, make_evidence(plan, accuracies)))
+    assert [(one["metric"], one["settings"]) for one in both if one["method"] == "fedlaw"] == [
+        ("test_accuracy", [A]),
+        ("test_loss", [B]),
+    ]
+
+
+def test_who_is_held_against_whom() -> None:
+    """Everybody against the first printed row, and x+y against x."""
+    keys = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
+    rows = [{"key": key, "label": key, "printed": True} for key in keys]
+    assert pairs({"rows": rows}) == [
+        ("fedavg", "fedavg+gh"),
+        ("fedavg", "fedprox"),
+        ("fedavg", "fedprox+gh"),
+        ("fedprox", "fedprox+gh"),
+    ]
+    assert set(pairs({"rows": [{**rows[0], "printed": False}, *rows[1:3]]})) == {
+        ("fedavg+gh", "fedprox"),
+        ("fedavg+gh", "fedavg"),
+        ("fedavg", "fedavg+gh"),
+    }
+
+
+def reading_of(accuracies, curves, average_last=2, until=None, better="higher"):
+    plan = make_plan("demo")
+    plan["columns"][0]["metric"] = {**plan["columns"][0]["metric"], "better": better}
+    plan["cells"][0] |= {"average_last": average_last, "until_round": until}
+    evidence = make_evidence(plan, {("fedavg", A): accuracies}, {("fedavg", A): {"test_accuracy": curves}} if curves else None)
+    return tabulate(plan, evidence)[0].readings
+
+
+TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
+
+
+def test_other_readings_by_hand() -> None:
+    """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70; up to round 2: last 90 and 50. There are no ten."""
+    assert reading_of([0.0, 0.0], TWO) == {"last": 65.0, "best": 85.0, "mean_of_last": {"2": 67.5}}
+    assert reading_of([0.0, 0.0], TWO, until=2) == {"last": 70.0, "best": 70.0, "mean_of_last": {"2": 57.5}}
+    assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == {"last": 65.0, "best": 45.0, "mean_of_last": {}}
+    long = [float(value) for value in range(12)]
+    assert reading_of([0.0], [long], average_last=1) == {"last": 11.0, "best": 11.0, "mean_of_last": {"1": 11.0, "10": 6.5}}
+
+
+def test_a_diverged_seed_leaves_no_readings() -> None:
+    """As it leaves no mean; and a cell that was not run has none."""
+    assert reading_of([80.0, None], None) is None
+    assert reading_of([], None) is None
