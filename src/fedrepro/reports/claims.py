@@ -1,4 +1,4 @@
-"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed before the runs.
+"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed before any result was known.
 
 Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
 `fedrepro.reports.claimed`; here it is judged. Every sentence that a page prints as a claim's rule is one of the constants
@@ -19,14 +19,14 @@ VERDICTS = ("reproduced", "direction only", "inconclusive", "contradicted", "not
 PAIRED = (
     "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "
     "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies in "
-    f"it or within {RULE.tolerance:g} point (0.01 for what is not in percent) of our mean. Direction only: every seed, or the whole "
-    "interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the other side. "
-    "Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± 2.48 standard "
-    "deviations, and without any effect all three still lie on the claimed side one time in eight."
+    f"it or within {RULE.tolerance:g} point of our mean (0.01 where the unit is no percentage). Direction only: every seed, or "
+    "the whole interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the "
+    "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
+    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight."
 )
 COMBINED = {
-    "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at least "
-    "that.",
+    "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
+    "least that.",
     "mean": "Of several numbers the mean, seed by seed, is judged.",
 }
 
