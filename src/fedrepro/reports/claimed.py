@@ -13,6 +13,8 @@ from fedrepro.reports.cells import Cell, tabulate
 from fedrepro.reports.evidence import Evidence, Plan
 from fedrepro.reports.paired import mean, slope_over
 
+Curve = dict[int, float]
+
 
 @dataclass(frozen=True)
 class Number:
@@ -92,8 +94,8 @@ class Source:
         """Whether more is better in a column."""
         return all(c["metric"]["better"] == "higher" for c in self.plan["columns"] if c["key"] == column)
 
-    def curves(self, row: str, column: str, metric: str) -> dict[int, list[float] | None]:
-        """seed -> the metric round by round, as far as the column looks; None for a seed that diverged."""
+    def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
+        """seed -> {round, from 1: the metric}, as far as the column looks; None for a seed that diverged."""
         cell = self.cells.get((row, column))
         receipts = self.evidence.get(cell.run_id or "", {}) if cell else {}
         return {seed: None if r["status"] == "diverged" else _values(r, metric, cell) for seed, r in receipts.items()}
@@ -105,8 +107,9 @@ class Source:
         return rows.get(row, row) + (f", {columns.get(column, column)}" if column else "")
 
 
-def _values(receipt: dict[str, Any], metric: str, cell: Cell | None) -> list[float]:
-    return [v for v in receipt["curves"].get(metric, [])[: cell.until_round if cell else None] if v is not None]
+def _values(receipt: dict[str, Any], metric: str, cell: Cell | None) -> Curve:
+    values = receipt["curves"].get(metric, [])[: cell.until_round if cell else None]
+    return {round: value for round, value in enumerate(values, start=1) if value is not None}
 
 
 def difference(claim: Difference, source: Source) -> Numbers:
@@ -140,9 +143,9 @@ def level(claim: Level, source: Source) -> Numbers:
     for row, column in product(claim.rows, claim.columns):
         curves = source.curves(row, column, claim.metric)
         missing = source.missing((row, column))
-        if not missing and any(values == [] for values in curves.values()):
+        if not missing and any(curve == {} for curve in curves.values()):
             missing = f"{source.plan['table']}: {row}, {column}: the runs record no {claim.metric}"
-        per_seed = {seed: mean(values) if values else None for seed, values in curves.items() if values != []}
+        per_seed = {seed: mean([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
         side = 1 if claim.side == "above" else -1
         label = f"{claim.metric} of {source.name(row, column)} ({claim.side} {claim.value:g})"
         about = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
@@ -161,8 +164,8 @@ def speed(claim: Speed, source: Source) -> Numbers:
         ends = source.cells[baseline, column].per_seed if (baseline, column) in source.cells else {}
         needed = [
             {
-                seed: None if values is None or ends[seed] is None else _first(values, ends[seed], higher)
-                for seed, values in source.curves(one, column, metric).items()
+                seed: None if curve is None or ends[seed] is None else _first(curve, ends[seed], higher)
+                for seed, curve in source.curves(one, column, metric).items()
                 if seed in ends
             }
             for one in (row, baseline)
@@ -191,7 +194,7 @@ KINDS: dict[str, Callable[..., Numbers]] = {
 def mean_of(numbers: Sequence[Number]) -> Number:
     """Several numbers as one: their mean at each seed."""
     sides = {number.side for number in numbers}
-    made = _over(numbers, mean, f"mean of {len(numbers)} numbers", side=sides.pop() if len(sides) == 1 else 0)
+    made = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
     return made if made.printed is None else replace(made, side=_sign(made.printed - made.reference))
 
 
@@ -245,10 +248,10 @@ def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def _first(values: list[float], target: float, higher: bool) -> float:
-    """The round, counted from 1, at which `values` first reaches `target`; one more than there are when it never does."""
-    reached = (t for t, value in enumerate(values, start=1) if (value >= target if higher else value <= target))
-    return float(next(reached, len(values) + 1))
+def _first(curve: Curve, target: float, higher: bool) -> float:
+    """The first round at which the curve reaches `target`; one after its last when it never does."""
+    reached = (round for round, value in curve.items() if (value >= target if higher else value <= target))
+    return float(next(reached, max(curve) + 1))
 
 
 def _runs(source: Source, *places: tuple[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed before any result was known.
+"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed beforehand.
 
 Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
 `fedrepro.reports.claimed`; here it is judged. Every sentence that a page prints as a claim's rule is one of the constants
