@@ -24,7 +24,7 @@ class Claim(_Strict):
     id: str
     text: str
     where: str  # where it is printed: "Table 1"
-    kind: str
+    kind: str  # one of KINDS
     table: str
     columns: Columns
 
@@ -45,14 +45,12 @@ class _Paired(Claim):
 class Difference(_Paired):
     """A row is ahead of another, or behind it, by as much as is printed. `combine`: how several numbers make one verdict."""
 
-    kind: Literal["difference"]
     combine: Combine = "each"
 
 
 class Trend(_Paired):
     """That difference rises or falls from the first column to the last."""
 
-    kind: Literal["trend"]
     columns: Annotated[list[str], Field(min_length=2)]
     direction: Literal["rises", "falls"]
     combine: Combine = "each"
@@ -61,13 +59,10 @@ class Trend(_Paired):
 class Equal(_Paired):
     """Two rows are the same, seed by seed."""
 
-    kind: Literal["equal"]
-
 
 class Level(Claim):
     """A recorded metric of a row, mean over the rounds, is above or below a value."""
 
-    kind: Literal["level"]
     of: Annotated[list[str], Field(min_length=1)]  # rows
     metric: str  # one of the curves that a run records
     side: Literal["above", "below"]
@@ -82,7 +77,6 @@ class Level(Claim):
 class Speed(_Paired):
     """A row needs fewer rounds than another to get where that one ends."""
 
-    kind: Literal["speed"]
     combine: Combine = "each"
 
 

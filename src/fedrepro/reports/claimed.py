@@ -148,7 +148,7 @@ def level(claim: Level, source: Source) -> Numbers:
         per_seed = {seed: mean([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
         side = 1 if claim.side == "above" else -1
         label = f"{claim.metric} of {source.name(row, column)} ({claim.side} {claim.value:g})"
-        about = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
+        about: dict[str, Any] = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
         numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
     return numbers, []
 
@@ -162,17 +162,10 @@ def speed(claim: Speed, source: Source) -> Numbers:
         metric = next((c["metric"]["name"] for c in source.plan["columns"] if c["key"] == column), "")
         missing, higher = source.missing((row, column), (baseline, column)), source.higher(column)
         ends = source.cells[baseline, column].per_seed if (baseline, column) in source.cells else {}
-        needed = [
-            {
-                seed: None if curve is None or ends[seed] is None else _first(curve, ends[seed], higher)
-                for seed, curve in source.curves(one, column, metric).items()
-                if seed in ends
-            }
-            for one in (row, baseline)
-        ]
+        needed = [_needed(source.curves(one, column, metric), ends, higher) for one in (row, baseline)]
         target = f"rounds to the end of {source.name(baseline, column)}"
         shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
-        about = {"missing": missing, "point": 0.01, "signed": False}
+        about: dict[str, Any] = {"missing": missing, "point": 0.01, "signed": False}
         runs = _runs(source, (row, column), (baseline, column))
         judged.append(
             Number(f"{source.name(row)}: share of the {target}", column, shares, runs, reference=1.0, side=-1, **about)
@@ -231,7 +224,7 @@ def _gap(source: Source, pair: tuple[str, str], column: str) -> Number:
         printed = _minus(first.printed, second.printed)
     label = f"{source.name(row)} − {source.name(baseline, column)}"
     printed = None if printed is None else round(printed, 6)  # 80.47 - 72.05 is 8.42, not a hair more
-    about = {"missing": source.missing((row, column), (baseline, column)), "point": source.point(column)}
+    about: dict[str, Any] = {"missing": source.missing((row, column), (baseline, column)), "point": source.point(column)}
     runs = _runs(source, (row, column), (baseline, column))
     return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
 
@@ -246,6 +239,16 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 
 def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
+
+
+def _needed(curves: dict[int, Curve | None], ends: dict[int, float | None], higher: bool) -> dict[int, float | None]:
+    """seed -> the round at which its curve first reaches its entry of `ends`; None where a seed diverged."""
+    found: dict[int, float | None] = {}
+    for seed, curve in curves.items():
+        if seed in ends:
+            end = ends[seed]
+            found[seed] = None if curve is None or end is None else _first(curve, end, higher)
+    return found
 
 
 def _first(curve: Curve, target: float, higher: bool) -> float:
