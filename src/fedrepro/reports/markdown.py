@@ -97,7 +97,7 @@ def _readings(document: Document, folder: Path) -> str:
 
 def _across(document: Document, folder: Path) -> str:
     header, rows = words.comparisons(document)
-    return "\n\n".join(["## Across settings", words.ACROSS, table(header, rows, "lllrrrrrr")]) if rows else ""
+    return "\n\n".join(["## Across settings", words.across(document), table(header, rows, "lllrrrrrr")]) if rows else ""
 
 
 def _verdicts(document: Document, folder: Path) -> str:

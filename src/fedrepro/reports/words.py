@@ -248,6 +248,12 @@ def comparisons(document: Document) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+def across(document: Document) -> str:
+    """What the table across settings is."""
+    aside = "" if document["comparable"] else " The printed side is for orientation only: nothing here is comparable with it."
+    return ACROSS + aside
+
+
 def _score(side: dict[str, Any], digits: int) -> list[str]:
     """`4–1–0`, `+4.85`, `0.125`."""
     if not side["settings"]:

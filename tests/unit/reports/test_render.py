@@ -215,6 +215,7 @@ def test_other_readings_and_tests_across_settings(tmp_path, ending):
         "90.00",
         "89.50",
     ]
+    assert "The printed side is for orientation only" in page.read_text()
     scores = ["1–0–1", "+0.20", "1", "0–0–1", "−1.30", "1"]
     assert cells_of(page, "Across settings", "FedLAW", "FedAvg") == ["FedLAW", "FedAvg", "test accuracy", *scores]
 
