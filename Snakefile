@@ -8,14 +8,14 @@ FLOW = Workflow.load(config)
 wildcard_constraints:
     scale="demo|short|full",
     paper="fedlaw|igfl|fedgh|elastic|fedima",
-    table=r"(table|figure)\d+(-[a-z0-9]+)*|index",
+    table=r"(table|figure)\d+(-[a-z0-9]+)*",
     dataset=r"[a-z0-9_-]+",
     shape=r"\d+x\d+x\d+",
     artifact=r"[A-Za-z0-9_.-]+",
     run_id=r"[A-Za-z0-9_.+-]+",
     seed=r"\d+",
 
-localrules: all, data, partitions, runs, reports, config, plan, evidence, track, report, current_fedlaw, current, summary
+localrules: all, data, partitions, runs, reports, config, plan, evidence, track, report, current_fedlaw, current, summary, page, site
 
 rule all:
     input: FLOW.reports(), "results/summary.json"
@@ -25,6 +25,7 @@ include: "rules/data.smk"
 include: "rules/partition.smk"
 include: "rules/train.smk"
 include: "rules/report.smk"
+include: "rules/site.smk"
 
 # The lock is taken only when something really runs; the kernel frees it when the process dies.
 onstart:

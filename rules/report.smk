@@ -33,7 +33,9 @@ rule report:
         plan="results/plans/{scale}/{paper}/{table}.json",
         evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
         tracked=ancient("results/tracked/{scale}/{paper}/{table}.json"),
-    output: multiext("reports/{scale}/{paper}/{table}", ".md", ".html", ".json")
+    output:
+        multiext("reports/{scale}/{paper}/{table}", ".md", ".json"),
+        report("reports/{scale}/{paper}/{table}.html", caption="captions/table.rst", category="{paper}", subcategory="{scale}", labels={"page": "{table}"}),
     log: "logs/report/{scale}-{paper}-{table}.log"
     message: "report of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.scale}/{wildcards.paper}/{wildcards.table} > {log} 2>&1"

@@ -57,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("plan", type=Path)
     report.add_argument("--out", type=Path, required=True, help="path of the files to write, without suffix")
 
+    page = add("page", "reporting", "render a paper's page from all evidence there is: Markdown, HTML and JSON")
+    page.add_argument("plans", nargs="+", type=Path, help="plans of all tables of one paper at one scale")
+
+    site = add("site", "reporting", "render the list of all papers' pages, reports/index")
+    site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
+
     summary = add("summary", "reporting", "write the means of tables for `dvc metrics show`")
     summary.add_argument("documents", nargs="+", type=Path, help="JSON reports")
     summary.add_argument("--out", type=Path, default=Path("results/summary.json"))

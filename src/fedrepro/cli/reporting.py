@@ -1,4 +1,4 @@
-"""fedrepro report | summary | track | ui."""
+"""fedrepro report | page | site | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -16,6 +16,21 @@ def report(options: Namespace) -> None:
     plan = read_json(options.plan)
     folder = ROOT / "reports" / plan["scale"] / plan["paper"]
     for path in render(options.plan, folder / "evidence", options.out, folder / "figures"):
+        print(path)
+
+
+def page(options: Namespace) -> None:
+    from fedrepro.reports.render import render_page
+
+    plan = read_json(options.plans[0])
+    for path in render_page(options.plans, ROOT / "reports" / plan["scale"] / plan["paper"], []):
+        print(path)
+
+
+def site(options: Namespace) -> None:
+    from fedrepro.reports.render import render_site
+
+    for path in render_site(options.pages, ROOT / "reports"):
         print(path)
 
 

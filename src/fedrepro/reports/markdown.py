@@ -20,7 +20,7 @@ def render(document: Document, folder: Path) -> str:
         _curves,
         _settings,
         _cost,
-        _differences,
+        differences,
         _provenance,
     )
     return "\n\n".join(part for section in sections for part in [section(document, Path(folder))] if part) + "\n"
@@ -84,7 +84,7 @@ def _per_seed(document: Document, folder: Path) -> str:
     if not any(cell["per_seed"] for cell in document["cells"]) and not any(cell["reason"] for cell in document["cells"]):
         return ""
     header = ["method", "setting", *(f"seed {seed}" for seed in seeds), "remark"]
-    return _folded("## Every seed", f"{len(rows)} cells, {len(seeds)} seeds", table(header, rows, "ll" + "r" * len(seeds)))
+    return folded("## Every seed", f"{len(rows)} cells, {len(seeds)} seeds", table(header, rows, "ll" + "r" * len(seeds)))
 
 
 def _readings(document: Document, folder: Path) -> str:
@@ -92,7 +92,7 @@ def _readings(document: Document, folder: Path) -> str:
     if not rows:
         return ""
     body = table(header, rows, "ll" + "r" * (len(header) - 2))
-    return _folded("## Other ways to read a run", "last round, best round, mean of the last rounds", body, words.READINGS)
+    return folded("## Other ways to read a run", "last round, best round, mean of the last rounds", body, words.READINGS)
 
 
 def _across(document: Document, folder: Path) -> str:
@@ -137,10 +137,11 @@ def _cost(document: Document, folder: Path) -> str:
     header = ["method", "setting", *words.COST, "evidence of seed"]
     body = table(header, rows, "ll" + "r" * len(words.COST))
     total = f"{words.total_cost(document)} {words.TRAFFIC}"
-    return _folded("## What it cost, and where the evidence lies", "every run", body, total)
+    return folded("## What it cost, and where the evidence lies", "every run", body, total)
 
 
-def _differences(document: Document, folder: Path) -> str:
+def differences(document: Document, folder: Path) -> str:
+    """Paper text against authors' code, our deviations, known gaps; of a table's report or a paper's page."""
     parts = []
     if document["disagreements"]:
         rows = [[d["what"], d["paper"], d["authors_code"], d["followed"], _code(d)] for d in document["disagreements"]]
@@ -166,11 +167,12 @@ def _provenance(document: Document, folder: Path) -> str:
     found = document["provenance"]["inputs"]
     if found:
         rows = [[e["kind"], f"`{e['id']}`", ", ".join(map(str, e["seeds"])), f"`{e['sha256'][:16]}`"] for e in found]
-        parts.append(_folded("", f"{len(rows)} input files by sha256", table(["kind", "identity", "seeds", "sha256"], rows)))
+        parts.append(folded("", f"{len(rows)} input files by sha256", table(["kind", "identity", "seeds", "sha256"], rows)))
     return "\n\n".join(parts)
 
 
-def _folded(heading: str, summary: str, body: str, before: str = "") -> str:
+def folded(heading: str, summary: str, body: str, before: str = "") -> str:
+    """A section whose `body` is shown on demand."""
     folded = f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
     return "\n\n".join(part for part in (heading, before, folded) if part)
 

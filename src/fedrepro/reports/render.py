@@ -1,9 +1,14 @@
-"""Renders one table: plan and evidence in, Markdown, HTML, JSON and pictures out. Nothing is trained and no clock is read."""
+"""Renders tables, papers and the list of them: plans and evidence in, Markdown, HTML, JSON and pictures out.
 
+Nothing is trained and no clock is read.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from fedrepro.files import write_json, write_text
-from fedrepro.reports import document, figures, html, markdown
+from fedrepro.files import read_json, write_json, write_text
+from fedrepro.reports import document, figures, html, markdown, page, page_markdown
 from fedrepro.reports.evidence import load_evidence, load_plan
 
 
@@ -25,3 +30,29 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
     written = [write_text(out_stem.with_name(f"{out_stem.name}.{ending}"), text) for ending, text in pages.items()]
     written.append(write_json(out_stem.with_name(f"{out_stem.name}.json"), report))
     return [*written, *pictures.values()]
+
+
+def render_page(plan_paths: Sequence[Path], folder: Path, claims: list[dict[str, Any]]) -> list[Path]:
+    """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
+
+    `plan_paths` are all tables of one paper at one scale; `folder` is where the paper's reports lie, its evidence below it.
+    UserError when a plan or a receipt is damaged.
+    """
+    folder = Path(folder)
+    plans = [load_plan(Path(path)) for path in plan_paths]
+    made = page.build([(plan, load_evidence(plan, folder / "evidence")) for plan in plans], claims, folder)
+    return [
+        write_text(folder / "index.md", page_markdown.render(made, folder)),
+        write_text(folder / "index.html", html.render_page(made, folder)),
+        write_json(folder / "index.json", made),
+    ]
+
+
+def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
+    """Writes `<folder>/index.md` and `.html`, the list of `pages`, which are the JSON files of papers' pages."""
+    found = [(path, read_json(path)) for path in map(Path, pages)]
+    found.sort(key=lambda pair: (pair[1]["paper_name"], ["full", "short", "demo"].index(pair[1]["scale"])))
+    return [
+        write_text(Path(folder) / "index.md", page_markdown.render_site(found, folder)),
+        write_text(Path(folder) / "index.html", html.render_site(found, folder)),
+    ]

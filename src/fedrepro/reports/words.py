@@ -57,7 +57,7 @@ def facts(document: Document) -> list[tuple[str, str]]:
         ("reported", ", ".join(_rounds(entry) for entry in about["reported"]) or "no run is planned"),
         ("seeds", ", ".join(map(str, about["seeds"]))),
         ("device", "; ".join(about["devices"]) or "no run yet"),
-        ("runs finished", _period(about["first_finished_at"], about["last_finished_at"])),
+        ("runs finished", period(about["first_finished_at"], about["last_finished_at"])),
         ("commit of the runs", ", ".join(about["commits"]) or "no run yet"),
         (
             "complete",
@@ -76,7 +76,8 @@ def _rounds(entry: dict[str, Any]) -> str:
     return entry["value"] + (f" ({'; '.join(entry['where'])})" if entry["where"] else "")
 
 
-def _period(first: str | None, last: str | None) -> str:
+def period(first: str | None, last: str | None) -> str:
+    """`2026-11-21 20:16 to 2026-11-21 21:56 UTC`."""
     if first is None or last is None:
         return "no run yet"
     first, last = (stamp[:16].replace("T", " ") for stamp in (first, last))
@@ -282,5 +283,9 @@ def duration(seconds: float) -> str:
 
 def versions(document: Document) -> list[tuple[str, list[str]]]:
     """Versions of what computed the numbers, then the commits."""
-    found = [(name.replace("_", " "), values) for name, values in document["provenance"]["versions"].items()]
-    return [*found, ("commit", document["about"]["commits"])]
+    return named_versions(document["provenance"]["versions"], document["about"]["commits"])
+
+
+def named_versions(versions: dict[str, list[str]], commits: list[str]) -> list[tuple[str, list[str]]]:
+    """Names as people write them."""
+    return [*((name.replace("_", " "), values) for name, values in versions.items()), ("commit", commits)]

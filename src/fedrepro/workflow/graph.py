@@ -8,6 +8,7 @@ from typing import Any
 
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, identity
+from fedrepro.errors import UserError
 from fedrepro.workflow import plans, session
 from fedrepro.workflow.plans import Plans
 
@@ -64,6 +65,28 @@ class Workflow:
         return [
             f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in made["runs"] for seed in made["seeds"]
         ]
+
+    def page_tables(self, scale: str, paper: str) -> list[str]:
+        """The tables that a paper's page tells of: all that there is a file for."""
+        found = [name.split("/")[2] for name in self.made.tables_at_scale if name.startswith(f"{scale}/{paper}/")]
+        with session.one_line():
+            if not found:
+                raise UserError(f"reports/{scale}/{paper}/index: papers/{paper}/tables has no table without a mistake in it")
+        return found
+
+    def page_plans(self, scale: str, paper: str) -> list[str]:
+        """The plans of a paper's page."""
+        return [f"results/plans/{scale}/{paper}/{table}.json" for table in self.page_tables(scale, paper)]
+
+    def page_evidence(self, scale: str, paper: str) -> list[str]:
+        """The evidence of a paper's page that is there now: a page never asks for a training."""
+        wanted = (path for table in self.page_tables(scale, paper) for path in self.evidence(scale, paper, table))
+        return [path for path in dict.fromkeys(wanted) if Path(path).exists()]
+
+    def pages(self) -> list[str]:
+        """The page of every paper and scale that has any evidence now."""
+        known = dict.fromkeys(name.rpartition("/")[0] for name in self.made.tables_at_scale)
+        return [f"reports/{place}/index.json" for place in known if any(Path(f"reports/{place}/evidence").glob("*/seed*.json"))]
 
     def receipts(self) -> list[str]:
         """What training leaves for params.yaml's tables."""

@@ -1,0 +1,21 @@
+# One page per paper and scale, and the list of all pages. Rendered from the evidence that is there when the workflow starts: they never
+# train, so a page that shall show new runs is asked for again after them.
+
+rule page:
+    input:
+        plans=lambda w: FLOW.page_plans(w.scale, w.paper),
+        evidence=lambda w: FLOW.page_evidence(w.scale, w.paper),
+    output:
+        multiext("reports/{scale}/{paper}/index", ".md", ".json"),
+        report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"}),
+        report(directory("reports/{scale}/{paper}/figures/index"), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{paper}", subcategory="{scale}", labels={"page": "{figure}"}),
+    log: "logs/report/{scale}-{paper}-index.log"
+    message: "page of {wildcards.paper}, scale {wildcards.scale}"
+    shell: "fedrepro page {input.plans} > {log} 2>&1"
+
+rule site:
+    input: FLOW.pages()
+    output: "reports/index.md", report("reports/index.html", category="all pages", labels={"page": "list of all papers"})
+    log: "logs/report/index.log"
+    message: "list of all pages"
+    shell: "fedrepro site {input} > {log} 2>&1"
