@@ -1,5 +1,6 @@
 """Learning curves as SVG: one picture per column, one line per method, mean over seeds with a band from minimum to maximum."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from fedrepro.reports.evidence import Evidence, Plan, Receipt
 # Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+WIDTH = 5.2  # inches: text of 9 points stays readable where a phone shows the whole picture
 INK = "#404040"  # text and axes; pages replace it by their own text colour
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "fedrepro",  # identifiers inside the file depend on its content alone
@@ -84,7 +86,7 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
     from matplotlib.ticker import MaxNLocator
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 2.9 + 0.17 * math.ceil(len(lines) / 3)), layout="constrained")
         axes = figure.add_subplot()
         for line in lines:
             colour = COLOURS[line["row"] % len(COLOURS)]
@@ -102,7 +104,7 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
         axes.margins(x=0.01)
         axes.set_ylim(bottom=_bottom(lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=8)
         save(figure, path)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedrepro.files import write_atomic
 from fedrepro.reports import page_words as words
-from fedrepro.reports.figures import COLOURS, STYLE, save
+from fedrepro.reports.figures import COLOURS, STYLE, WIDTH, save
 
 OURS, PRINTED = COLOURS[1], COLOURS[2]
 
@@ -24,13 +24,22 @@ def _draw(gap: dict[str, Any], path: Path) -> None:
 
     settings = gap["settings"]
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 1.25 + 0.3 * len(settings)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.1 + 0.27 * len(settings)), layout="constrained")
         axes = figure.add_subplot()
         axes.axvline(0, color=COLOURS[0], linewidth=1)
         if words.shows_printed(gap):
             at = [(one["printed"], place) for place, one in enumerate(settings) if one["printed"] is not None]
             label = "printed" if gap["comparable"] else "printed, for orientation only"
-            axes.plot(*_columns(at), linestyle="none", marker="D", markersize=6, color=PRINTED, fillstyle="none", label=label)
+            axes.plot(
+                *_columns(at),
+                linestyle="none",
+                marker="D",
+                markersize=6,
+                color=PRINTED,
+                markeredgewidth=1.4,
+                fillstyle="none",
+                label=label,
+            )
         for place, one in enumerate(settings):
             if one["low"] is not None:
                 axes.plot([one["low"], one["high"]], [place, place], color=OURS, linewidth=1.6, marker="|", markersize=8)

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import jinja2
 
 TEMPLATES = Path(__file__).with_name("templates")
-CURVES_LIMIT = 1_200_000  # bytes of learning curves on a paper's page, which is to stay below 2 MB
+PICTURES_LIMIT = 1_400_000  # characters of pictures on a paper's page, which is to stay below 2 MB
 
 
 def render(document: Document, folder: Path) -> str:
@@ -23,44 +23,35 @@ def render(document: Document, folder: Path) -> str:
     pictures = [
         (picture["setting"], inline_svg(Path(picture["path"]), f"f{i}")) for i, picture in enumerate(document["figures"])
     ]
-    return (
-        _environment(folder)
-        .get_template("table.html.j2")
-        .render(
-            d=document,
-            words=words,
-            groups=groups(document["columns"]),
-            rows=table_rows(document),
-            pictures=pictures,
-            labels=_labels(document),
-        )
+    return _template("table.html.j2", folder).render(
+        d=document,
+        words=words,
+        groups=groups(document["columns"]),
+        rows=table_rows(document),
+        pictures=pictures,
+        labels=_labels(document),
     )
 
 
 def render_page(page: Document, folder: Path) -> str:
     """The page of one paper at one scale."""
-    numbers = itertools.count()
-    svg = lambda path: inline_svg(Path(path), f"p{next(numbers)}")  # noqa: E731
-    return (
-        _environment(folder)
-        .get_template("paper.html.j2")
-        .render(
-            d=page,
-            words=words,
-            page_words=page_words,
-            svg=svg,
-            curves=_curves(page["tables"], svg),
-            calm=bool(page["tables"]) and all(table["comparable"] and not table["warnings"] for table in page["tables"]),
-        )
+    return _template("paper.html.j2", folder).render(
+        d=page,
+        words=words,
+        page_words=page_words,
+        pictures=_Pictures(PICTURES_LIMIT).inline,
+        labels=_labels,
+        calm=bool(page["tables"]) and all(table["comparable"] and not table["warnings"] for table in page["tables"]),
     )
 
 
 def render_site(pages: Sequence[tuple[Path, Document]], folder: Path) -> str:
     """The list of all pages, each given with the path of its JSON."""
-    return _environment(folder).get_template("site.html.j2").render(pages=pages, page_words=page_words)
+    return _template("site.html.j2", folder).render(pages=pages, page_words=page_words)
 
 
-def _environment(folder: Path) -> "jinja2.Environment":
+def _template(name: str, folder: Path) -> "jinja2.Template":
+    """A template whose filter `link` leads from `folder`."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -73,25 +64,27 @@ def _environment(folder: Path) -> "jinja2.Environment":
     )
     environment.filters["link"] = lambda path: link(str(path), Path(folder))
     environment.tests["endswith"] = str.endswith
-    return environment
+    return environment.get_template(name)
 
 
 def _labels(table: Document) -> dict[str, str]:
     return {column["key"]: words.column_label(column) for column in table["columns"]}
 
 
-def _curves(tables: list[Document], svg: Callable[[str], str]) -> list[tuple[Document, list[tuple[str, str]]]]:
-    """Per table with curves: label and picture of each; no picture at all where the page would grow too large."""
-    found, total = [], 0
-    for table in tables:
-        labels = _labels(table)
-        pictures = [(labels[figure["setting"]], svg(figure["path"])) for figure in table["figures"]]
-        size = sum(len(drawn) for _, drawn in pictures)
-        if pictures:
-            fits = total + size <= CURVES_LIMIT
-            total += size if fits else 0
-            found.append((table, pictures if fits else []))
-    return found
+class _Pictures:
+    """The pictures of a page, up to so many bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.left, self.numbers = limit, itertools.count()
+
+    def inline(self, pictures: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+        """Each with its SVG; none of them where together they would make the page too large."""
+        drawn = [inline_svg(Path(picture["path"]), f"p{next(self.numbers)}") for picture in pictures]
+        size = sum(map(len, drawn))
+        if size > self.left:
+            return []
+        self.left -= size
+        return list(zip(pictures, drawn, strict=True))
 
 
 def groups(columns: list[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -114,9 +107,10 @@ def inline_svg(path: Path, prefix: str) -> str:
     """An SVG file's root element, fit to stand among others in one page: identifiers made unique, ink in the page's colour."""
     text = path.read_text()
     text = text[text.index("<svg") :]
-    text = re.sub(r"(\.\d\d)\d+(?=[ \n\"LMQCz])", r"\1", text)  # a hundredth of a point is finer than any screen
+    # A hundredth of a point is finer than any screen; these attributes are most of the file.
+    text = re.sub(r' (?:d|points|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
-    text = re.sub(r'<svg ([^>]*?)\bwidth="[^"]*"', r"<svg \1", text, count=1)
+    text = re.sub(r'<svg ([^>]*?)\bwidth="([^"]*)"', r'<svg \1 style="max-width: \2"', text, count=1)
     text = re.sub(r'<svg ([^>]*?)\bheight="[^"]*"', r"<svg \1", text, count=1)
     return text.replace(INK.lower(), "currentColor").replace(INK, "currentColor")

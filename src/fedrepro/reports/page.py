@@ -26,7 +26,7 @@ KEPT = (*KEPT, "counts", "remarks", "warnings", "command", "rule")
 def build(
     tables: Sequence[tuple[Plan, Evidence]], claims: list[dict[str, Any]], folder: Path, root: Path = Path()
 ) -> dict[str, Any]:
-    """Everything that the page says; draws its pictures below `folder`/figures. `tables` is not empty, and of one paper and scale.
+    """Everything that the page says; draws its pictures below `folder`/figures. `tables` is not empty, of one paper and scale.
 
     `folder` is reports/<scale>/<paper>, seen from the working directory; `root` the project. Tables without evidence are only
     named. Depends on the arguments, on drawn partitions, and on which tables have an up-to-date page beside this one.
@@ -38,17 +38,17 @@ def build(
     run = [(made, evidence, report) for made, evidence, report in reports if evidence]
     differences = [gap for _, _, report in run for gap in gaps(report)]
     cost = _cost(report for _, _, report in run)
+    note = next((made["scale_note"] for made, _ in tables if not made["on_budget"]), "")
     return {
         "schema": SCHEMA,
-        **{key: plan[key] for key in ("paper", "paper_name", "paper_title", "scale", "scale_note")},
+        **{key: plan[key] for key in ("paper", "paper_name", "paper_title", "scale")},
+        "scale_note": note,
         "about": _about(reports, cost),
         "counts": _sum((report["counts"] for _, _, report in run), STATUSES),
         "verdicts": _sum(([claim["verdict"]] for claim in claims), VERDICTS),
         "claims": claims,
         "tables": [_table(made, evidence, report, folder) for made, evidence, report in run],
-        "not_run": [
-            {key: made[key] for key in ("table", "source", "title")} | _command(made) for made, e, _ in reports if not e
-        ],
+        "not_run": [_named(made) for made, evidence, _ in reports if not evidence],
         "gaps": [gap | {"path": gap_figures.draw(gap, folder / PICTURES).as_posix()} for gap in differences],
         "partitions": _partitions([(made, evidence) for made, evidence, _ in run], folder, root),
         **{key: plan[key] for key in ("disagreements", "deviations", "known_gaps")},
@@ -63,8 +63,9 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _command(plan: Plan) -> dict[str, str]:
-    return {"command": f"snakemake --cores 8 reports/{plan['scale']}/{plan['paper']}/{plan['table']}.md"}
+def _named(plan: Plan) -> dict[str, str]:
+    command = f"snakemake --cores 8 reports/{plan['scale']}/{plan['paper']}/{plan['table']}.md"
+    return {"command": command, **{key: plan[key] for key in ("table", "source", "title")}}
 
 
 def _table(plan: Plan, evidence: Evidence, report: Document, folder: Path) -> dict[str, Any]:
@@ -134,22 +135,16 @@ def _partitions(tables: list[tuple[Plan, Evidence]], folder: Path, root: Path) -
     """One picture per partition that runs with evidence read: today's drawing, or the copy that is committed, or none."""
     found: dict[str, dict[str, Any]] = {}
     for plan, evidence in tables:
-        for run_id in evidence:
+        for run_id in dict.fromkeys(cell["run_id"] for cell in plan["cells"] if cell["run_id"] in evidence):
             run, seed = plan["runs"][run_id], min(evidence[run_id])
-            name = run["inputs"].get("partition", "")
+            name = run["inputs"]["partition"]
             path = folder / "figures" / "partitions" / name / f"seed{seed}.svg"
             drawn = root / PARTITIONS / name / path.name
             if drawn.exists() and (not path.exists() or path.read_bytes() != drawn.read_bytes()):
                 write_atomic(path, lambda temporary, source=drawn: shutil.copyfile(source, temporary))
             if path.exists():
-                config = {key: run["config"][key] for key in ("dataset", "clients")}
-                picture = {
-                    "id": name,
-                    "seed": seed,
-                    "scheme": run["config"]["partition"],
-                    "path": path.as_posix(),
-                    "tables": [],
-                }
-                tables_of = found.setdefault(name, picture | config)["tables"]
-                tables_of += [plan["source"]] if plan["source"] not in tables_of else []
+                picture = {"id": name, "seed": seed, "path": path.as_posix(), "tables": []}
+                picture |= {key: run["config"][key] for key in ("dataset", "clients", "partition")}
+                places = found.setdefault(name, picture)["tables"]
+                places += [plan["source"]] if plan["source"] not in places else []
     return list(found.values())

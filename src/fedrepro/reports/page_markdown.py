@@ -11,7 +11,7 @@ from fedrepro.reports.words import Document
 
 def render(page: Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
-    sections = (_opening, _claims, _tables, _gaps, _curves, _partitions, differences, _cost, _again)
+    sections = (_opening, _claims, _tables, _gaps, _partitions, _curves, differences, _cost, _again)
     return "\n\n".join(part for section in sections for part in [section(page, Path(folder))] if part) + "\n"
 
 
@@ -26,14 +26,10 @@ def render_site(pages: Sequence[tuple[Path, Document]], folder: Path) -> str:
 
 
 def _opening(page: Document, folder: Path) -> str:
-    first = [
-        f"# {page_words.title(page)}",
-        f"{page['paper_title']}.",
-        f"> **{page_words.headline(page)}** {page['scale_note']}",
-    ]
+    headline = f"> **{page_words.headline(page)}** {page['scale_note']}".rstrip()
+    first = [f"# {page_words.title(page)}", f"{page['paper_title']}.", headline]
     facts = [[f"**{name}**", value] for name, value in page_words.facts(page)]
-    counted = [["**cells**", page_words.counts(page["counts"])], ["**claims**", page_words.counts(page["verdicts"])]]
-    return "\n\n".join([*first, table(["what this is", ""], [*facts, *counted])])
+    return "\n\n".join([*first, table(["what this is", ""], facts)])
 
 
 def _claims(page: Document, folder: Path) -> str:

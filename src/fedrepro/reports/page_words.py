@@ -17,23 +17,22 @@ GLYPHS = {
     "not printed": "–",
 }
 GAPS = (
-    "Difference of two methods in each setting. Ours is the mean over seeds of the paired differences (both methods share partition, "
-    "cohorts and initial model), with its 95 % t-interval where there are at least two seeds. With three seeds the interval is wide."
+    "Difference of two methods in each setting. Ours is the mean over seeds of the paired differences (both methods share "
+    "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
+    "wide interval."
 )
-PARTITIONS = (
-    "Training samples of each client (across) by class (upwards), as drawn for the first seed and read by every method."
-)
+PARTITIONS = "Training samples by client (across) and class (upwards), as drawn for the first seed and read by every method."
 # Key of a page's document (or `curves`, `again`) -> its heading, short.
 SECTIONS = {
     "claims": "Claims and verdicts",
     "tables": "Tables",
     "gaps": "Gaps between methods",
-    "curves": "Learning curves",
     "partitions": "Partitions",
+    "curves": "Learning curves",
     "cost": "Cost and evidence",
     "again": "Commands",
 }
-TOO_LARGE = "Left out here to keep the page small; the pictures:"
+TOO_LARGE = "picture in a file of its own, to keep this page small"
 CLAIM_NUMBERS = ("printed", "ours", "interval", "every seed")
 SITE = "All pages"
 SITE_NOTE = (
@@ -76,7 +75,8 @@ def facts(page: Document) -> list[tuple[str, str]]:
         f"{about['runs_done']} of {about['runs_planned']} runs (one setting and method at one seed)"
     )
     said = [(name, value or "no run yet") for name, value in zip(names, values, strict=True)]
-    return [*said, ("complete", complete), ("cost", words.total_cost(page))]
+    counted = [("cells", counts(page["counts"])), ("claims", counts(page["verdicts"]))]
+    return [*said, ("complete", complete), ("cost", words.total_cost(page)), *counted]
 
 
 def counts(numbers: dict[str, int]) -> str:
@@ -174,7 +174,7 @@ def gap_text(gap: dict[str, Any]) -> str:
 def partition_text(picture: dict[str, Any]) -> str:
     """What a partition's picture shows."""
     return (
-        f"{picture['dataset']} among {picture['clients']} clients by {picture['scheme']}, seed {picture['seed']}: "
+        f"{picture['dataset']} among {picture['clients']} clients by {picture['partition']}, seed {picture['seed']}: "
         "training samples by client and class"
     )
 

@@ -1,0 +1,265 @@
+"""A paper's page and the list of all pages: what they say, and that every measured number follows from the runs it names."""
+
+import json
+import math
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+from html_page import Page
+from small_table import AVERAGE_LAST, make_plan, write_evidence
+
+from fedrepro.files import write_json
+from fedrepro.reports import html
+from fedrepro.reports.render import render, render_page, render_site
+
+A, B = "mlp-a100", "mlp-a01"
+ALL = {
+    ("fedavg", A): [89.0, 89.5, 90.0],
+    ("fedlaw", A): [88.0, 88.9, 88.4],
+    ("ours", A): [87.0, 87.1, 87.2],
+    ("fedavg", B): [85.0, 85.2, 86.0],
+    ("fedlaw", B): [86.0, 86.5, 86.1],
+}
+SOME = ALL | {("fedavg", B): [85.0, None, 86.0], ("fedlaw", B): [86.0, 86.5]}
+T_975 = {1: 12.706205, 2: 4.302653}  # Student's t by degrees of freedom
+CLAIM = {
+    "id": "K1",
+    "text": "FedLAW is ahead & <better>",
+    "where": "Table 3",
+    "kind": "gap",
+    "rule": "sign",
+    "verdict": "direction only",
+    "why": "two of three seeds",
+    "numbers": [
+        {
+            **{"label": "FedLAW minus FedAvg", "column": A, "printed": -0.78, "ours": -1.07, "low": -2.0, "high": 0.5},
+            **{"per_seed": {"8": -1.0}, "runs": ["some/seed8"]},
+        }
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def in_project(tmp_path, monkeypatch):
+    """Commands run in the project root."""
+    monkeypatch.chdir(tmp_path)
+
+
+def folder_of(scale: str = "full") -> Path:
+    return Path("reports", scale, "fedlaw")
+
+
+def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10"), **changes) -> list[Path]:
+    """Plans of one paper below the working directory, the first with evidence; later ones have settings of their own and none."""
+    paths = []
+    for place, table in enumerate(tables):
+        plan = make_plan(scale, table, **({"source": f"Table {table[5:]}"} | changes))
+        if place:
+            renamed = {run_id: f"{run_id}-{table}" for run_id in plan["runs"]}
+            plan["runs"] = {renamed[run_id]: run | {"run_id": renamed[run_id]} for run_id, run in plan["runs"].items()}
+            plan["cells"] = [cell | {"run_id": renamed.get(cell["run_id"])} for cell in plan["cells"]]
+        else:
+            write_evidence(folder_of(scale) / "evidence", plan, accuracies)
+        paths.append(write_json(Path("results/plans", scale, "fedlaw", f"{table}.json"), plan))
+    return paths
+
+
+def make_page(scale: str = "full", accuracies=SOME, claims=(), **changes) -> dict[str, Path]:
+    """The rendered page; files by ending."""
+    written = render_page(write_plans(scale, accuracies, **changes), folder_of(scale), list(claims))
+    return {path.suffix[1:]: path for path in written}
+
+
+def of_runs(keys: list[str]) -> dict[str, dict[str, float]]:
+    """run_id -> seed -> value, straight from the evidence files: the mean accuracy of the last rounds."""
+    found: dict[str, dict[str, float]] = {}
+    for key in keys:
+        run_id, _, seed = key.partition("/seed")
+        curve = json.loads((folder_of() / "evidence" / f"{key}.json").read_text())["curves"]["test_accuracy"]
+        found.setdefault(run_id, {})[seed] = math.fsum(curve[-AVERAGE_LAST:]) / AVERAGE_LAST
+    return found
+
+
+def signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def expected(kind: str, place: str, keys: list[str]) -> str:
+    """What the page must print, computed here from the runs that the number names."""
+    values = of_runs(keys)
+    plan = json.loads(Path("results/plans/full/fedlaw", f"{place.split('/')[0]}.json").read_text())
+    cells = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
+    if kind in ("mean", "spread", "difference"):
+        _, method, setting = place.split("/")
+        cell = cells[method, setting]
+        assert set(values) == {cell["run_id"]}
+        seeds = list(values[cell["run_id"]].values())
+        mean = math.fsum(seeds) / len(seeds)
+        spread = f"± {statistics.stdev(seeds):.2f} ({len(seeds)})"
+        return {"mean": f"{mean:.2f}", "spread": spread, "difference": signed(mean - (cell["printed"] or 0))}[kind]
+    _, method, base, setting = place.split("/")
+    mine, other = (values[cells[row, setting]["run_id"]] for row in (method, base))
+    assert len(values) == 2
+    assert mine.keys() == other.keys()
+    gaps = {seed: mine[seed] - other[seed] for seed in mine}
+    mean = math.fsum(gaps.values()) / len(gaps)
+    if kind == "gap":
+        return signed(mean)
+    if kind == "gap-seed":
+        ((seed, gap),) = gaps.items()
+        return f"{seed}: {signed(gap)}"
+    half = T_975[len(gaps) - 1] * statistics.stdev(gaps.values()) / math.sqrt(len(gaps))
+    return f"{signed(mean - half)} to {signed(mean + half)}"
+
+
+@pytest.mark.parametrize("accuracies", [ALL, SOME], ids=["all", "some"])
+def test_every_measured_number_follows_from_the_runs_that_it_names(accuracies):
+    """Each number of a measured, difference, interval or seed cell has run keys whose evidence gives that very text again."""
+    page = Page(make_page(accuracies=accuracies)["html"].read_text())
+    seen = set()
+    for attributes, text in page.numbers:
+        (kind,) = (name[5:] for name in attributes if name.startswith("data-") and name != "data-runs")
+        assert text == expected(kind, attributes[f"data-{kind}"], attributes["data-runs"].split()), attributes
+        seen.add(kind)
+    assert seen == {"mean", "spread", "difference", "gap", "interval", "gap-seed"}
+    heads = {"measured", "difference", "95 % interval", "every seed"}
+    assert heads <= {head for head, _, _ in page.cells}
+    for head, text, numbers in page.cells:
+        for _, number in numbers:
+            text = text.replace(number, "", 1)
+        assert head not in heads or not re.search(r"\d", text), (head, text)
+
+
+def test_the_page_says_what_there_is_and_what_is_missing():
+    """Facts of the runs, a diverged seed, tables that have not run in one line each with their command, in natural order."""
+    pages = make_page(tables=("table3", "table10", "table2"))
+    page = json.loads(pages["json"].read_text())
+    assert [one["table"] for one in page["tables"]] == ["table3"]
+    assert [one["table"] for one in page["not_run"]] == ["table2", "table10"]
+    assert page["about"]["runs_done"] == 14
+    assert page["about"]["runs_planned"] == 45
+    assert page["counts"]["not reproduced"] >= 1
+    for ending in ("md", "html"):
+        text = pages[ending].read_text()
+        for said in (
+            *("full scale", "8, 9, 10", "cpu, Some CPU", "2026-11-20 10:00", "0a1b2c3d", "1 of 3 tables", "diverged"),
+            *("snakemake --cores 8 reports/full/fedlaw/table10.md", "snakemake --cores 8 reports/full/fedlaw/index.html"),
+            *("Sampling before training.", "Batch size is not stated", "server epochs"),
+        ):
+            assert said in text, (ending, said)
+
+
+def test_a_paper_without_any_evidence_has_a_page():
+    """Every table is listed as not run."""
+    pages = make_page(accuracies={})
+    page = json.loads(pages["json"].read_text())
+    assert (page["tables"], page["gaps"], len(page["not_run"])) == ([], [], 2)
+    assert "nothing has run yet" in pages["html"].read_text()
+    assert not Page(pages["html"].read_text()).numbers
+
+
+def test_same_evidence_same_bytes():
+    """Page, list and every picture: nothing depends on the clock or on what was there before."""
+    def everything() -> dict[Path, bytes]:
+        pages = make_page(claims=[CLAIM])
+        render_site([pages["json"]], Path("reports"))
+        return {path: path.read_bytes() for path in Path("reports").rglob("*") if path.is_file()}
+
+    first = everything()
+    assert sum(path.suffix == ".svg" for path in first) == 4
+    (folder_of() / "figures/index/gaps/stale.svg").write_text("old")
+    assert everything() == first
+
+
+def test_a_tables_own_page_is_linked_while_it_says_the_same():
+    """Its pictures are used, too; when new evidence comes, the page draws its own until the table is rendered again."""
+    plans = write_plans(accuracies=ALL)
+    render(plans[0], folder_of() / "evidence", folder_of() / "table3", folder_of() / "figures")
+    (table,) = json.loads(make_page(accuracies=ALL)["json"].read_text())["tables"]
+    assert table["page"] == "reports/full/fedlaw/table3.html"
+    assert {figure["path"] for figure in table["figures"]} == {f"reports/full/fedlaw/figures/table3/{c}.svg" for c in (A, B)}
+    pages = make_page(accuracies=ALL | {("fedavg", A): [70.0, 71.0, 72.0]})
+    (table,) = json.loads(pages["json"].read_text())["tables"]
+    assert table["page"] is None
+    assert {Path(figure["path"]).parent.as_posix() for figure in table["figures"]} == {"reports/full/fedlaw/figures/index/table3"}
+    assert "table3.html" not in pages["html"].read_text()
+
+
+def test_links_and_pictures_lead_to_files():
+    """From both renderings, relative to where they lie."""
+    plans = write_plans(accuracies=ALL)
+    render(plans[0], folder_of() / "evidence", folder_of() / "table3", folder_of() / "figures")
+    pages = make_page(accuracies=ALL)
+    links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
+    assert sum(link.endswith(".svg") for link in links) == 4
+    assert sum(link.endswith("seed8.json") for link in links) == 5
+    links += [a["href"] for a in Page(pages["html"].read_text()).of("a") if not a["href"].startswith("#")]
+    for link in links:
+        assert (folder_of() / link).resolve().is_file(), link
+
+
+def test_partition_pictures_are_copied_and_kept():
+    """Drawn here: copied beside the page. Not drawn here: the copy that is there. Neither: no picture, no section."""
+    assert "Partitions" not in make_page()["html"].read_text()
+    drawn = Path("data/partitions/digits-dirichlet-100-4c1b2a/seed8.svg")
+    drawn.parent.mkdir(parents=True)
+    drawn.write_text('<svg width="9pt" height="9pt"><text>one</text></svg>')
+    (picture,) = json.loads(make_page()["json"].read_text())["partitions"]
+    kept = Path(picture["path"])
+    assert kept.read_text() == drawn.read_text()
+    assert (picture["clients"], picture["dataset"], picture["seed"], picture["tables"]) == (4, "digits", 8, ["Table 3"])
+    drawn.unlink()
+    pages = make_page()
+    assert ">one</text>" in pages["html"].read_text()
+    assert "digits among 4 clients by dirichlet_per_class(alpha=100.0), seed 8" in pages["md"].read_text()
+
+
+def test_claims_are_shown_with_verdict_reason_and_numbers():
+    """Markup in a claim is text; the verdict is a word with a sign, never a colour alone; numbers name their runs."""
+    pages = make_page(claims=[CLAIM])
+    assert json.loads(pages["json"].read_text())["verdicts"]["direction only"] == 1
+    text = pages["html"].read_text()
+    assert "FedLAW is ahead &amp; &lt;better&gt;" in text
+    found = {attributes["data-claim"]: (number, attributes["data-runs"]) for attributes, number in Page(text).numbers
+             if "data-claim" in attributes}
+    assert found == {"K1": ("−1.07", "some/seed8")}
+    for ending in ("md", "html"):
+        assert "↗ direction only" in pages[ending].read_text()
+        assert "two of three seeds" in pages[ending].read_text()
+
+
+def test_a_large_page_links_its_pictures_instead(monkeypatch):
+    """Above the limit no picture is inside; each is a link to its file."""
+    size = make_page()["html"].stat().st_size
+    monkeypatch.setattr(html, "PICTURES_LIMIT", 0)
+    pages = make_page()
+    text = pages["html"].read_text()
+    assert "<svg" not in text
+    assert len(text) < size
+    links = [a["href"] for a in Page(text).of("a") if (a["href"] or "").endswith(".svg")]
+    assert len(links) == 4
+    assert all((folder_of() / link).is_file() for link in links)
+
+
+@pytest.mark.parametrize("scale", ["demo", "short"])
+def test_below_full_scale_no_difference_to_the_printed_number_is_shown(scale):
+    """Neither a column for it nor any sign of agreement."""
+    text = make_page(scale, comparable=False)["html"].read_text()
+    assert "difference" not in {head for head, _, _ in Page(text).cells}
+    assert not re.search("[✓≈✗]", text)
+
+
+def test_the_list_of_pages(tmp_path):
+    """One line a page with its counts, full before demo, linked; and without any page it says so."""
+    found = [make_page("demo")["json"], make_page("full", claims=[CLAIM])["json"]]
+    markdown, page = render_site(found, Path("reports"))
+    rows = [line for line in markdown.read_text().splitlines() if line.startswith("| [")]
+    assert [row.split(" | ")[1] for row in rows] == ["full", "demo"]
+    assert "1 direction only" in rows[0]
+    links = re.findall(r"\]\(([^)]+)\)", markdown.read_text()) + [a["href"] for a in Page(page.read_text()).of("a")]
+    assert {"full/fedlaw/index.md", "demo/fedlaw/index.html"} <= set(links)
+    assert all((tmp_path / "reports" / link).is_file() for link in links if not link.startswith("#"))
+    markdown, _ = render_site([], Path("reports"))
+    assert "no page yet" in markdown.read_text()
