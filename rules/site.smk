@@ -5,6 +5,7 @@ rule page:
     input:
         plans=lambda w: FLOW.page_plans(w.scale, w.paper),
         evidence=lambda w: FLOW.page_evidence(w.scale, w.paper),
+        claims=lambda w: FLOW.page_claims(w.paper),
     output:
         multiext("reports/{scale}/{paper}/index", ".md", ".json"),
         report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"}),

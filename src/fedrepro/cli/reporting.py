@@ -20,10 +20,12 @@ def report(options: Namespace) -> None:
 
 
 def page(options: Namespace) -> None:
+    from fedrepro.config.claims import load_claims
     from fedrepro.reports.render import render_page
 
     plan = read_json(options.plans[0])
-    for path in render_page(options.plans, ROOT / "reports" / plan["scale"] / plan["paper"], []):
+    claims = load_claims(ROOT, plan["paper"])
+    for path in render_page(options.plans, ROOT / "reports" / plan["scale"] / plan["paper"], claims):
         print(path)
 
 

@@ -3,14 +3,11 @@
 Paired, because both methods of a seed share partition, cohorts and initial model: what the seed adds to both drops out.
 """
 
-import math
-import statistics
 from typing import Any
 
 from fedrepro.reports import words
+from fedrepro.reports.paired import interval, mean
 from fedrepro.reports.words import Document
-
-CONFIDENCE = 0.95
 
 
 def gaps(document: Document) -> list[dict[str, Any]]:
@@ -51,18 +48,6 @@ def pairs(document: Document) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return [(rows[key], base) for key, base in bases.items() if base["key"] != key]
 
 
-def interval(differences: list[float]) -> tuple[float, float] | None:
-    """The t-interval of the mean of `differences` at CONFIDENCE; None with fewer than two. Three equal ones: of no width."""
-    if len(differences) < 2:
-        return None
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(len(differences) - 1, (1 + CONFIDENCE) / 2))
-    half = quantile * statistics.stdev(differences) / math.sqrt(len(differences))
-    mean = math.fsum(differences) / len(differences)
-    return mean - half, mean + half
-
-
 def _gap(cell: dict[str, Any], base: dict[str, Any], label: str) -> dict[str, Any]:
     """One setting. As in the table, a diverged seed of either method leaves no measured difference."""
     seeds = [seed for seed in cell["per_seed"] if seed in base["per_seed"]]
@@ -75,7 +60,7 @@ def _gap(cell: dict[str, Any], base: dict[str, Any], label: str) -> dict[str, An
         "label": label,
         "metric": cell["metric"],
         "printed": printed,
-        "ours": math.fsum(per_seed.values()) / len(per_seed) if per_seed else None,
+        "ours": mean(list(per_seed.values())) if per_seed else None,
         "low": low,
         "high": high,
         "per_seed": per_seed,

@@ -10,9 +10,9 @@ from typing import Any
 from fedrepro.files import read_json, write_atomic
 from fedrepro.reports import document, figures, gap_figures
 from fedrepro.reports.cells import STATUSES
+from fedrepro.reports.claims import VERDICTS
 from fedrepro.reports.evidence import Evidence, Plan
 from fedrepro.reports.gaps import gaps
-from fedrepro.reports.page_words import VERDICTS
 from fedrepro.reports.words import Document
 
 SCHEMA = 1

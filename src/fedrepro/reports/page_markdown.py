@@ -44,7 +44,9 @@ def _claims(page: Document, folder: Path) -> str:
     ]
     if numbers:
         header = ["claim", "what", "setting", *page_words.CLAIM_NUMBERS]
-        parts.append(folded("", "the numbers behind the verdicts", table(header, numbers, "lllrrrl")))
+        rules = "\n".join(f"- {ids}: {rule}" for ids, rule in page_words.claim_rules(page))
+        body = f"{table(header, numbers, 'lllrrrl')}\n\n{rules}"
+        parts.append(folded("", "the numbers behind the verdicts, and the rules", body))
     return "\n\n".join(parts)
 
 
@@ -111,9 +113,10 @@ def _cost(page: Document, folder: Path) -> str:
         ]
         for run in page["cost"]
     ]
-    body = table(header, rows, "lllrrr") if rows else ""
+    body = table(header, rows, "lll" + "r" * len(words.COST)) if rows else ""
     heading = "## What it cost, and where the evidence lies"
-    return folded(heading, f"{len(rows)} runs", body, words.total_cost(page)) if rows else ""
+    total = f"{words.total_cost(page)} {words.TRAFFIC}"
+    return folded(heading, f"{len(rows)} runs", body, total) if rows else ""
 
 
 def _again(page: Document, folder: Path) -> str:

@@ -4,9 +4,9 @@ from typing import Any
 
 from fedrepro.reports import words
 from fedrepro.reports.cells import STATUSES
+from fedrepro.reports.claims import PAIRED
 from fedrepro.reports.words import Document
 
-VERDICTS = ("reproduced", "direction only", "inconclusive", "contradicted", "not run")
 GLYPHS = {
     **words.GLYPHS,
     "direction only": "↗",
@@ -103,8 +103,19 @@ def notes(page: Document, table: Document) -> list[str]:
 def claim_numbers(number: dict[str, Any]) -> list[str]:
     """Printed, ours, interval, every seed; dashes for what there is not."""
     between = f"{decimal(number['low'])} to {decimal(number['high'])}" if number["low"] is not None else "–"
-    per_seed = ", ".join(f"{seed}: {decimal(value)}" for seed, value in number["per_seed"].items())
+    values = {seed: "diverged" if value is None else decimal(value) for seed, value in number["per_seed"].items()}
+    per_seed = ", ".join(f"{seed}: {value}" for seed, value in values.items())
     return [decimal(number["printed"]), decimal(number["ours"]), between, per_seed or "–"]
+
+
+def claim_rules(page: Document) -> list[tuple[str, str]]:
+    """Each rule once, by the claims that it decides; then what most of them end with."""
+    claims: dict[str, list[str]] = {}
+    for claim in page["claims"]:
+        claims.setdefault(claim["rule"].replace(PAIRED, "").strip(), []).append(claim["id"])
+    said = [(", ".join(ids), rule) for rule, ids in claims.items()]
+    paired = any(PAIRED in claim["rule"] for claim in page["claims"])
+    return [*said, *([("decided", PAIRED)] if paired else [])]
 
 
 def versions(page: Document) -> list[tuple[str, list[str]]]:

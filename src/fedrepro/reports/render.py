@@ -5,10 +5,10 @@ Nothing is trained and no clock is read.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from fedrepro.config.claims import Claim
 from fedrepro.files import read_json, write_json, write_text
-from fedrepro.reports import document, figures, html, markdown, page, page_markdown
+from fedrepro.reports import claims, document, figures, html, markdown, page, page_markdown
 from fedrepro.reports.evidence import load_evidence, load_plan
 
 
@@ -32,15 +32,17 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
     return [*written, *pictures.values()]
 
 
-def render_page(plan_paths: Sequence[Path], folder: Path, claims: list[dict[str, Any]]) -> list[Path]:
+def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim]) -> list[Path]:
     """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
 
-    `plan_paths` are all tables of one paper at one scale; `folder` is where the paper's reports lie, its evidence below it.
+    `plan_paths` are all tables of one paper at one scale, `claimed` what it says of them; `folder` is where the paper's reports lie, its evidence below it.
     UserError when a plan or a receipt is damaged.
     """
     folder = Path(folder)
     plans = [load_plan(Path(path)) for path in plan_paths]
-    made = page.build([(plan, load_evidence(plan, folder / "evidence")) for plan in plans], claims, folder)
+    evidence = {plan["table"]: load_evidence(plan, folder / "evidence") for plan in plans}
+    judged = claims.judge(claimed, {plan["table"]: plan for plan in plans}, evidence)
+    made = page.build([(plan, evidence[plan["table"]]) for plan in plans], judged, folder)
     return [
         write_text(folder / "index.md", page_markdown.render(made, folder)),
         write_text(folder / "index.html", html.render_page(made, folder)),

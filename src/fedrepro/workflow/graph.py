@@ -83,6 +83,11 @@ class Workflow:
         wanted = (path for table in self.page_tables(scale, paper) for path in self.evidence(scale, paper, table))
         return [path for path in dict.fromkeys(wanted) if Path(path).exists()]
 
+    def page_claims(self, paper: str) -> list[str]:
+        """What the paper says of its tables, where somebody has written it down."""
+        path = Path("papers", paper, "claims.yaml")
+        return [str(path)] if path.exists() else []
+
     def pages(self) -> list[str]:
         """The page of every paper and scale that has any evidence now."""
         known = dict.fromkeys(name.rpartition("/")[0] for name in self.made.tables_at_scale)

@@ -8,7 +8,7 @@ from small_table import make_plan, write_evidence
 
 from fedrepro.reports import document, gap_figures, page_words
 from fedrepro.reports.evidence import load_evidence
-from fedrepro.reports.gaps import gaps, interval, pairs
+from fedrepro.reports.gaps import gaps, pairs
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -18,13 +18,6 @@ def report_of(tmp_path, accuracies, scale="full", **changes):
     plan = make_plan(scale, **changes)
     write_evidence(tmp_path, plan, accuracies)
     return document.build(plan, load_evidence(plan, tmp_path), tmp_path, {})
-
-
-def test_the_interval_of_three_seeds_by_hand():
-    """1, 2, 3: mean 2, sample deviation 1, t(0.975, 2) = 4.302653, so 2 -/+ 4.302653 / sqrt(3)."""
-    low, high = interval([1.0, 2.0, 3.0])
-    assert (low, high) == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)), abs=1e-6)
-    assert interval([2.0]) is None
 
 
 def test_seeds_are_paired(tmp_path):

@@ -4,14 +4,18 @@ import json
 import math
 import re
 import statistics
+from html import unescape
 from pathlib import Path
 
 import pytest
+import yaml
 from html_page import Page
 from small_table import AVERAGE_LAST, make_plan, write_evidence
 
+from fedrepro.config.claims import load_claims
 from fedrepro.files import write_json
-from fedrepro.reports import html
+from fedrepro.reports import html, page_words
+from fedrepro.reports.claims import PAIRED
 from fedrepro.reports.render import render, render_page, render_site
 
 A, B = "mlp-a100", "mlp-a01"
@@ -25,19 +29,8 @@ ALL = {
 SOME = ALL | {("fedavg", B): [85.0, None, 86.0], ("fedlaw", B): [86.0, 86.5]}
 T_975 = {1: 12.706205, 2: 4.302653}  # Student's t by degrees of freedom
 CLAIM = {
-    "id": "K1",
-    "text": "FedLAW is ahead & <better>",
-    "where": "Table 3",
-    "kind": "gap",
-    "rule": "sign",
-    "verdict": "direction only",
-    "why": "two of three seeds",
-    "numbers": [
-        {
-            **{"label": "FedLAW minus FedAvg", "column": A, "printed": -0.78, "ours": -1.07, "low": -2.0, "high": 0.5},
-            **{"per_seed": {"8": -1.0}, "runs": ["some/seed8"]},
-        }
-    ],
+    **{"id": "K1", "text": "FedLAW is ahead & <better>", "where": "Table 3", "kind": "difference", "table": "table3"},
+    **{"pairs": {"fedlaw": "fedavg"}, "columns": [A]},
 }
 
 
@@ -68,7 +61,9 @@ def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10
 
 def make_page(scale: str = "full", accuracies=SOME, claims=(), **changes) -> dict[str, Path]:
     """The rendered page; files by ending."""
-    written = render_page(write_plans(scale, accuracies, **changes), folder_of(scale), list(claims))
+    Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
+    Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
+    written = render_page(write_plans(scale, accuracies, **changes), folder_of(scale), load_claims(Path(), "fedlaw"))
     return {path.suffix[1:]: path for path in written}
 
 
@@ -89,6 +84,8 @@ def signed(value: float) -> str:
 def expected(kind: str, place: str, keys: list[str]) -> str:
     """What the page must print, computed here from the runs that the number names."""
     values = of_runs(keys)
+    if kind.startswith("claim"):
+        return of_claim(kind, place, values)
     plan = json.loads(Path("results/plans/full/fedlaw", f"{place.split('/')[0]}.json").read_text())
     cells = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     if kind in ("mean", "spread", "difference"):
@@ -114,17 +111,30 @@ def expected(kind: str, place: str, keys: list[str]) -> str:
     return f"{signed(mean - half)} to {signed(mean + half)}"
 
 
+def of_claim(kind: str, place: str, values: dict[str, dict[str, float]]) -> str:
+    """The numbers of CLAIM: FedLAW minus FedAvg in one column, whose difference is judged seed by seed."""
+    assert place.startswith("K1/")
+    mine, other = (next(seeds for run_id, seeds in values.items() if f"-{name}-" in run_id) for name in ("fedlaw", "fedavg"))
+    gaps = {seed: mine[seed] - other[seed] for seed in mine}
+    minus = lambda value: f"{value:.2f}".replace("-", "−")  # noqa: E731
+    if kind == "claim-seeds":
+        return ", ".join(f"{seed}: {minus(gap)}" for seed, gap in gaps.items())
+    mean = math.fsum(gaps.values()) / len(gaps)
+    half = T_975[len(gaps) - 1] * statistics.stdev(gaps.values()) / math.sqrt(len(gaps))
+    return minus(mean) if kind == "claim" else f"{minus(mean - half)} to {minus(mean + half)}"
+
+
 @pytest.mark.parametrize("accuracies", [ALL, SOME], ids=["all", "some"])
 def test_every_measured_number_follows_from_the_runs_that_it_names(accuracies):
     """Each number of a measured, difference, interval or seed cell has run keys whose evidence gives that very text again."""
-    page = Page(make_page(accuracies=accuracies)["html"].read_text())
+    page = Page(make_page(accuracies=accuracies, claims=[CLAIM])["html"].read_text())
     seen = set()
     for attributes, text in page.numbers:
         (kind,) = (name[5:] for name in attributes if name.startswith("data-") and name != "data-runs")
         assert text == expected(kind, attributes[f"data-{kind}"], attributes["data-runs"].split()), attributes
         seen.add(kind)
-    assert seen == {"mean", "spread", "difference", "gap", "interval", "gap-seed"}
-    heads = {"measured", "difference", "95 % interval", "every seed"}
+    assert seen == {"mean", "spread", "difference", "gap", "interval", "gap-seed", "claim", "claim-interval", "claim-seeds"}
+    heads = {"measured", "difference", "95 % interval", "every seed", "ours", "interval"}
     assert heads <= {head for head, _, _ in page.cells}
     for head, text, numbers in page.cells:
         for _, number in numbers:
@@ -162,6 +172,7 @@ def test_a_paper_without_any_evidence_has_a_page():
 
 def test_same_evidence_same_bytes():
     """Page, list and every picture: nothing depends on the clock or on what was there before."""
+
     def everything() -> dict[Path, bytes]:
         pages = make_page(claims=[CLAIM])
         render_site([pages["json"]], Path("reports"))
@@ -183,7 +194,9 @@ def test_a_tables_own_page_is_linked_while_it_says_the_same():
     pages = make_page(accuracies=ALL | {("fedavg", A): [70.0, 71.0, 72.0]})
     (table,) = json.loads(pages["json"].read_text())["tables"]
     assert table["page"] is None
-    assert {Path(figure["path"]).parent.as_posix() for figure in table["figures"]} == {"reports/full/fedlaw/figures/index/table3"}
+    assert {Path(figure["path"]).parent.as_posix() for figure in table["figures"]} == {
+        "reports/full/fedlaw/figures/index/table3"
+    }
     assert "table3.html" not in pages["html"].read_text()
 
 
@@ -216,18 +229,16 @@ def test_partition_pictures_are_copied_and_kept():
     assert "digits among 4 clients by dirichlet_per_class(alpha=100.0), seed 8" in pages["md"].read_text()
 
 
-def test_claims_are_shown_with_verdict_reason_and_numbers():
-    """Markup in a claim is text; the verdict is a word with a sign, never a colour alone; numbers name their runs."""
+def test_claims_are_shown_with_verdict_reason_and_rule():
+    """Markup in a claim is text; the verdict is a word with a sign, never a colour alone; the rule stands beside it."""
     pages = make_page(claims=[CLAIM])
-    assert json.loads(pages["json"].read_text())["verdicts"]["direction only"] == 1
-    text = pages["html"].read_text()
-    assert "FedLAW is ahead &amp; &lt;better&gt;" in text
-    found = {attributes["data-claim"]: (number, attributes["data-runs"]) for attributes, number in Page(text).numbers
-             if "data-claim" in attributes}
-    assert found == {"K1": ("−1.07", "some/seed8")}
+    (claim,) = json.loads(pages["json"].read_text())["claims"]
+    assert json.loads(pages["json"].read_text())["verdicts"][claim["verdict"]] == 1
+    assert "FedLAW is ahead &amp; &lt;better&gt;" in pages["html"].read_text()
     for ending in ("md", "html"):
-        assert "↗ direction only" in pages[ending].read_text()
-        assert "two of three seeds" in pages[ending].read_text()
+        text = unescape(pages[ending].read_text())
+        for said in (f"{page_words.GLYPHS[claim['verdict']]} {claim['verdict']}", claim["why"], PAIRED):
+            assert said in text, (ending, said)
 
 
 def test_a_large_page_links_its_pictures_instead(monkeypatch):
