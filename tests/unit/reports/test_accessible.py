@@ -1,5 +1,6 @@
 """What every HTML page owes to readers with a keyboard, a screen reader, a phone, or a dark room."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_headings_follow_each_other(text):
     levels = Page(text).headings
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def test_language_title_skip_link_and_anchors(text):

@@ -45,7 +45,7 @@ def folder_of(scale: str = "full") -> Path:
 
 
 def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10"), **changes) -> list[Path]:
-    """Plans of one paper below the working directory, the first with evidence; later ones have settings of their own and none."""
+    """Plans of one paper below the working directory, the first with evidence; later ones have runs of their own and none."""
     paths = []
     for place, table in enumerate(tables):
         plan = make_plan(scale, table, **({"source": f"Table {table[5:]}"} | changes))
