@@ -18,8 +18,8 @@ def clone(project: Project) -> Project:
 
 
 def test_pages_are_rendered_without_training_or_data(clone: Project) -> None:
-    """The list names the paper whose evidence is committed; its page has the numbers; asked again there is nothing to do. All of
-    it without a training, a data set, a drawing or a tracked run."""
+    """The list names the paper whose evidence is committed; its page has the numbers; asked again there is nothing to do. No
+    training, no data set, no drawing and no tracked run is made for it."""
     clone.run(*SITE)
     page = json.loads((clone.root / f"{PAGE}.json").read_text())
     assert page["about"]["runs_done"] == 19

@@ -35,7 +35,8 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
 def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim]) -> list[Path]:
     """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
 
-    `plan_paths` are all tables of one paper at one scale, `claimed` what it says of them; `folder` is where the paper's reports lie, its evidence below it.
+    `plan_paths` are all tables of one paper at one scale, `claimed` what it says of them; `folder` is where the paper's reports
+    lie, with the evidence below it.
     UserError when a plan or a receipt is damaged.
     """
     folder = Path(folder)
