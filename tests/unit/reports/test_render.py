@@ -228,7 +228,8 @@ def cells_of(page: Path, heading: str, *contents: str) -> list[str]:
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     else:
         found = re.findall(r"<tr>(.*?)</tr>", text, flags=re.DOTALL)
-        rows = [[re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in found]
+        cells = [re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", row) for row in found]
+        rows = [[re.sub(r"<[^>]*>", "", cell).strip() for cell in row] for row in cells]
     return next(row for row in rows if row[:1] == [contents[0]] and all(content in row for content in contents[1:]))
 
 
