@@ -10,6 +10,7 @@ rule page:
         multiext("reports/{scale}/{paper}/index", ".md", ".json"),
         report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"}),
         report(directory("reports/{scale}/{paper}/figures/index"), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{paper}", subcategory="{scale}", labels={"page": "{figure}"}),
+    params: rendered=lambda w: FLOW.rendered(w.scale, w.paper)
     log: "logs/report/{scale}-{paper}-index.log"
     message: "page of {wildcards.paper}, scale {wildcards.scale}"
     shell: "fedrepro page {input.plans} > {log} 2>&1"

@@ -7,7 +7,7 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """`cells` holds (head of the column, text, numbers) per data cell; a number is (attributes, text) of one that names runs."""
+    """`cells` holds (head of the column, text, numbers) per data cell; a number is (attributes, text) that names runs."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ from typing import Any
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, identity
 from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash, sha256_file
 from fedrepro.workflow import plans, session
 from fedrepro.workflow.plans import Plans
 
@@ -87,6 +88,14 @@ class Workflow:
         """What the paper says of its tables, where somebody has written it down."""
         path = Path("papers", paper, "claims.yaml")
         return [str(path)] if path.exists() else []
+
+    def rendered(self, scale: str, paper: str) -> str:
+        """Changes whenever the report of one of the paper's tables does; a page links those that say the same as itself.
+
+        No input of the page: then asking for the page would render, and track, every table anew.
+        """
+        paths = [Path(f"reports/{scale}/{paper}/{table}.json") for table in self.page_tables(scale, paper)]
+        return canonical_hash([sha256_file(path) if path.exists() else None for path in paths])
 
     def pages(self) -> list[str]:
         """The page of every paper and scale that has any evidence now."""
