@@ -160,7 +160,7 @@ class Table(_Strict):
     metric: Metric
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever held against a printed number
     budget: dict[str, TableBudget] = {}  # by scale
-    remarks: dict[str, list[str]] = {}  # by scale: what the committed numbers show, and why they may differ from the printed ones
+    remarks: dict[str, list[str]] = {}  # by scale: what the numbers show, and why they may differ from the printed ones
     base: dict[str, Sourced] = {}
     rows: list[Row]
     companions: list[Row] = []  # rows of ours, without printed numbers; shown where a budget names them
