@@ -18,6 +18,7 @@ MANIFEST = "manifest.json"
 SCHEMA = 2
 NAMES = ("train_images", "train_labels", "test_images", "test_labels")
 GROUPS = ("train_groups", "test_groups")  # only of data sets with domains
+BOXES = ("train_boxes", "test_boxes")  # only of data sets for detection
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Arrays:
     """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1.
 
     groups: int64 [N] in 0..len(group_names)-1, the domain of each image; None where the data set has no domains.
+    boxes: float32 [N, M, 5], for each of at most M objects of an image its class, then centre x, centre y, width and height as
+    shares of the image; rows of -1 fill up. None where the data set is not for detection; otherwise an image's label is the
+    class of its largest object, 0 without one.
     """
 
     train_images: np.ndarray
@@ -35,6 +39,8 @@ class Arrays:
     sha256: str  # of the manifest file, which holds the sha256 of every array: what a run records as its input
     train_groups: np.ndarray | None = None
     test_groups: np.ndarray | None = None
+    train_boxes: np.ndarray | None = None
+    test_boxes: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,7 +75,11 @@ def load_arrays(folder: Path, verify: bool = True) -> Arrays:
     """
     folder = Path(folder)
     manifest = _manifest(folder)
-    names = (*NAMES, *GROUPS) if manifest["group_names"] else NAMES
+    names = [
+        *NAMES,
+        *(GROUPS if manifest["group_names"] else ()),
+        *(name for name in BOXES if f"{name}.npy" in manifest["files"]),
+    ]
     values = {name: _array(folder, name, manifest, verify) for name in names}
     return Arrays(**values, manifest=manifest, sha256=sha256_file(folder / MANIFEST))
 
@@ -111,6 +121,8 @@ def _array(folder: Path, name: str, manifest: dict[str, Any], verify: bool) -> n
         raise UserError(f"{path}: not a readable array ({error}); {again}") from error
     count = manifest["counts"][name.partition("_")[0]]
     shape, kind = ((count, *manifest["shape"]), np.uint8) if name.endswith("images") else ((count,), np.int64)
+    if name in BOXES:
+        shape, kind = (count, *array.shape[1:2], 5), np.float32
     if array.shape != shape or array.dtype != kind:
         raise UserError(f"{path}: {array.dtype} {array.shape} where {MANIFEST} says {np.dtype(kind)} {shape}; {again}")
     return array

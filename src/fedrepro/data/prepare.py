@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.data.arrays import GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
+from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, sha256_file, write_json
@@ -30,7 +30,8 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
     _check_source(entry, source)
     folder = arrays_folder(root, dataset, target)
     with fresh_folder(folder) as temporary:
-        for name in NAMES if source.group_names is None else (*NAMES, *GROUPS):
+        names = [*NAMES, *(GROUPS if source.group_names else ()), *(BOXES if entry.has_boxes else ())]
+        for name in names:
             array = getattr(source, name)
             np.save(temporary / f"{name}.npy", fit(array, target) if name.endswith("images") else array)
         write_json(temporary / MANIFEST, _manifest(entry, target, source, temporary))

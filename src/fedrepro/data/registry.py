@@ -25,7 +25,7 @@ Url = Annotated[str, StringConstraints(pattern=r"^https?://.*/$")]
 
 
 # The module of fedrepro.data that reads it.
-Kind = Literal["digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders"]
+Kind = Literal["digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders", "synthetic_faces", "yolo"]
 # What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
 KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "digits": (("class_names", "content_sha256"), ()),
@@ -35,10 +35,13 @@ KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "emnist": (("class_names", "files"), ("urls",)),
     "tiny_imagenet": (("files",), ("urls",)),
     "folders": (("class_names", "files"), ("urls", "domains", "test_share")),
+    "synthetic_faces": (("class_names", "content_sha256"), ()),
+    "yolo": (("class_names", "files"), ("urls", "test_share")),
 }
 _TORCHVISION_CLASSES = {"idx": ("MNIST", "FashionMNIST"), "cifar": ("CIFAR10", "CIFAR100")}
-_ENCODED = ("parquet", "tiny_imagenet", "folders")  # images as JPEG, PNG and the like
-_ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders")
+_WITH_BOXES = ("synthetic_faces", "yolo")
+_ENCODED = ("parquet", "tiny_imagenet", "folders", "yolo")  # images as JPEG, PNG and the like
+_ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
 
 
@@ -80,7 +83,7 @@ class Entry(_Strict):
     homepage: str
     licence: str
     kind: Kind
-    classes: Annotated[int, Field(ge=2)]
+    classes: Annotated[int, Field(ge=1)]
     class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
     native_shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]  # C, H, W
     images: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None  # training, test; checked
@@ -90,11 +93,11 @@ class Entry(_Strict):
     urls: tuple[Url, ...] = ()  # folders, tried in this order
     files: tuple[SourceFile, ...] = ()
     torchvision_class: str | None = None  # kinds idx and cifar: the class that reads the unpacked files
-    content_sha256: Sha256 | None = None  # kind digits: see fedrepro.data.digits.content_sha256
+    content_sha256: Sha256 | None = None  # of what we make: see fedrepro.data.source.Source.content_sha256
     image_column: str = "img"  # kind parquet: a struct with the encoded image in its field `bytes`
     label_column: str = "label"  # kind parquet: whole numbers 0..classes-1
     domains: tuple[str, ...] = ()  # kind folders: names of the folders above the classes; become the groups of the arrays
-    # Kind folders: share of every class (of every domain) that is tested, where there is no official split.
+    # Kinds folders and yolo: share that is tested (folders: of every class of every domain), where there is no official split.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
 
     @model_validator(mode="after")
@@ -106,6 +109,8 @@ class Entry(_Strict):
         foreign = sorted((self.model_fields_set & _KEYS_OF_SOME_KIND) - {*needs, *may_have})
         if foreign:
             raise ValueError(f"kind {self.kind} has no key {foreign[0]}; take it out")
+        if self.classes < 2 and not self.has_boxes:
+            raise ValueError(f"classes: {self.classes} leaves nothing to tell apart; use at least 2")
         if self.class_names and len(self.class_names) != self.classes:
             raise ValueError(f"class_names has {len(self.class_names)} names for {self.classes} classes")
         for key in ("class_names", "domains"):
@@ -133,6 +138,11 @@ class Entry(_Strict):
         for key, kinds in (("split", ("parquet",)), ("members", _ONE_ARCHIVE)):
             if self.kind not in kinds and any(getattr(file, key) for file in self.files):
                 raise ValueError(f"files: kind {self.kind} has no key {key}; take it out")
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether it is for detection: its images come with boxes."""
+        return self.kind in _WITH_BOXES
 
     @property
     def statistics(self) -> dict[str, list[float]] | None:

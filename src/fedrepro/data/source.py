@@ -1,8 +1,12 @@
 """What every reader of a data set hands over: the native arrays, before any resizing."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+
+from fedrepro.data.arrays import BOXES, NAMES
+from fedrepro.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,28 @@ class Source:
     test_images: np.ndarray
     test_labels: np.ndarray
     files: dict[str, str]  # raw file, relative to the data set's raw folder -> hex sha256; empty for embedded data
+    train_boxes: np.ndarray | None = None  # float32 [N, M, 5], see `arrays.Arrays`; of data sets for detection
+    test_boxes: np.ndarray | None = None
     train_groups: np.ndarray | None = None  # int64 [N], index into group_names: the domain of each image
     test_groups: np.ndarray | None = None
     group_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None  # where the files name the classes and the registry does not
+
+    @property
+    def content_sha256(self) -> str:
+        """Hex sha256 over name, type, shape and bytes of the arrays: `arrays.NAMES`, then the boxes if there are any."""
+        digest = hashlib.sha256()
+        for name in NAMES if self.train_boxes is None else (*NAMES, *BOXES):
+            array = getattr(self, name)
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def checked(self, dataset: str, expected: str | None, what: str) -> "Source":
+        """Itself. UserError when its content is not `expected`; `what`: what made it, and is to be corrected."""
+        if (found := self.content_sha256) != expected:
+            raise UserError(
+                f"{dataset}: {what} are not those of data/registry.yaml (content_sha256 {found}, expected {expected}); "
+                "install the locked environment (`make env`)"
+            )
+        return self
