@@ -17,13 +17,17 @@ from fedrepro.tree import Tree
 
 @dataclass(frozen=True)
 class Batch:
-    """Images x [..., B, C, H, W] (float, normalised) and labels y [..., B] (int64; -100 is padding, which counts nowhere)."""
+    """Images x [..., B, C, H, W] (float, normalised) and targets y.
+
+    For classifiers labels [..., B] (int64; -100 is padding, which counts nowhere); for detectors boxes [B, M, 5]: class, centre
+    x, centre y, width and height, float, shares of the image (a class of -1 is padding).
+    """
 
     x: Tensor
     y: Tensor
 
     def __len__(self) -> int:
-        return self.y.shape[-1]
+        return self.x.shape[-4]
 
     def take(self, index_B: Tensor) -> "Batch":
         """The samples at the given positions."""
@@ -31,17 +35,24 @@ class Batch:
 
 
 class Network(Protocol):
-    """A model in training mode for one client: (params, x) -> logits [..., B, C]. It keeps running statistics in `buffers`."""
+    """A model in training mode for one client: (params, x) -> outputs, for classifiers logits [..., B, C].
+
+    It keeps running statistics in `buffers`.
+    """
 
     buffers: Tree
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
 
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The model's objective on a batch: mean cross-entropy, unless it has one of its own."""
+        ...
+
     def begin_step(self, step: int) -> None:
         """What follows belongs to local step `step`: dropout masks are drawn anew for each."""
 
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
-        """Of the mean cross-entropy, [D], by the model's closed form; None when there is none: autograd will do."""
+        """Of `loss`, [D], by the model's closed form; None when there is none: autograd will do."""
         ...
 
 

@@ -100,6 +100,7 @@ def runs(options: Namespace) -> None:
     from fedrepro.config.project import load_project
     from fedrepro.config.reading import Reading
     from fedrepro.engine.receipts import RUNS
+    from fedrepro.models.names import primary_metric
 
     asked = every_run(load_project(ROOT))
     if options.prune or options.dry_run:
@@ -110,7 +111,10 @@ def runs(options: Namespace) -> None:
         return
     for folder in sorted((ROOT / RUNS).glob("*/")):
         receipts = {int(path.stem[4:]): read_json(path) for path in folder.glob("seed*.json")}
-        for reading in asked.get(folder.name, [Reading("test_accuracy", 1)]) if receipts else []:
+        if not receipts:
+            continue
+        unasked = Reading(primary_metric(next(iter(receipts.values()))["config"]["model"]), 1)
+        for reading in asked.get(folder.name, [unasked]):
             values = {seed: reading.of(receipt) for seed, receipt in sorted(receipts.items())}
             shown = (f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
             rounds = next(iter(receipts.values()))["config"]["rounds"]

@@ -130,16 +130,21 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         raise UserError(f"{where('dataset')}: {unknown('data set', values['dataset'], sorted(project.registry))}")
     if values["model"] not in MODELS:
         raise UserError(f"{where('model')}: {unknown('model', values['model'], sorted(MODELS))}")
-    entry, shape = project.registry[values["dataset"]], MODELS[values["model"]].input_shape
+    entry, known = project.registry[values["dataset"]], MODELS[values["model"]]
+    if entry.has_boxes != known.detects:
+        has, wants = ("boxes", "class labels") if entry.has_boxes else ("class labels", "boxes")
+        raise UserError(
+            f"{where('dataset')} = {entry.name!r}: has {has}, but {values['model']} learns from {wants}; change either"
+        )
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         method = compose(with_arguments(row.method or "", {name: plain(values) for name, values in arguments.items()}))
-    if values["batch_size"] < MODELS[values["model"]].smallest_batch:
+    if values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
         )
     if values["normalise"] == "standard":
-        values["channel_statistics"] = _statistics(entry, shape, where("normalise"))
+        values["channel_statistics"] = _statistics(entry, known.input_shape, where("normalise"))
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     reported = {key: values.pop(key) for key in REPORTED}
@@ -147,9 +152,15 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         until = layers.until_round(values["rounds"])
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
-        spec = RunSpec(**values, dataset_sha=entry.sha, input_shape=shape, classes=entry.classes, method=str(method))
+        spec = RunSpec(
+            **values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method)
+        )
     except UserError as error:
         raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
+    if "proxy" in method.needs and known.detects:
+        raise UserError(
+            f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
+        )
     if "proxy" in method.needs and not spec.proxy_per_class:
         raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
     run = {

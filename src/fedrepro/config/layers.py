@@ -42,7 +42,7 @@ class Layers:
             found[key] = Sourced(value=value, source="scale")
         for budget in self.budgets:
             source = f"budget of the table at scale {self.scale_name}"
-            found |= {key: Sourced(value=value, source=source) for key, value in budget.settings.items()}
+            found |= {key: Sourced(value=value, source=source) for key, value in budget.changes.items()}
         for key, value in self.params.settings.items():
             found[key] = _edit(found.get(key), value)
         for key, item in found.items():

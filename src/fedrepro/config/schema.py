@@ -109,12 +109,13 @@ class Budget(_Strict):
 
     rounds: Annotated[int, Field(ge=1)] | None = None
     average_last: Annotated[int, Field(ge=1)] | None = None
+    settings: dict[str, Scalar] = {}  # any others, where a scale's do not fit: another data set, say
     rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
 
     @property
-    def settings(self) -> dict[str, int]:
+    def changes(self) -> dict[str, Scalar]:
         """The settings it changes."""
-        return {key: value for key in ("rounds", "average_last") if (value := getattr(self, key)) is not None}
+        return self.settings | {key: value for key in ("rounds", "average_last") if (value := getattr(self, key)) is not None}
 
 
 class TableBudget(Budget):

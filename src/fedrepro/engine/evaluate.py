@@ -1,9 +1,9 @@
-"""Accuracy and loss of the global model on the evaluation set, in evaluation mode."""
+"""Metrics and loss of the global model on the evaluation set, in evaluation mode."""
 
 import torch
 from torch import Tensor
 
-from fedrepro.models import Model, ops
+from fedrepro.models import Model
 from fedrepro.tree import Tree
 from fedrepro.types import Batch
 
@@ -36,13 +36,17 @@ def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Ten
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:
     """Over all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
 
-    Top-3 counts an image whose label is among the three largest logits (all of them, where there are fewer classes).
+    Top-3 counts an image whose label is among the three largest logits (all of them, where there are fewer classes). A model
+    with metrics of its own has those instead of accuracies, and its own objective for a loss.
     """
+    if model.metrics is not None:
+        outputs = predict(model, params, buffers, data.x)
+        return model.metrics(outputs, data.y) | {"test_loss": float(model.loss(outputs, data.y))}
     correct, among_three, loss = 0, 0, 0.0
     for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True):
         logits = predict(model, params, buffers, x)
         correct += int((logits.argmax(-1) == y).sum())
         among_three += int((logits.topk(min(3, logits.shape[-1])).indices == y.unsqueeze(-1)).sum())
-        loss += float(ops.cross_entropy(logits, y)) * len(y)
+        loss += float(model.loss(logits, y)) * len(y)
     percent = {"test_accuracy": correct, "test_top3_accuracy": among_three}
     return {name: 100 * count / len(data) for name, count in percent.items()} | {"test_loss": loss / len(data)}

@@ -19,7 +19,7 @@ from fedrepro.types import Batch, ClientContext, Solver
 
 
 class TrainingNetwork:
-    """A model in training mode that keeps its running statistics: (params, x) -> logits.
+    """A model in training mode that keeps its running statistics: (params, x) -> outputs.
 
     `closed_form`: whether `gradient` may use the model's own. `valid` [K]: how many samples of each client's batch are real.
     `keys`: of the dropout masks; none drops nothing, and models without dropout need none.
@@ -42,8 +42,12 @@ class TrainingNetwork:
             more["valid"] = self.valid
         if self.keys is not None and self.model.dropout:
             more["key"] = self.keys.next()
-        logits, self.buffers = self.model.forward(params, self.buffers, x, True, **more)
-        return logits
+        outputs, self.buffers = self.model.forward(params, self.buffers, x, True, **more)
+        return outputs
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The model's objective."""
+        return self.model.loss(outputs, y)
 
     def begin_step(self, step: int) -> None:
         """What follows belongs to local step `step` of the round."""

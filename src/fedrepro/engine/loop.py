@@ -117,6 +117,10 @@ def check(task: Task, method: Method) -> None:
     """UserError when the setting lacks what the method or the model needs."""
     if "proxy" in method.needs and task.proxy is None:
         raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
+    if "proxy" in method.needs and task.model.detects:
+        raise UserError(
+            f"method {method}: learns on a proxy set of class labels, but {task.model.name} detects boxes; leave it out"
+        )
     for key in ("batch_size", *(["proxy_batch_size"] if "proxy" in method.needs else [])):
         if getattr(task.spec, key) < task.model.smallest_batch:
             raise UserError(

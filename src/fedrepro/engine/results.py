@@ -19,6 +19,7 @@ from fedrepro.engine.loop import Outcome
 from fedrepro.engine.receipts import RUNS, SCHEMA, confirm, identity, kept, receipt_path
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import fresh_folder, sha256_file, write_json
+from fedrepro.models.names import primary_metric
 
 __all__ = ["RUNS", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
 
@@ -47,7 +48,8 @@ def evidence(
     for round, name, value in outcome.progress.rows:
         curves.setdefault(name, {})[round] = value
     rounds = range(outcome.progress.round)
-    accuracy = list(curves["test_accuracy"].values())
+    metric = primary_metric(spec.model)
+    found = list(curves[metric].values())
     finished = outcome.status == "finished"
     return {
         "schema": SCHEMA,
@@ -58,8 +60,8 @@ def evidence(
         "method_label": run["method_label"],
         "config": run["config"],
         "summary": {
-            "last_test_accuracy": accuracy[-1] if finished else None,
-            "best_test_accuracy": max(accuracy),
+            f"last_{metric}": found[-1] if finished else None,
+            f"best_{metric}": max(found),
             "test_loss": _finite(list(curves["test_loss"].values())[-1]),
         },
         "curves": {"round": list(rounds)} | {n: [_finite(c.get(t)) for t in rounds] for n, c in sorted(curves.items())},

@@ -18,7 +18,7 @@ from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
 from fedrepro.methods.compose import Method, compose
-from fedrepro.models.names import MODELS
+from fedrepro.models.names import MODELS, primary_metric
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class _Job:
         return Checkpoints(path, key, self.options.checkpoint_s)
 
     def _reporter(self, task: Task) -> "_Reporter":
-        return _Reporter(f"{self.run['run_id']} seed {task.seed}", task.spec.rounds, self.options.progress_s)
+        title, metric = f"{self.run['run_id']} seed {task.seed}", primary_metric(self.spec.model)
+        return _Reporter(title, task.spec.rounds, metric, self.options.progress_s)
 
     def _write(self, task: Task, outcome: Outcome, shared: dict[str, int]) -> None:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
@@ -122,8 +123,9 @@ class _Job:
         results.write_seed(root, run_id, evidence, outcome)
         self._checkpoints(task).path.unlink(missing_ok=True)
         results.confirm(root, run_id, task.seed, task.inputs)
-        value = evidence["summary"]["last_test_accuracy"]
-        shown = "diverged" if value is None else f"test accuracy {value:.2f} % in the last round"
+        metric = primary_metric(self.spec.model)
+        value = evidence["summary"][f"last_{metric}"]
+        shown = "diverged" if value is None else f"{_words(metric, value)} in the last round"
         say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
 
 
@@ -144,11 +146,16 @@ def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
     return options.engine
 
 
-class _Reporter:
-    """A line every few seconds: round, accuracy, rate and time left."""
+def _words(metric: str, value: float) -> str:
+    """`test accuracy 81.25 %`; `test map50 0.873`."""
+    return f"{metric.replace('_', ' ')} " + (f"{value:.2f} %" if metric.endswith("accuracy") else f"{value:.3f}")
 
-    def __init__(self, title: str, rounds: int, every_s: float) -> None:
-        self.title, self.rounds, self.every_s = title, rounds, every_s
+
+class _Reporter:
+    """A line every few seconds: round, the model's metric, rate and time left."""
+
+    def __init__(self, title: str, rounds: int, metric: str, every_s: float) -> None:
+        self.title, self.rounds, self.metric, self.every_s = title, rounds, metric, every_s
         self.start = self.last = time.monotonic()
         self.first: int | None = None
 
@@ -159,6 +166,7 @@ class _Reporter:
             return
         self.last = now
         rate = (round + 1 - self.first) / (now - self.start)
-        accuracy = next(value for t, name, value in reversed(progress.rows) if name == "test_accuracy")
+        value = next(value for _, name, value in reversed(progress.rows) if name == self.metric)
         left = (self.rounds - round - 1) / rate
-        say(f"{self.title}: round {round + 1}/{self.rounds}, {accuracy:.2f} %, {rate:.2f} rounds/s, {left:.0f} s left")
+        found = _words(self.metric, value)
+        say(f"{self.title}: round {round + 1}/{self.rounds}, {found}, {rate:.2f} rounds/s, {left:.0f} s left")

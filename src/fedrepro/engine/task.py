@@ -82,8 +82,10 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
     data = arrays.load_arrays(inputs.root / inputs.arrays)
     if data.manifest["source"]["entry_sha"] != spec.dataset_sha:
         raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
-    train = as_batch(data.train_images, data.train_labels, *spec.channel_scale, device, dtype)
-    test = as_batch(data.test_images, data.test_labels, *spec.channel_scale, device, dtype)
+    labels = data.train_boxes is None  # or boxes, where there are any
+    train_y, test_y = (data.train_labels, data.test_labels) if labels else (data.train_boxes, data.test_boxes)
+    train = as_batch(data.train_images, train_y, *spec.channel_scale, device, dtype)
+    test = as_batch(data.test_images, test_y, *spec.channel_scale, device, dtype)
     if tuple(train.x.shape[1:]) != spec.input_shape:
         raise UserError(
             f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
@@ -135,11 +137,14 @@ def load_task(
 
 def _content(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
-    return canonical_hash({name: data.manifest["files"][f"{name}.npy"]["sha256"] for name in arrays.NAMES}, 64)
+    files = data.manifest["files"]
+    read = [name for name in (*arrays.NAMES, *arrays.BOXES) if f"{name}.npy" in files]
+    return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
 
 
-def as_batch(images, labels, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
-    """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; labels as int64."""
+def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
+    """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; targets: int64 labels [N], or boxes [N, M, 5]."""
     x = torch.from_numpy(images).to(device, dtype).div_(255)
     as_channels = lambda values: torch.as_tensor(values, dtype=dtype, device=device).reshape(-1, 1, 1)  # noqa: E731
-    return Batch(x.sub_(as_channels(mean)).div_(as_channels(std)), torch.from_numpy(labels).to(device))
+    y = torch.from_numpy(targets).to(device)
+    return Batch(x.sub_(as_channels(mean)).div_(as_channels(std)), y.to(dtype) if y.is_floating_point() else y)

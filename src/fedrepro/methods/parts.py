@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.models import ops
 from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
@@ -57,8 +56,8 @@ class LocalRule(Part):
     receives: ClassVar[int] = 0  # vectors [D] of the shared state that clients need, besides the model
 
     def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
-        """Scalar objective on one batch: mean cross-entropy."""
-        return ops.cross_entropy(ctx.network(params, batch.x), batch.y)
+        """Scalar objective on one batch: the model's, for classifiers mean cross-entropy."""
+        return ctx.network.loss(ctx.network(params, batch.x), batch.y)
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         """What the local solver descends along, [D]: the gradient of `loss`, in closed form if the loss is the plain one."""

@@ -1,4 +1,4 @@
-"""Architectures as pure functions (params, buffers, x, train) -> (logits, buffers), one module each."""
+"""Architectures as pure functions (params, buffers, x, train) -> (outputs, buffers), one module each."""
 
 import importlib
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.errors import UserError
+from fedrepro.models import ops
 from fedrepro.models.names import MODELS
 from fedrepro.registry import unknown
 from fedrepro.tree import Layout, Tree
@@ -27,6 +28,9 @@ class Model:
     gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
     stackable: bool = True  # `forward` takes a leading client axis
     dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
+    loss: Callable[[Tensor, Tensor], Tensor] = ops.cross_entropy  # (outputs, targets) -> what a batch's training minimises
+    metrics: Callable[[Tensor, Tensor], dict[str, float]] | None = None  # (outputs, targets) of the test set; None: accuracy
+    detects: bool = False  # its targets are boxes, see `fedrepro.types.Batch`
 
     @property
     def parameters(self) -> int:
@@ -57,6 +61,7 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
     buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
     closed = getattr(module, "gradient", None)
+    own = {key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)}
     return Model(
         name,
         input_shape,
@@ -67,4 +72,6 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
         partial(closed, **known.options) if closed else None,
         known.stackable,
         known.dropout,
+        detects=known.detects,
+        **own,
     )

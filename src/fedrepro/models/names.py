@@ -15,6 +15,12 @@ class Known:
     smallest_side: int = 1  # below this height or width nothing is left after its poolings
     dropout: bool = False  # its forward pass takes a `key` for masks
     stackable: bool = True  # its operations take weights with a leading client axis; otherwise clients train one by one
+    detects: bool = False  # finds objects: it learns from boxes and is judged by mAP50; otherwise it tells classes apart
+
+    @property
+    def metric(self) -> str:
+        """What its runs are judged by."""
+        return "test_map50" if self.detects else "test_accuracy"
 
 
 _GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
@@ -31,4 +37,10 @@ MODELS: dict[str, Known] = {
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
     "resnet18": Known("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
+    "grid_detector": Known("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),
 }
+
+
+def primary_metric(model: str) -> str:
+    """What runs of `model` are judged by: test_map50 for a detector, test_accuracy for all others."""
+    return MODELS[model].metric if model in MODELS else "test_accuracy"

@@ -48,6 +48,14 @@ def batch_norm(
     return y, new_mean.view(mean.shape), new_var.view(var.shape)
 
 
+def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each sample normalised over every group of channels. x [B, C, H, W], weight and bias [C]; or each with a leading K."""
+    if weight.dim() == 1:
+        return F.group_norm(x, groups, weight, bias)
+    wide = lambda t: t[:, None, :, None, None]  # noqa: E731  [K, C] beside x
+    return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * wide(weight) + wide(bias)
+
+
 def padded_batch_norm(
     x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, valid: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:

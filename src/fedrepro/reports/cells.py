@@ -44,6 +44,7 @@ class Cell:
     method_label: str
     setting_label: str
     metric: str
+    digits: int  # decimals at which its values are shown
     printed: float | None
     note: str  # what the printed table, or its transcription, says about the number
     run_id: str | None
@@ -114,6 +115,7 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
         method_label=rows[cell["row"]]["label"],
         setting_label=" · ".join(part for part in (column.get("group"), column["label"]) if part),
         metric=shown.metric,
+        digits=2 if column["metric"]["unit"] == "percent" else 3,
         printed=cell["printed"],
         note=cell.get("note") or "",
         run_id=run_id,
@@ -168,17 +170,17 @@ def _judge(cell: Cell, comparable: bool, tolerance: float, noise: float) -> Cell
 def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
     """Marks the best value of each column, the highest in those of `higher`.
 
-    Values that read the same at two decimals are tied, and all of them are marked.
+    Values that read the same at the decimals shown are tied, and all of them are marked.
     """
     best: dict[str, float] = {}
     for cell in cells:
         value = getattr(cell, attribute)
         if value is not None:
-            value = round(value, 2)
+            value = round(value, cell.digits)
             choose = max if cell.setting in higher else min
             best[cell.setting] = choose(best.get(cell.setting, value), value)
     return [
-        dataclasses.replace(cell, **{mark: value is not None and round(value, 2) == best[cell.setting]})
+        dataclasses.replace(cell, **{mark: value is not None and round(value, cell.digits) == best[cell.setting]})
         for cell in cells
         for value in [getattr(cell, attribute)]
     ]

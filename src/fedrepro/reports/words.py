@@ -107,21 +107,21 @@ def column_label(column: dict[str, Any]) -> str:
 
 
 def measured(cell: dict[str, Any]) -> str:
-    """The mean at two decimals, or why there is none."""
+    """The mean, or why there is none."""
     if cell["mean"] is not None:
-        return f"{cell['mean']:.2f}"
+        return _number(cell, cell["mean"])
     return "diverged" if cell["per_seed"] else "not run"
 
 
 def spread(cell: dict[str, Any]) -> str:
     """`± 0.21 (3)`; with one seed there is no spread to show."""
-    std = "" if cell["std"] is None else f"± {cell['std']:.2f} "
+    std = "" if cell["std"] is None else f"± {_number(cell, cell['std'])} "
     return f"{std}({len(cell['per_seed'])})"
 
 
 def printed(cell: dict[str, Any]) -> str:
     """`paper 89.29`; empty for what the paper does not print."""
-    return "" if cell["printed"] is None else f"paper {cell['printed']:.2f}"
+    return "" if cell["printed"] is None else f"paper {_number(cell, cell['printed'])}"
 
 
 def verdict(cell: dict[str, Any]) -> str:
@@ -131,7 +131,7 @@ def verdict(cell: dict[str, Any]) -> str:
 
 def difference(cell: dict[str, Any]) -> str:
     """Signed, with a true minus."""
-    return "" if cell["difference"] is None else f"{cell['difference']:+.2f}".replace("-", "−")
+    return "" if cell["difference"] is None else f"{cell['difference']:+.{cell['digits']}f}".replace("-", "−")
 
 
 def seed_value(cell: dict[str, Any], seed: str) -> str:
@@ -139,7 +139,11 @@ def seed_value(cell: dict[str, Any], seed: str) -> str:
     if seed not in cell["per_seed"]:
         return "–"
     value = cell["per_seed"][seed]
-    return "diverged" if value is None else f"{value:.2f}"
+    return "diverged" if value is None else _number(cell, value)
+
+
+def _number(cell: dict[str, Any], value: float) -> str:
+    return f"{value:.{cell['digits']}f}"
 
 
 def remark(cell: dict[str, Any]) -> str:

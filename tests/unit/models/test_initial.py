@@ -47,19 +47,20 @@ INPUTS = {
     "resnet18": resnet18_inputs,
     "fedgh_cnn": FEDGH_CNN.__getitem__,
     "fedgh_cnn_relu": FEDGH_CNN.__getitem__,
+    "grid_detector": {"conv1": 27, "conv2": 144, "conv3": 288, "conv4": 576, "conv5": 576, "head": 64}.__getitem__,
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
     """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3
-    within 5 standard errors. A BatchNorm starts at weight 1 and bias 0."""
+    within 5 standard errors. A normalisation starts at weight 1 and bias 0."""
     model = build(name, MODELS[name].input_shape, 10)
     params = initial.draw(model, 8)
     assert params.flat.dtype == torch.float32
     for key, value in params.items():
         layer, kind = key.rsplit(".", 1)
-        if layer.split(".")[-1].startswith("bn"):
+        if layer.split(".")[-1].startswith(("bn", "norm")):
             assert value.eq(1.0 if kind == "weight" else 0.0).all()
             continue
         bound = INPUTS[name](layer) ** -0.5

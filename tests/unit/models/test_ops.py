@@ -42,6 +42,7 @@ OPS: dict[str, tuple[Callable[..., Tensor], list[Tensor]]] = {
         lambda x, w, b: ops.batch_norm(x, w, b, *running(w), False)[0],
         [normal(K, B, 2, 3, 5), normal(K, 2), normal(K, 2)],
     ),
+    "group_norm": (lambda *t: ops.group_norm(t[0], 2, *t[1:]), [normal(K, B, 4, 3, 5), normal(K, 4), normal(K, 4)]),
     "max_pool2d": (lambda x: ops.max_pool2d(x, 2), [normal(K, B, 2, 6, 5)]),
     "relu": (ops.relu, [normal(K, B, 5)]),
     "flatten": (ops.flatten, [normal(K, B, 2, 3, 4)]),

@@ -1,0 +1,97 @@
+"""A small anchor-free detector in the place of FedGH's YOLOv8n, trained from scratch; 98,005 parameters for one class.
+
+Five convolutions k3 (3-16-32-64-64-64, the first three with stride 2), each with GroupNorm and ReLU, then one of k1 to a score
+for each class and four distances at every place of a grid of stride 8: 64 places for a 64x64 image. After FCOS (Tian, Shen,
+Chen, He, ICCV 2019, https://arxiv.org/abs/1904.01355): distances to the sides of the box, positive places near its centre, the
+smaller of two objects where both claim a place, focal loss (Lin et al., ICCV 2017, https://arxiv.org/abs/1708.02002). Ours: one
+grid, generalised IoU loss (Rezatofighi et al., CVPR 2019, https://arxiv.org/abs/1902.09630), no centredness.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedrepro.models import ops
+from fedrepro.models.detection import Boxes, detections, map50
+from fedrepro.tree import Tree
+
+WIDTHS, STRIDES, GROUPS = (16, 32, 64, 64, 64), (2, 2, 2, 1, 1), 8
+STRIDE = math.prod(STRIDES)
+# A place starts with this probability of an object (Lin et al., section 3.3): a constant here, so that every model's initial
+# weights are drawn alike.
+PRIOR = 0.01
+# Positive places lie within this share of the box's sides around its centre, or are nearest to that (our choice).
+REACH = 0.5
+
+
+def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order."""
+    found: dict[str, tuple[int, ...]] = {}
+    channels = input_shape[0]
+    for number, width in enumerate(WIDTHS, 1):
+        found[f"conv{number}.weight"] = (width, channels, 3, 3)
+        found |= {f"norm{number}.weight": (width,), f"norm{number}.bias": (width,)}
+        channels = width
+    return found | {"head.weight": (classes + 4, channels, 1, 1), "head.bias": (classes + 4,)}
+
+
+def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    """Outputs [..., B, A, classes + 4] of images x [..., B, C, H, W] at A = ceil(H/8) * ceil(W/8) places, row by row.
+
+    Of each place the classes' logits, then the distances in pixels, > 0, from its centre to the box's left, top, right and
+    bottom. The model has no buffers.
+    """
+    h = x
+    for number, stride in enumerate(STRIDES, 1):
+        h = ops.conv2d(h, params[f"conv{number}.weight"], stride=stride, padding=1)
+        h = ops.relu(ops.group_norm(h, GROUPS, params[f"norm{number}.weight"], params[f"norm{number}.bias"]))
+    raw = ops.conv2d(h, params["head.weight"], params["head.bias"]).flatten(-2).mT
+    scores, sides = raw[..., :-4], raw[..., -4:]
+    return torch.cat([scores - math.log(1 / PRIOR - 1), STRIDE * F.softplus(sides)], -1), buffers
+
+
+def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
+    """Focal loss of all places plus generalised IoU loss of the positive ones, both sums over the batch divided by the number
+    of positives (1 where there is none). Outputs [B, A, classes + 4], boxes y [B, M, 5]."""
+    from torchvision.ops import generalized_box_iou_loss, sigmoid_focal_loss
+
+    logits, truth = outputs[..., :-4], Boxes.of(y, input_shape)
+    owner, positive = assign(truth, _centres(outputs, input_shape))
+    classes = truth.classes.gather(1, owner)  # [B, A]
+    wanted = F.one_hot(classes.clamp_min(0), logits.shape[-1]) * positive.unsqueeze(-1)
+    focal = sigmoid_focal_loss(logits, wanted.to(logits.dtype), reduction="sum")
+    target = truth.corners.gather(1, owner.unsqueeze(-1).expand(-1, -1, 4))
+    away = generalized_box_iou_loss(corners(outputs, input_shape)[positive], target[positive], reduction="sum")
+    return (focal + away) / positive.sum().clamp_min(1)
+
+
+def metrics(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> dict[str, float]:
+    """test_map50, a share in 0..1, of outputs [B, A, classes + 4] for boxes y [B, M, 5]."""
+    found = detections(outputs[..., :-4].sigmoid(), corners(outputs, input_shape))
+    return {"test_map50": map50(found, Boxes.of(y, input_shape))}
+
+
+def corners(outputs: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
+    """Predicted boxes [B, A, 4] as left, top, right, bottom in pixels."""
+    centres, sides = _centres(outputs, input_shape), outputs[..., -4:]
+    return torch.cat([centres - sides[..., :2], centres + sides[..., 2:]], -1)
+
+
+def assign(truth: Boxes, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """(owner, positive) [B, A]: which of an image's M boxes each place [A, 2] answers for, and whether it answers for any."""
+    low, high = truth.corners[..., :2], truth.corners[..., 2:]
+    reach = (REACH * (high - low) / 2).clamp_min(STRIDE / 2)  # the nearest place is never further than half a stride
+    away = (centres[None, :, None] - ((low + high) / 2)[:, None]).abs()  # [B, A, M, 2]
+    claimed = (away <= reach[:, None]).all(-1) & (truth.classes >= 0)[:, None]
+    area = (high - low).prod(-1)[:, None].expand_as(claimed)
+    return area.masked_fill(~claimed, math.inf).argmin(-1), claimed.any(-1)
+
+
+def _centres(outputs: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
+    """Centres (x, y) of the places in pixels, [A, 2]."""
+    rows, columns = (-(-side // STRIDE) for side in input_shape[1:])
+    axis = lambda count: (torch.arange(count, dtype=outputs.dtype, device=outputs.device) + 0.5) * STRIDE  # noqa: E731
+    y, x = torch.meshgrid(axis(rows), axis(columns), indexing="ij")
+    return torch.stack([x.flatten(), y.flatten()], -1)
