@@ -1,0 +1,52 @@
+"""FedGH's detection table by hand, from drawn faces to the page."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedrepro import console
+from fedrepro.cli import main
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with the real tables, as the current folder."""
+    shutil.copytree(ROOT / "papers", tmp_path / "papers")
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\ndevice: cpu\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDREPRO_MIRROR", raising=False)
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path
+
+
+def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Six rounds instead of 30: the rows train on one drawn data set and one partition, and learn; the columns read rounds 1, 2
+    and 6 of the same run."""
+    (project / "params.yaml").write_text("scale: demo\nseeds: [8]\ndevice: cpu\nsettings: {rounds: 6}\n")
+    assert main(["run", "fedgh/table6"]) == 0
+    assert "test map50 0." in capsys.readouterr().err
+    receipts = [json.loads(path.read_text()) for path in sorted(project.glob("results/runs/*/seed8.json"))]
+    assert ["gh(" in receipt["method"] for receipt in receipts] == [True, False]
+    assert len({json.dumps(receipt["inputs"], sort_keys=True) for receipt in receipts}) == 1
+    for receipt in receipts:
+        assert receipt["curves"]["test_loss"][-1] < receipt["curves"]["test_loss"][0]
+        assert receipt["config"]["clients"] == 4
+    assert main(["plan", "fedgh/table6"]) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [(cell["column"], cell["until_round"]) for cell in cells[:3]] == [("round5", 1), ("round10", 2), ("round30", 6)]
+    assert [cell["printed"] for cell in cells] == [0.615, 0.83, 0.842, 0.916, 0.897, 0.897]
+
+
+def test_photographs_that_are_not_there(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line says where to put them, and nothing is trained."""
+    assert main(["run", "fedgh/table6", "--scale", "full", "--set", "dataset=human_faces"]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "human_faces: cannot get human_faces.zip" in last
+    assert "FEDREPRO_MIRROR" in last
+    assert not list(project.glob("results/runs/*/*"))
