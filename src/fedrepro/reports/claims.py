@@ -65,6 +65,8 @@ def _judge(claim: Claim, source: Source | None) -> dict[str, Any]:
     found = {"id": claim.id, "text": claim.text, "where": claim.where, "kind": claim.kind, "rule": rule(claim)}
     if source is None:
         return found | {"verdict": "not run", "why": f"there is no {claim.table} here", "numbers": []}
+    if not source.evidence:
+        return found | {"verdict": "not run", "why": f"nothing of {claim.table} has been run", "numbers": []}
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]

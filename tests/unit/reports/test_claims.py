@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small_table import make_evidence, make_plan
+from small_table import make_evidence, make_plan, make_receipt
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.config.schema import check
@@ -199,8 +199,12 @@ def test_what_is_missing_is_named() -> None:
     assert "fedavg, mlp-a01: not run yet" in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3})["why"]
     made = make_plan("full")
     made["cells"] = [cell for cell in made["cells"] if cell["column"] == A]
-    (found,) = judge([claim("difference")], {"table3": made}, {})
+    run = made["runs"][made["cells"][0]["run_id"]]
+    some = {"table3": {run["run_id"]: {8: make_receipt(run, 8)}}}
+    (found,) = judge([claim("difference")], {"table3": made}, some)
     assert "fedlaw, mlp-a01: not in the table at scale full" in found["why"]
+    (found,) = judge([claim("difference")], {"table3": made}, {})
+    assert (found["verdict"], found["why"]) == ("not run", "nothing of table3 has been run")
     (found,) = judge([claim("difference")], {}, {})
     assert (found["verdict"], found["why"], found["numbers"]) == ("not run", "there is no table3 here", [])
 
