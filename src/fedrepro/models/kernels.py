@@ -3,8 +3,8 @@
 torch hands float32 products to MKL, which takes its AVX2 path on AMD. Zen 5 (EPYC, family 26, model 2) has units of twice that
 width, which oneDNN uses: 176 GFLOP/s a core for a layer of 784 to 512 units and batches of 128, against 93 (measured). On EPYC
 of family 25, model 17, both reach 95 for large products and MKL is faster for small ones (measured). The choice changes the
-last bits of results, so it depends on nothing but the table below, is checked once a process against exact products, and is recorded
-in a run's environment.
+last bits of results, so it depends on nothing but the table below, is checked once a process against exact products, and is
+recorded in a run's environment.
 """
 
 from functools import cache
