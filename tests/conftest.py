@@ -1,7 +1,12 @@
 """Settings of every test."""
 
 import os
+import signal
 
 # As in training: one thread a process; toy models otherwise spend their time waiting for threads (70 times slower on a busy
 # machine). Set before torch is imported, and inherited by the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# A shell that starts something in the background has it ignore Ctrl-C, and whatever that starts too: tests would interrupt in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
