@@ -7,6 +7,6 @@ import signal
 # machine). Set before torch is imported, and inherited by the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-# A shell that starts something in the background has it ignore Ctrl-C, and whatever that starts too: tests would interrupt in vain.
+# A shell has what it starts in the background ignore Ctrl-C, and whatever that starts too: tests would interrupt in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

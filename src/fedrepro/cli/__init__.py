@@ -132,6 +132,8 @@ def _run(add: Add) -> None:
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"
     run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
+    help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
+    run.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")

@@ -32,6 +32,7 @@ def run(options: Namespace) -> None:
         workers=options.workers,
         tf32=options.tf32,
         checkpoint_s=options.checkpoint_seconds,
+        again=options.again,
     )
     for entry in wanted:
         done = run_seeds(entry, seeds, how)

@@ -16,7 +16,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash, lock, write_json
+from fedrepro.files import canonical_hash, lock, read_json, write_json
 from fedrepro.methods.compose import Method, compose
 from fedrepro.models.names import MODELS, primary_metric
 
@@ -32,10 +32,13 @@ class Options:
     tf32: bool = False  # faster, coarser products on a GPU
     checkpoint_s: float = 20.0
     progress_s: float = 10.0
+    again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
 
 
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
-    """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained" or "kept"."""
+    """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained", "kept", or that it was
+    trained again with the same values. UserError where other values came out: nothing is overwritten.
+    """
     job = _Job.of(run, options)
     environment.prepare(job.device, tf32=options.tf32)
     done = {}
@@ -51,7 +54,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             environment.forget_peak()
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
-                done[seed] = "kept"
+                done[seed] = job.repeat(task) if options.again else "kept"
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
@@ -85,6 +88,23 @@ class _Job:
         how = {"engine": self.engine, "workers": self.options.workers}
         outcome = train(task, self._method, **how, checkpoints=self._checkpoints(task), report=self._reporter(task))
         self._write(task, outcome, {})
+
+    def repeat(self, task: Task) -> str:
+        """Trains a finished seed from the start and holds every recorded number against the kept ones, to the last digit."""
+        how = {"engine": self.engine, "workers": self.options.workers}
+        outcome = train(task, self._method, **how, report=self._reporter(task))
+        again = results.evidence(self.spec, self.run, task.seed, outcome, {}, task.inputs, {})["curves"]
+        path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
+        kept = read_json(path)["curves"]
+        for metric in kept.keys() & again.keys():  # a metric may have come or gone with another version
+            pairs = zip(kept[metric], again[metric], strict=True)
+            round = next((t for t, (before, now) in enumerate(pairs) if before != now), None)
+            if round is not None:
+                raise UserError(
+                    f"{path}: trained again, {metric} of round {round} is {again[metric][round]!r}, kept is "
+                    f"{kept[metric][round]!r} (another machine, library or commit?); the kept result stays"
+                )
+        return "trained again, identical"
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""

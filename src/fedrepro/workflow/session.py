@@ -40,10 +40,18 @@ def begin(flow: "Workflow", workflow: Any) -> None:
     with contextlib.suppress(Exception):  # server and announcement are courtesies: no job needs them
         if workflow.touch:
             return
+        if _forced(workflow.dag_settings):
+            os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
         names = {job.rule.name for job in workflow.dag.needrun_jobs()}
         if names & {*HEAVY, *(TRAIN if flow.device == "cpu" else ())}:
             forkclient.start()
         announce(flow, workflow)
+
+
+def _forced(settings: Any) -> bool:
+    """Whether Snakemake was told to train although everything is there: --forcerun train, --forceall."""
+    named = settings.forcerun if isinstance(settings.forcerun, set | frozenset) else TRAIN
+    return bool(settings.forceall or {*TRAIN} & {*named})
 
 
 def hold_lock() -> None:

@@ -240,6 +240,29 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
     assert re.fullmatch(r"about .* s on one core, .* s with 3 cores", total)
 
 
+def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished seed comes out the same, number by number, and nothing is written; where a kept number is another one, that is
+    one line and exit code 2, and the kept result stays. FEDREPRO_AGAIN is how a workflow asks for it."""
+    command = ["run", "fedlaw/table3", *CELL, "--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64"]
+    assert run(*command) == 0
+    (receipt,) = project.glob("results/runs/*/seed8.json")
+    before, manifest = receipt.read_text(), receipt.with_suffix("") / "manifest.json"
+    capsys.readouterr()
+    assert run(*command, "--again") == 0
+    assert "seed 8 trained again, identical" in capsys.readouterr().err
+    assert receipt.read_text() == before
+    other = json.loads(before)
+    other["curves"]["test_accuracy"][1] += 0.25
+    for path in (receipt, manifest):
+        path.write_text(json.dumps(other))
+    monkeypatch.setenv("FEDREPRO_AGAIN", "1")
+    assert run(*command) == 2
+    assert re.search(
+        r"seed8\.json: trained again, test_accuracy of round 1 is .*, kept is .*; the kept", capsys.readouterr().err
+    )
+    assert json.loads(receipt.read_text())["curves"] == other["curves"]
+
+
 def test_run_keep_lose_and_interrupt(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
