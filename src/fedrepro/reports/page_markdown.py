@@ -63,6 +63,8 @@ def _tables(page: Document, folder: Path) -> str:
             [label, cell["method_label"], *_cell(one, cell)] for label, cells in page_words.by_setting(one) for cell in cells
         ]
         parts.append(table(header, rows, "llrr" + "r" * (len(header) - 5)))
+        if one["remarks"]:
+            parts.append("\n".join(f"- {remark}" for remark in one["remarks"]))
         if one["page"]:
             parts.append(f"[Every seed and every setting]({link(str(Path(one['page']).with_suffix('.md')), folder)})")
     if page["not_run"]:
