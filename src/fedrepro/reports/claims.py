@@ -65,8 +65,6 @@ def _judge(claim: Claim, source: Source | None) -> dict[str, Any]:
     found = {"id": claim.id, "text": claim.text, "where": claim.where, "kind": claim.kind, "rule": rule(claim)}
     if source is None:
         return found | {"verdict": "not run", "why": f"there is no {claim.table} here", "numbers": []}
-    if not source.evidence:
-        return found | {"verdict": "not run", "why": f"nothing of {claim.table} has been run", "numbers": []}
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
@@ -76,6 +74,8 @@ def _judge(claim: Claim, source: Source | None) -> dict[str, Any]:
         if any(number.per_seed for number in judged):
             verdict, why = "not comparable", source.why_not
         outcomes = [(number, "not comparable" if number.per_seed else "not run", "") for number in judged]
+    if not source.evidence:
+        verdict, why = "not run", f"nothing of {claim.table} has been run"
     numbers = [_as_json(number, verdict) for number, verdict, _ in outcomes] + [_as_json(number, None) for number in shown]
     return found | {"verdict": verdict, "why": why, "numbers": numbers}
 

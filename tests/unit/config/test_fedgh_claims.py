@@ -12,7 +12,6 @@ from fedrepro.errors import UserError
 from fedrepro.reports.claims import judge
 
 ROOT = Path(__file__).parents[3]
-TO_COME = {"table6"}  # tables that FedGH's claims name before they have a file
 
 
 def test_fedghs_claims_name_what_there_is() -> None:
@@ -20,10 +19,7 @@ def test_fedghs_claims_name_what_there_is() -> None:
     project = load_project(ROOT)
     claims, path = load_claims(ROOT, "fedgh"), claims_path(ROOT, "fedgh")
     assert {re.sub(r"-iid$", "", claim.id) for claim in claims} == {f"GH-{number}" for number in range(1, 9)}
-    there = {name.partition("/")[2] for name in project.table_names() if name.startswith("fedgh/")}
-    named = {claim.table for claim in claims}
-    assert named - there <= TO_COME
-    tables = {name: project.table("fedgh", name) for name in named & there}
+    tables = {name: project.table("fedgh", name) for name in {claim.table for claim in claims}}
     check_names(claims, tables, path)
     for key, wrong, said in (
         ("pairs", {"fedavg+gb": "fedavg"}, "table1: unknown row 'fedavg\\+gb'; did you mean 'fedavg\\+gh'"),
