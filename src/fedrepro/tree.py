@@ -87,38 +87,45 @@ def _from_numpy(layout: Layout, flat: np.ndarray) -> Tree:
     return Tree(layout, torch.from_numpy(flat))
 
 
-class Leaves(Tree):
-    """A tree whose tensors are separate autograd leaves, so that a backward pass never pads slices to length D.
+class Parts(Tree):
+    """A tree whose tensors lie apart, as gradients come into being; `flat` is joined from them once somebody asks for it.
 
-    `flat` is joined from the leaves on demand, so that a loss may also use the whole vector (a proximal term, say).
+    As autograd leaves they spare a backward pass the padding of slices to length D, and a loss may still use the whole vector
+    (a proximal term, say). A gradient that is only added to weights (`add_`) is never joined.
     """
 
-    __slots__ = ("tensors",)
+    __slots__ = ("_joined", "tensors")
 
-    def __init__(self, source: Tree) -> None:
-        self.layout, self._spans = source.layout, source._spans
-        self.tensors = {name: view.detach().requires_grad_() for name, view in source.items()}
+    def __init__(self, source: Tree, tensors: dict[str, Tensor]) -> None:
+        """In the layout of `source`; `tensors` by name, in any order."""
+        self.layout, self._spans, self.tensors = source.layout, source._spans, tensors
+        self._joined: Tensor | None = None
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
     @property
     def flat(self) -> Tensor:  # type: ignore[override]
-        return _join(self, list(self.tensors.values()))
+        if self._joined is None:
+            pairs = [(self.tensors[name], len(shape)) for name, shape in zip(self.layout.names, self.layout.shapes, strict=True)]
+            self._joined = torch.cat([t.flatten(t.dim() - rank) if rank else t.unsqueeze(-1) for t, rank in pairs], dim=-1)
+        return self._joined
 
 
 def gradient(loss: Callable[[Tree], Tensor], params: Tree) -> Tree:
     """The gradient of a scalar `loss` at `params`, as a tree. With leading axes: of the sum, which separates by client."""
-    leaves = Leaves(params)
+    leaves = Parts(params, {name: view.detach().requires_grad_() for name, view in params.items()})
     grads = torch.autograd.grad(loss(leaves), list(leaves.tensors.values()))
-    return params.like(_join(params, grads))
+    return Parts(params, dict(zip(params.layout.names, grads, strict=True)))
 
 
-def _join(tree: Tree, tensors: Sequence[Tensor]) -> Tensor:
-    ranks = (len(shape) for shape in tree.layout.shapes)
-    return torch.cat(
-        [t.flatten(t.dim() - rank) if rank else t.unsqueeze(-1) for t, rank in zip(tensors, ranks, strict=True)], dim=-1
-    )
+def add_(target: Tree, source: Tree, factor: float = 1.0) -> None:
+    """target += factor * source, in place; a source whose tensors lie apart is not joined for it."""
+    if not isinstance(source, Parts):
+        target.flat.add_(source.flat, alpha=factor)
+        return
+    for name, tensor in source.tensors.items():
+        target[name].add_(tensor, alpha=factor)
 
 
 def map(function: Callable[..., Tensor], *trees: Tree) -> Tree:

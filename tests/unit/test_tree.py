@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedrepro import tree
-from fedrepro.tree import Layout, Leaves, Tree
+from fedrepro.tree import Layout, Parts, Tree
 
 LAYOUT = Layout.of({"w": (2, 3), "b": (2,), "s": ()})
 
@@ -114,10 +114,27 @@ def test_gradient_through_the_whole_vector() -> None:
     torch.testing.assert_close(found.flat, params.flat - 1, rtol=0, atol=0)
 
 
-def test_leaves_join_to_the_same_vector() -> None:
-    """Separate leaves, same numbers in the same places, leading axes too."""
+def test_parts_join_to_the_same_vector() -> None:
+    """Tensors apart, in another order: same numbers in the same places, leading axes too."""
     for made in (counting(), counting(2)):
-        assert torch.equal(Leaves(made).flat, made.flat)
+        apart = Parts(made, dict(reversed(list(made.items()))))
+        assert torch.equal(apart.flat, made.flat)
+        assert torch.equal(made.like(apart.flat)["b"], apart["b"])
+
+
+@pytest.mark.parametrize("leading", [(), (2,)])
+def test_adding_in_place(leading: tuple[int, ...]) -> None:
+    """Into the target's own memory, the same whether the source is one vector or lies apart, which is then not joined."""
+    target, source = counting(*leading), counting(*leading)
+    expected = target.flat - 0.5 * source.flat
+    apart = Parts(source, dict(source.items()))
+    for one in (source, apart):
+        found = target.like(target.flat.clone())
+        memory = found.flat.data_ptr()
+        tree.add_(found, one, -0.5)
+        assert torch.equal(found.flat, expected)
+        assert found.flat.data_ptr() == memory
+    assert apart._joined is None
 
 
 def test_norms_by_tensor_and_back() -> None:

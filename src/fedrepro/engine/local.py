@@ -92,23 +92,24 @@ def train_tuned(
 ) -> LocalResult:
     """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector."""
     params = ctx.anchor.like(ctx.anchor.flat.clone())
-    w, v, client_lr = params.flat, None, float(ctx.client_lr)
+    v, client_lr = None, float(ctx.client_lr)
     if solver.momentum:
-        v = torch.zeros_like(w) if velocity is None else velocity.flat.clone()
+        v = tree.zeros_like(params) if velocity is None else velocity.like(velocity.flat.clone())
     for step, index_B in enumerate(batches):
         ctx.network.begin_step(step)
-        g = rule.direction(params, data.take(index_B), ctx).flat
+        g = rule.direction(params, data.take(index_B), ctx)
         if v is None:
             if solver.weight_decay:
-                w.mul_(1 - client_lr * solver.weight_decay)
-            w.add_(g, alpha=-client_lr)
+                params.flat.mul_(1 - client_lr * solver.weight_decay)
+            tree.add_(params, g, -client_lr)
             continue
-        v.mul_(solver.momentum).add_(g)
+        v.flat.mul_(solver.momentum)
+        tree.add_(v, g)
         if solver.weight_decay:
-            v.add_(w, alpha=solver.weight_decay)
-        w.add_(v, alpha=-client_lr)
+            tree.add_(v, params, solver.weight_decay)
+        tree.add_(params, v, -client_lr)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, None if v is None else params.like(v), message, own, len(batches))
+    return LocalResult(params, ctx.network.buffers, v, message, own, len(batches))
 
 
 FORMS = {"sequential": train_tuned, "plain": train_plain}

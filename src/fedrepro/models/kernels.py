@@ -54,12 +54,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.linear(x, weight, bias)
 
 
-def product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-    """a [m, k] times b [k, n], without gradients; `out` receives it if given."""
-    if _by_onednn(a, b.shape[1]):
-        found = _onednn(a, b.mT, None)
-        return found if out is None else out.copy_(found)
-    return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a [m, k] times b [k, n], without gradients."""
+    return _onednn(a, b.mT, None) if _by_onednn(a, b.shape[1]) else torch.mm(a, b)
 
 
 def _by_onednn(a: Tensor, columns: int) -> bool:
