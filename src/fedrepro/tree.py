@@ -37,10 +37,12 @@ class Layout:
         """D, the length of the flat vector."""
         return sum(self.sizes)
 
-    def spans(self) -> dict[str, tuple[int, int, tuple[int, ...]]]:
-        """name -> (start, end, shape) within the flat vector."""
+    def spans(self) -> dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+        """name -> (start, end, shape, strides) within the flat vector."""
         ends = list(accumulate(self.sizes))
-        return {n: (e - s, e, shape) for n, e, s, shape in zip(self.names, ends, self.sizes, self.shapes, strict=True)}
+        strides = [tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))) for shape in self.shapes]
+        each = zip(self.names, ends, self.sizes, self.shapes, strides, strict=True)
+        return {name: (end - size, end, shape, stride) for name, end, size, shape, stride in each}
 
 
 _PIECE = 16_384
@@ -67,8 +69,10 @@ class Tree:
         return Tree(self.layout, flat, self._spans)
 
     def __getitem__(self, name: str) -> Tensor:
-        start, end, shape = self._spans[name]
+        start, end, shape, strides = self._spans[name]
         flat = self.flat
+        if flat.dim() == 1 and flat.is_contiguous():  # one operation instead of two: small models have many small steps
+            return flat.as_strided(shape, strides, flat.storage_offset() + start)
         return flat.narrow(-1, start, end - start).view((*flat.shape[:-1], *shape))
 
     def items(self) -> Iterator[tuple[str, Tensor]]:

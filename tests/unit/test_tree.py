@@ -18,7 +18,7 @@ def test_layout_lays_tensors_end_to_end() -> None:
     """6 + 2 + 1 numbers in the order in which they were named; a scalar takes one place."""
     assert LAYOUT.sizes == [6, 2, 1]
     assert LAYOUT.size == 9
-    assert LAYOUT.spans() == {"w": (0, 6, (2, 3)), "b": (6, 8, (2,)), "s": (8, 9, ())}
+    assert LAYOUT.spans() == {"w": (0, 6, (2, 3), (3, 1)), "b": (6, 8, (2,), (1,)), "s": (8, 9, (), ())}
     assert Layout.of({}).size == 0
 
 

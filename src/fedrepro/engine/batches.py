@@ -26,4 +26,6 @@ def local_batches(
     Returns T = epochs * ceil(samples / batch_size) index tensors [B], less those below `smallest` samples.
     """
     orders = torch.from_numpy(local_orders(samples, seed=seed, client=client, round=round, epochs=epochs))
+    if smallest <= samples <= batch_size:
+        return list(orders.unbind())
     return [index_B for order in orders for index_B in order.split(batch_size) if len(index_B) >= smallest]
