@@ -58,7 +58,7 @@ def profiled(model: str, part: int, folder: Path) -> dict[str, float]:
     with ExitStack() as patched, profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
         for owner, attribute, name in (
             (SequentialEngine, "run_cohort", SPANS[0]),
-            (loop, "evaluate", SPANS[1]),
+            (SequentialEngine, "evaluate", SPANS[1]),
             (Method, "apply", SPANS[2]),
             (checkpoint, "save", SPANS[3]),
         ):

@@ -111,7 +111,9 @@ class Parts(Tree):
     @property
     def flat(self) -> Tensor:  # type: ignore[override]
         if self._joined is None:
-            pairs = [(self.tensors[name], len(shape)) for name, shape in zip(self.layout.names, self.layout.shapes, strict=True)]
+            pairs = [
+                (self.tensors[name], len(shape)) for name, shape in zip(self.layout.names, self.layout.shapes, strict=True)
+            ]
             self._joined = torch.cat([t.flatten(t.dim() - rank) if rank else t.unsqueeze(-1) for t, rank in pairs], dim=-1)
         return self._joined
 

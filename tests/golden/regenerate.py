@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from fedrepro import tree
-from fedrepro.engine import loop
+from fedrepro.engine import loop, sequential
 from fedrepro.engine.evaluate import evaluate
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
@@ -51,7 +51,7 @@ def compute(name: str) -> dict:
     def with_norm(model, params, buffers, data) -> dict[str, float]:
         return evaluate(model, params, buffers, data) | {"param_norm": float(tree.norm(params))}
 
-    with mock.patch.object(loop, "evaluate", with_norm):
+    with mock.patch.object(sequential, "evaluate", with_norm):
         rows = loop.train(task, compose(text)).progress.rows
     return {"method": str(compose(text)), "model": model, "seed": task.seed} | {m: toy.values_of(rows, m) for m in METRICS}
 

@@ -210,7 +210,8 @@ class _Bench:
         )
         solver = rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay))
         batches = [torch.arange(size, device=self.device)] * count
-        return lambda: FORMS[self.engine](rule, data, batches, solver, ctx)
+        into = torch.empty_like(params.flat)
+        return lambda: FORMS[self.engine](rule, data, batches, solver, ctx, into)
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""

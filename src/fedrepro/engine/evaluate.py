@@ -1,5 +1,7 @@
 """Metrics and loss of the global model on the evaluation set, in evaluation mode."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -42,11 +44,39 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str
     if model.metrics is not None:
         outputs = predict(model, params, buffers, data.x)
         return model.metrics(outputs, data.y) | {"test_loss": float(model.loss(outputs, data.y))}
-    correct, among_three, loss = 0, 0, 0.0
-    for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True):
-        logits = predict(model, params, buffers, x)
-        correct += int((logits.argmax(-1) == y).sum())
-        among_three += int((logits.topk(min(3, logits.shape[-1])).indices == y.unsqueeze(-1)).sum())
-        loss += float(model.loss(logits, y)) * len(y)
-    percent = {"test_accuracy": correct, "test_top3_accuracy": among_three}
-    return {name: 100 * count / len(data) for name, count in percent.items()} | {"test_loss": loss / len(data)}
+    return summary([tally(model, params, buffers, part) for part in pieces(data)])
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What `evaluate` counts on a piece of the data; `loss` is a sum over its samples."""
+
+    samples: int
+    correct: int
+    among_three: int
+    loss: float
+
+
+def pieces(data: Batch) -> list[Batch]:
+    """`data`, BATCH samples at a time."""
+    return [Batch(x, y) for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True)]
+
+
+def tally(model: Model, params: Tree, buffers: Tree, part: Batch) -> Tally:
+    """Of one of the `pieces`."""
+    logits, y = predict(model, params, buffers, part.x), part.y
+    top = logits.topk(min(3, logits.shape[-1])).indices
+    correct, among_three = int((logits.argmax(-1) == y).sum()), int((top == y.unsqueeze(-1)).sum())
+    return Tally(len(y), correct, among_three, float(model.loss(logits, y)) * len(y))
+
+
+def summary(tallies: list[Tally]) -> dict[str, float]:
+    """The metrics of all pieces, in their order."""
+    samples, loss = sum(one.samples for one in tallies), 0.0
+    for one in tallies:  # one by one: from Python 3.12 on `sum` rounds floats otherwise
+        loss += one.loss
+    return {
+        "test_accuracy": 100 * sum(one.correct for one in tallies) / samples,
+        "test_top3_accuracy": 100 * sum(one.among_three for one in tallies) / samples,
+        "test_loss": loss / samples,
+    }

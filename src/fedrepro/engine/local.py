@@ -7,7 +7,6 @@ The plain form makes new trees at each step and can be read against a paper; the
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from fedrepro import tree
@@ -63,9 +62,8 @@ class TrainingNetwork:
 
 @dataclass(frozen=True)
 class LocalResult:
-    """What one client's round leaves."""
+    """What one client's round leaves beside its weights."""
 
-    params: Tree  # w_k, [D]
     buffers: Tree
     velocity: Tree | None  # of the solver, [D]; none without momentum
     message: Any
@@ -74,9 +72,18 @@ class LocalResult:
 
 
 def train_plain(
-    rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
+    rule: LocalRule,
+    data: Batch,
+    batches: list[Tensor],
+    solver: Solver,
+    ctx: ClientContext,
+    into: Tensor,
+    velocity: Tree | None = None,
 ) -> LocalResult:
-    """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero."""
+    """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero.
+
+    The new weights end up in `into` [D].
+    """
     params, velocity = ctx.anchor, tree.zeros_like(ctx.anchor) if velocity is None else velocity
     for step, index_B in enumerate(batches):
         ctx.network.begin_step(step)
@@ -84,14 +91,21 @@ def train_plain(
         velocity = tree.map(lambda v, g, w: solver.momentum * v + (g + solver.weight_decay * w), velocity, g, params)
         params = tree.axpy(-ctx.client_lr, velocity, params)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, velocity, message, own, len(batches))
+    into.copy_(params.flat)
+    return LocalResult(ctx.network.buffers, velocity, message, own, len(batches))
 
 
 def train_tuned(
-    rule: LocalRule, data: Batch, batches: list[Tensor], solver: Solver, ctx: ClientContext, velocity: Tree | None = None
+    rule: LocalRule,
+    data: Batch,
+    batches: list[Tensor],
+    solver: Solver,
+    ctx: ClientContext,
+    into: Tensor,
+    velocity: Tree | None = None,
 ) -> LocalResult:
-    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector."""
-    params = ctx.anchor.like(ctx.anchor.flat.clone())
+    """The same steps, in place: `into` holds the weights from the first on and, with momentum, one vector the velocity."""
+    params = ctx.anchor.like(into.copy_(ctx.anchor.flat))
     v, client_lr = None, float(ctx.client_lr)
     if solver.momentum:
         v = tree.zeros_like(params) if velocity is None else velocity.like(velocity.flat.clone())
@@ -109,7 +123,7 @@ def train_tuned(
             tree.add_(v, params, solver.weight_decay)
         tree.add_(params, v, -client_lr)
     message, own = rule.finish(params, ctx)
-    return LocalResult(params, ctx.network.buffers, v, message, own, len(batches))
+    return LocalResult(ctx.network.buffers, v, message, own, len(batches))
 
 
 FORMS = {"sequential": train_tuned, "plain": train_plain}

@@ -14,7 +14,7 @@ import torch
 from fedrepro import rng, tree
 from fedrepro.engine import checkpoint, lockstep
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.evaluate import evaluate, predict
+from fedrepro.engine.evaluate import predict
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -179,7 +179,7 @@ class SeedRun:
     def close_round(self, notes: dict[str, float], samples: int) -> None:
         """Evaluation, records, and now and then a checkpoint."""
         task, progress, round = self.runner.task, self.progress, self.progress.round
-        notes |= evaluate(task.model, self.state.params, self.state.buffers, task.evaluation)
+        notes |= self.runner.evaluate(self.state)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()
         progress.samples += samples

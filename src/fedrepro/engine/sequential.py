@@ -9,6 +9,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.engine.batches import dropout_key, local_batches
 from fedrepro.engine.cohort import Clients, Trained
+from fedrepro.engine.evaluate import Tally, evaluate, pieces, summary, tally
 from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.engine.workers import Workers
@@ -38,18 +39,34 @@ class SequentialEngine:
         ids = clients.taking_part(round)
         if not ids:
             return None, 0
-        trained = self._by_workers(ids, state, round) if self.workers > 1 else self.train(ids, state, round)
+        if self.workers > 1:
+            trained = self._by_workers(ids, state, round)
+        else:
+            trained = self.train(ids, state, round, state.params.flat.new_empty(len(ids), state.params.flat.numel()))
         return clients.arrive(ids, trained, state, round), clients.samples(ids)
 
-    def train(self, ids: list[int], state: ServerState, round: int) -> Trained:
-        """The round of these clients, one after another."""
+    def evaluate(self, state: ServerState) -> dict[str, float]:
+        """`evaluate` of the global model; worker processes, if there are any, share out the images."""
+        task, parts = self.task, pieces(self.task.evaluation)
+        if self._pool is None or task.model.metrics is not None or len(parts) == 1:
+            return evaluate(task.model, state.params, state.buffers, task.evaluation)
+        return summary(self._pool.tally(len(parts), state))
+
+    def tally(self, state: ServerState, positions: list[int]) -> list[Tally]:
+        """Of these pieces of the evaluation set."""
+        parts = pieces(self.task.evaluation)
+        return [tally(self.task.model, state.params, state.buffers, parts[i]) for i in positions]
+
+    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int] | None = None) -> Trained:
+        """The round of these clients, one after another; their weights go to `rows` (all, if not given) of `into` [K, D]."""
         clients = Clients(self.task, self.method, self.own)
         # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
-        results = [self._train(*one, clients, state, round) for one in zip(ids, batches, strict=True)]
+        each = zip(ids, batches, into if rows is None else [into[row] for row in rows], strict=True)
+        results = [self._train(*one, clients, state, round) for one in each]
         stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
         return Trained(
-            params=tree.stack([result.params for result in results]),
+            params=state.params.like(into),
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
             velocity=stack([result.velocity for result in results]) if clients.keeps_momentum else None,
@@ -65,7 +82,7 @@ class SequentialEngine:
 
     def _by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
         if self._pool is None:
-            self._pool = Workers(self.workers, self.train, self.own, state, self.task.cohorts.shape[1])
+            self._pool = Workers(self.workers, self, state)
         sizes = {client: self.task.train_sizes[client] for client in ids}
         trained = self._pool.train(sizes, state, round)
         self.workers_mib = self._pool.peak_mib
@@ -89,7 +106,9 @@ class SequentialEngine:
             return None
         return Keys(torch.tensor(dropout_key(self.task.seed, client, round), device=self.task.params.flat.device))
 
-    def _train(self, client: int, batches: list[Tensor], clients: Clients, state: ServerState, round: int) -> LocalResult:
+    def _train(
+        self, client: int, batches: list[Tensor], into: Tensor, clients: Clients, state: ServerState, round: int
+    ) -> LocalResult:
         spec, rule = self.task.spec, self.method.client
         rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         ctx = ClientContext(
@@ -103,4 +122,4 @@ class SequentialEngine:
             own=clients.rule_state(client, state),
         )
         taken = [rows.index_select(0, index_B.to(rows.device)) for index_B in batches]
-        return FORMS[self.name](rule, self.task.train, taken, clients.solver, ctx, clients.velocity(client))
+        return FORMS[self.name](rule, self.task.train, taken, clients.solver, ctx, into, clients.velocity(client))

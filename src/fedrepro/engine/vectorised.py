@@ -21,6 +21,7 @@ from fedrepro import tree
 from fedrepro.engine import memory
 from fedrepro.engine.batches import dropout_key, local_orders
 from fedrepro.engine.cohort import Clients, Trained
+from fedrepro.engine.evaluate import evaluate
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
@@ -43,6 +44,10 @@ class VectorisedEngine:
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
         return run_together([self], [state], [round])[0]
+
+    def evaluate(self, state: ServerState) -> dict[str, float]:
+        """`evaluate` of the global model."""
+        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation)
 
     def close(self) -> None:
         """Nothing is held."""

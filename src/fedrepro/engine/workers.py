@@ -1,4 +1,4 @@
-"""Worker processes inside one training: each takes some of a round's clients. For a run that has cores to itself.
+"""Worker processes inside one training: each takes some of a round's clients and images. For a run that has cores to itself.
 
 They are forked once, after the data are loaded, and share them. Weights, the bulk of what goes to and fro, lie in memory that
 all of them map; the rest goes through pipes by value.
@@ -13,31 +13,44 @@ import multiprocessing
 import pickle
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from fedrepro.engine import environment
 from fedrepro.engine.cohort import Trained
+from fedrepro.engine.evaluate import Tally
+from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import ServerState
-
-# Trains some clients: (ids, server state, round) -> their results, in that order.
-Train = Callable[[list[int], ServerState, int], Trained]
-
+from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
-class Workers:
-    """`count` processes that call `train`, which reads what is kept of clients from `own`: it is sent each time."""
+class Engine(Protocol):
+    """What a worker has done for it; a copy of it, with all data, is forked with each."""
 
-    def __init__(self, count: int, train: Train, own: dict[int, Any], first: ServerState, cohort: int) -> None:
-        """`first` gives the layout and type of the weights; `cohort`: the most clients of a round."""
-        size, dtype = first.params.flat.numel(), first.params.flat.dtype
-        self._own, self._received, self._trained = own, _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype)
+    task: Task
+    own: dict[int, Any]
+
+    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> Trained:
+        """Trains some clients and puts their weights into rows of `into`; reads what is kept of clients from `own`."""
+        ...
+
+    def tally(self, state: ServerState, positions: list[int]) -> list[Tally]:
+        """Counts on some pieces of the evaluation set."""
+        ...
+
+
+class Workers:
+    """`count` processes that do what `engine` does; what is kept of clients is sent to them each time."""
+
+    def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
+        """`first` gives the layout and type of the weights."""
+        size, dtype, cohort = first.params.flat.numel(), first.params.flat.dtype, engine.task.cohorts.shape[1]
+        self._own, self._received, self._trained = engine.own, _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []
@@ -45,7 +58,7 @@ class Workers:
         for _ in range(count):
             here, there = context.Pipe()
             inherited = [*self._pipes, here]  # a worker that held the parent's ends would not see it die
-            desk = _Desk(train, own, first, self._received, self._trained)
+            desk = _Desk(engine, first, self._received, self._trained)
             process = context.Process(target=_serve, args=(there, inherited, desk), daemon=True)
             process.start()
             there.close()
@@ -54,13 +67,32 @@ class Workers:
 
     def train(self, sizes: dict[int, int], state: ServerState, round: int) -> Trained:
         """The round of the clients in `sizes` (id -> samples), in that order. UserError when a worker dies."""
-        self._received.copy_(state.params.flat)
         shares = [share for share in share_out(sizes, len(self._pipes)) if share]
-        pipes, place = self._pipes[: len(shares)], {client: row for row, client in enumerate(sizes)}
+        place = {client: row for row, client in enumerate(sizes)}
+        orders = []
+        for ids in shares:
+            own = {client: self._own[client] for client in ids if client in self._own}
+            orders.append((ids, [place[client] for client in ids], state.shared, round, own))
+        answers = self._ask("train", state, orders)
+        came = {client: position for position, client in enumerate(client for ids in shares for client in ids)}
+        trained = Trained.joined(answers, [came[client] for client in sizes])
+        return dataclasses.replace(trained, params=state.params.like(self._trained[: len(sizes)]))
+
+    def tally(self, pieces: int, state: ServerState) -> list[Tally]:
+        """Counts on all `pieces` of the evaluation set, in their order. UserError when a worker dies."""
+        count = min(len(self._pipes), pieces)
+        found: list[Any] = [None] * pieces
+        for first, answer in enumerate(self._ask("tally", state, [(list(range(i, pieces, count)),) for i in range(count)])):
+            found[first::count] = answer
+        return found
+
+    def _ask(self, what: str, state: ServerState, orders: list[tuple]) -> list[Any]:
+        """What as many workers as there are orders answer."""
+        self._received.copy_(state.params.flat)
+        pipes = self._pipes[: len(orders)]
         try:
-            for pipe, ids in zip(pipes, shares, strict=True):
-                own = {client: self._own[client] for client in ids if client in self._own}
-                pipe.send_bytes(pickle.dumps((ids, [place[client] for client in ids], state.buffers, state.shared, round, own)))
+            for pipe, order in zip(pipes, orders, strict=True):
+                pipe.send_bytes(pickle.dumps((what, state.buffers, order)))
             answers = [pickle.loads(pipe.recv_bytes()) for pipe in pipes]
         except (EOFError, OSError) as error:
             self.close()
@@ -71,9 +103,7 @@ class Workers:
             if isinstance(answer, Exception):
                 raise answer
         self.peak_mib = max(self.peak_mib, sum(peak for _, peak in answers))
-        came = {client: position for position, client in enumerate(client for ids in shares for client in ids)}
-        trained = Trained.joined([answer for answer, _ in answers], [came[client] for client in sizes])
-        return dataclasses.replace(trained, params=state.params.like(self._trained[: len(sizes)]))
+        return [answer for answer, _ in answers]
 
     def close(self) -> None:
         """Ends the processes."""
@@ -88,11 +118,26 @@ class Workers:
 class _Desk:
     """What a worker works on."""
 
-    train: Train
-    own: dict[int, Any]
+    engine: Engine
     first: ServerState
-    received: Tensor  # global weights of this round, [D]; mapped
+    received: Tensor  # global weights, [D]; mapped
     trained: Tensor  # the clients' weights, [K, D]; mapped
+
+    def state(self, buffers: Tree, shared: Any = None) -> ServerState:
+        """As much of the server's state as workers read."""
+        params = self.first.params.like(self.received)
+        return dataclasses.replace(self.first, params=params, buffers=buffers, shared=shared)
+
+    def train(self, buffers: Tree, ids: list[int], rows: list[int], shared: Any, round: int, own: dict[int, Any]) -> Trained:
+        """The results of these clients without their weights: those lie in memory that the parent has too."""
+        self.engine.own.clear()
+        self.engine.own.update(own)
+        trained = self.engine.train(ids, self.state(buffers, shared), round, self.trained, rows)
+        return dataclasses.replace(trained, params=trained.params.like(trained.params.flat.new_zeros(len(ids), 0)))
+
+    def tally(self, buffers: Tree, positions: list[int]) -> list[Tally]:
+        """Of these pieces of the evaluation set."""
+        return self.engine.tally(self.state(buffers), positions)
 
 
 def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
@@ -116,16 +161,11 @@ def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
         other.close()
     while True:
         try:
-            ids, rows, buffers, shared, round, own = pickle.loads(pipe.recv_bytes())
+            what, buffers, order = pickle.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             return
         try:
-            desk.own.clear()
-            desk.own.update(own)
-            params = desk.first.params.like(desk.received)
-            trained = desk.train(ids, dataclasses.replace(desk.first, params=params, buffers=buffers, shared=shared), round)
-            desk.trained[torch.tensor(rows)] = trained.params.flat
-            answer: Any = dataclasses.replace(trained, params=trained.params.like(trained.params.flat.new_zeros(len(ids), 0)))
+            answer: Any = getattr(desk, what)(buffers, *order)
         except Exception as error:
             answer = error
         with contextlib.suppress(OSError):

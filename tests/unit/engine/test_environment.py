@@ -64,7 +64,10 @@ def test_without_a_gpu_the_device_is_told_without_torch(monkeypatch: pytest.Monk
 
 
 def test_freed_memory_is_kept() -> None:
-    """A tensor of 40 MB that is made and dropped again and again soon costs no page faults (glibc; in a fresh process)."""
+    """A tensor of 40 MB that is made and dropped again and again soon costs no page faults (glibc; in a fresh process).
+
+    The heap may still grow now and then, when something small has taken a piece of what was free.
+    """
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("only glibc's malloc can be told")
     code = """
@@ -73,7 +76,7 @@ from fedrepro.engine import environment
 environment.prepare("cpu")
 a = torch.zeros(10_000_000)
 faults = []
-for _ in range(8):
+for _ in range(60):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     b = a + 1
     del b
@@ -83,4 +86,4 @@ print(*faults)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     faults = [int(count) for count in done.stdout.split()]
     assert faults[0] > 1000
-    assert max(faults[4:]) < 100, faults
+    assert sum(count > 100 for count in faults[20:]) <= 4, faults

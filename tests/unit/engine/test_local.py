@@ -53,8 +53,9 @@ def test_fedprox_by_hand() -> None:
     ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
     batches = [torch.tensor([0]), torch.tensor([1])]
     for form in FORMS.values():
-        result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx)
-        assert result.params.flat.item() == pytest.approx(0.62, abs=1e-15)
+        into = torch.empty_like(task.params.flat)
+        result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx, into)
+        assert into.item() == pytest.approx(0.62, abs=1e-15)
         assert result.num_steps == 2
 
 

@@ -12,6 +12,7 @@ import psutil
 import pytest
 import torch
 
+from fedrepro.engine import evaluate
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.workers import share_out
@@ -37,6 +38,24 @@ def test_worker_processes_change_no_bit(text: str, model: str) -> None:
         assert found.progress.rows == alone.progress.rows
 
 
+def test_images_are_shared_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation set in eight pieces of at most four images: each counted once, and the same bits in the same order."""
+    monkeypatch.setattr(evaluate, "BATCH", 4)
+    task = toy.make_task()
+    assert len(evaluate.pieces(task.evaluation)) == 8
+    alone = train(task, compose("fedavg"))
+    for workers in (2, 4):
+        assert train(task, compose("fedavg"), workers=workers).progress.rows == alone.progress.rows
+    engine = SequentialEngine(task, compose("fedavg"), workers=2)
+    state = engine.method.init(task.params, task.buffers)
+    engine.run_cohort(state, 0)
+    assert engine._pool is not None
+    answers = engine._pool.tally(8, state)
+    engine.close()
+    assert answers == engine.tally(state, list(range(8)))
+    assert sum(one.samples for one in answers) == len(task.evaluation)
+
+
 def test_a_dead_worker_is_one_line() -> None:
     """Killed between two rounds: a mistake that names what to do, and nothing hangs."""
     task = toy.make_task()
@@ -60,14 +79,17 @@ def test_an_error_in_a_worker_comes_through() -> None:
 
 KILLED_AT_WORK = """
 import os, time
+from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import compose
 from tests import toy
 
-task = toy.make_task()
-workers = Workers(2, lambda *_: time.sleep(300), {}, compose("fedavg").init(task.params, task.buffers), 5)
+task, method = toy.make_task(), compose("fedavg")
+engine, state = SequentialEngine(task, method), method.init(task.params, task.buffers)
+engine.train = lambda *_: time.sleep(300)
+workers = Workers(2, engine, state)
 print(*(process.pid for process in workers._processes), flush=True)
-workers.train({0: 1, 1: 1}, compose("fedavg").init(task.params, task.buffers), 0)
+workers.train({0: 1, 1: 1}, state, 0)
 """
 
 
