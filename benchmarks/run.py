@@ -28,7 +28,7 @@ from benchmarks.works import WORKS, write
 
 ROOT = Path(__file__).parent
 CACHE, RESULTS, ENVS = ROOT / ".cache", ROOT / "results", ROOT / ".envs"
-OURS, NAIVE = str(ROOT / "contenders" / "ours.py"), str(ROOT / "contenders" / "naive.py")
+OURS, NAIVE = (sys.executable, "-m", "benchmarks.contenders.ours"), (sys.executable, "-m", "benchmarks.contenders.naive")
 
 
 @dataclass(frozen=True)
@@ -44,29 +44,28 @@ class Contender:
 
 def contenders(device: str, peers: bool) -> list[Contender]:
     """Those of a device; other simulators only where their environment is there (`make bench-peers` creates it)."""
-    python = sys.executable
     if device == "cuda":
-        on_gpu, together = (python, OURS, "--device", "cuda", "--engine"), ("vectorised", "--seeds", "3")
+        on_gpu, together = (*OURS, "--device", "cuda", "--engine"), ("vectorised", "--seeds", "3")
         return [
-            Contender("naive", (python, NAIVE, "--device", "cuda"), 1),
+            Contender("naive", (*NAIVE, "--device", "cuda"), 1),
             Contender("fedrepro-sequential", (*on_gpu, "sequential"), 1),
             Contender("fedrepro-vectorised", (*on_gpu, "vectorised"), 1),
             Contender("fedrepro-vectorised-3-seeds", (*on_gpu, *together), 1),
             Contender("fedrepro-vectorised-3-seeds-unchunked", (*on_gpu, *together, "--chunk-mib", "1e9"), 1),
         ]
     found = [
-        Contender("naive", (python, NAIVE), 1),
-        Contender("fedrepro-sequential", (python, OURS), 1),
-        Contender("fedrepro-2-threads", (python, OURS, "--threads", "2"), 2),
-        Contender("fedrepro-2-workers", (python, OURS, "--workers", "2"), 2),
-        Contender("fedrepro-vectorised", (python, OURS, "--engine", "vectorised"), 1, frozenset("AC")),
+        Contender("naive", NAIVE, 1),
+        Contender("fedrepro-sequential", OURS, 1),
+        Contender("fedrepro-2-threads", (*OURS, "--threads", "2"), 2),
+        Contender("fedrepro-2-workers", (*OURS, "--workers", "2"), 2),
+        Contender("fedrepro-vectorised", (*OURS, "--engine", "vectorised"), 1, frozenset("AC")),
     ]
-    # Left out because of the minutes they take: convolutions stacked on a CPU; simulators' second cores on B; most of Flower.
+    # Left out because of the minutes they take: convolutions stacked on a CPU; FedJAX's second core on B; most of Flower.
     for name in ("fedjax", "pfl_research", "flower") if peers else ():
         interpreter, slow = ENVS / name / "bin" / "python", name == "flower"
         for cores in ((1,) if slow else (1, 2)) if interpreter.exists() else ():
             command = (str(interpreter), str(ROOT / "peers" / f"{name}.py"), "--threads", str(cores))
-            works = frozenset("ABC" if cores == 1 and not slow else "AC")
+            works = frozenset("AC" if slow or (name, cores) == ("fedjax", 2) else "ABC")
             found.append(Contender(f"{name}-{cores}-core{'s' * (cores > 1)}", command, cores, works, once=slow))
     return found
 
@@ -75,8 +74,7 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
     """One process: steady rate, whole wall time, start-up, largest memory of its processes together. None: it failed."""
     began = time.perf_counter()
     with (CACHE / "stderr.txt").open("w") as errors:
-        interpreter, script, *options = contender.command
-        command = [interpreter, script, str(work), *options]
+        command = [*contender.command, str(work)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT.parent)
         peak = _PeakMemory(process.pid)
         try:
@@ -177,7 +175,7 @@ def main() -> None:
     """Runs, prints a table, and writes results/<date>-<device>.json and results/latest.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--peers", action="store_true", help="other simulators too (`make bench-peers`)")
     parser.add_argument("--limit-s", type=float, default=600.0, help="of one process")

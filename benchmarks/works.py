@@ -41,7 +41,7 @@ class Work:
     evaluate: bool
     images: int  # of the training set
     shape: tuple[int, int, int]
-    repeats: int = 3  # at most; fewer where one takes minutes
+    repeats: int = 5  # at most; fewer where one takes minutes
 
 
 # A, B, C: MNIST with a perceptron, with a CNN, and with many tiny clients. The last two are FedLAW's networks
@@ -71,7 +71,7 @@ WORKS = {
         clients=20,
         participation=1.0,
         rounds=2,
-        repeats=1,
+        repeats=2,
         local_epochs=1,
         batch_size=64,
         client_lr=0.01,
@@ -92,7 +92,7 @@ WORKS = {
         **_MNIST,
     ),
     "simple_cnn": Work(title="SimpleCNN, 20 clients", model="simple_cnn", rounds=2, images=20_000, repeats=2, **_CIFAR),
-    "resnet20": Work(title="ResNet-20, 20 clients", model="resnet20", rounds=2, images=5_000, repeats=1, **_CIFAR),
+    "resnet20": Work(title="ResNet-20, 20 clients", model="resnet20", rounds=2, images=5_000, repeats=2, **_CIFAR),
 }
 
 

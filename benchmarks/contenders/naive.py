@@ -1,7 +1,7 @@
 """The plain research loop, as papers' code has it: a DataLoader for each client with a transform for each image, a copy of the
 model for each client, torch.optim, and a mean over state dicts. The baseline of every ratio.
 
-    python benchmarks/contenders/naive.py WORK.npz --threads 1
+    python -m benchmarks.contenders.naive WORK.npz --threads 1
 """
 
 import argparse
@@ -18,65 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import transforms
 
-MODELS = {
-    "two_nn": lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
-    ),
-    "logistic": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
-    "mnist_cnn": lambda: nn.Sequential(
-        nn.Conv2d(1, 32, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(1024, 512),
-        nn.ReLU(),
-        nn.Linear(512, 10),
-    ),
-    "simple_cnn": lambda: nn.Sequential(
-        nn.Conv2d(3, 32, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(64, 64, 3),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(1024, 64),
-        nn.ReLU(),
-        nn.Linear(64, 10),
-    ),
-    "resnet20": lambda: ResNet20(),
-}
-
-
-class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
-
-    def __init__(self, channels: int, width: int) -> None:
-        super().__init__()
-        stride = 1 if channels == width else 2
-        self.conv1, self.bn1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
-        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
-        self.shortcut = nn.Identity() if stride == 1 else projection
-
-    def forward(self, x):
-        """As usual."""
-        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
-
-
-class ResNet20(nn.Sequential):
-    """Stem, nine blocks, average, linear."""
-
-    def __init__(self) -> None:
-        widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
-        blocks = [Block(a, b) for a, b in pairwise(widths)]
-        stem = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()
-        super().__init__(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+from benchmarks.peers.torch_models import make_model
 
 
 class Images(Dataset):
@@ -132,7 +74,7 @@ def main() -> None:
     spec, offsets = json.loads(str(work["spec"])), work["offsets"]
     train, test = Images(work["train_x"], work["train_y"], spec), Images(work["test_x"], work["test_y"], spec)
     parts = [work["index"][a:b] for a, b in pairwise(offsets)]
-    model, round_s, right = MODELS[spec["model"]]().to(options.device), [], None
+    model, round_s, right = make_model(spec["model"]).to(options.device), [], None
     for cohort in work["cohorts"]:
         began = time.perf_counter()
         cohort = [int(i) for i in cohort if len(parts[i])]

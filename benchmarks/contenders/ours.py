@@ -1,6 +1,6 @@
 """Our engines on a work item: the training loop itself, with its evaluation, metrics and server step.
 
-python benchmarks/contenders/ours.py WORK.npz --engine sequential --threads 1 --workers 2
+python -m benchmarks.contenders.ours WORK.npz --engine sequential --threads 1 --workers 2
 """
 
 import argparse

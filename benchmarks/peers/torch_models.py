@@ -1,12 +1,22 @@
-"""The networks of the work items in PyTorch, with its default initial weights, for the contenders that use it."""
+"""The networks of the work items as PyTorch modules, with its default initial weights, for the contenders that use those."""
+
+from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 
 def make_model(name: str) -> nn.Sequential:
-    """Maps images float32 [B, C, H, W] to logits [B, 10]. KeyError for a name that is not in `contender.MODELS`."""
-    return {"two_nn": _two_nn, "logistic": _logistic, "mnist_cnn": _mnist_cnn, "simple_cnn": _simple_cnn}[name]()
+    """Maps images float32 [B, C, H, W] to logits [B, 10]. KeyError for a name that is not one of a work item's."""
+    makers = {
+        "two_nn": _two_nn,
+        "logistic": _logistic,
+        "mnist_cnn": _mnist_cnn,
+        "simple_cnn": _simple_cnn,
+        "resnet20": _resnet20,
+    }
+    return makers[name]()
 
 
 @torch.no_grad()
@@ -34,3 +44,26 @@ def _simple_cnn() -> nn.Sequential:
     first = nn.Conv2d(3, 32, 3), nn.ReLU(), nn.MaxPool2d(2)
     features = *first, nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 64, 3), nn.ReLU()
     return nn.Sequential(*features, nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def _resnet20() -> nn.Sequential:
+    widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
+    blocks = [Block(a, b) for a, b in pairwise(widths)]
+    stem = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions beside a shortcut."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        stride = 1 if channels == width else 2
+        self.conv1, self.bn1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        self.shortcut = nn.Identity() if stride == 1 else projection
+
+    def forward(self, x):
+        """As usual."""
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
