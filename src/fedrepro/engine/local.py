@@ -104,8 +104,11 @@ def train_tuned(
     into: Tensor,
     velocity: Tree | None = None,
 ) -> LocalResult:
-    """The same steps, in place: `into` holds the weights from the first on and, with momentum, one vector the velocity."""
-    params = ctx.anchor.like(into.copy_(ctx.anchor.flat))
+    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector.
+
+    Not in `into` itself: a row of a matrix begins anywhere, and the low bits of products depend on how their memory is aligned.
+    """
+    params = ctx.anchor.like(ctx.anchor.flat.clone())
     v, client_lr = None, float(ctx.client_lr)
     if solver.momentum:
         v = tree.zeros_like(params) if velocity is None else velocity.like(velocity.flat.clone())
@@ -123,6 +126,7 @@ def train_tuned(
             tree.add_(v, params, solver.weight_decay)
         tree.add_(params, v, -client_lr)
     message, own = rule.finish(params, ctx)
+    into.copy_(params.flat)
     return LocalResult(ctx.network.buffers, v, message, own, len(batches))
 
 
