@@ -87,9 +87,9 @@ from tests import toy
 task, method = toy.make_task(), compose("fedavg")
 engine, state = SequentialEngine(task, method), method.init(task.params, task.buffers)
 engine.train = lambda *_: time.sleep(300)
-workers = Workers(2, engine, state)
+workers = Workers(3, engine, state)
 print(*(process.pid for process in workers._processes), flush=True)
-workers.train({0: 1, 1: 1}, state, 0)
+workers.train({0: 1, 1: 1, 2: 1}, state, 0)
 """
 
 
