@@ -70,7 +70,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(8)
-    work = np.load(options.work)
+    with np.load(options.work) as file:
+        work = dict(file)  # each look at `file` itself would read the array anew
     spec, offsets = json.loads(str(work["spec"])), work["offsets"]
     train, test = Images(work["train_x"], work["train_y"], spec), Images(work["test_x"], work["test_y"], spec)
     parts = [work["index"][a:b] for a, b in pairwise(offsets)]

@@ -3,6 +3,11 @@
 python -m benchmarks.contenders.ours WORK.npz --engine sequential --threads 1 --workers 2
 """
 
+# ruff: noqa: E402
+from fedrepro import startup
+
+startup.begin()  # before the large imports, as the command `fedrepro` does
+
 import argparse
 import json
 import time
@@ -25,7 +30,8 @@ FEW = 100
 
 def load(path: str, device: str, method: str = "fedavg", seed: int = 8) -> Task:
     """A work item as a task of our engine; another seed is another initial model and order of samples."""
-    work = np.load(path)
+    with np.load(path) as file:
+        work = dict(file)  # each look at `file` itself would read the array anew
     spec = json.loads(str(work["spec"]))
     shape = tuple(work["train_x"].shape[1:])
     model = build(spec["model"], shape, spec["classes"])

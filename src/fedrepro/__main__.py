@@ -1,7 +1,17 @@
-"""`python -m fedrepro`: the command line without its entry point."""
+"""The command `fedrepro`, also as `python -m fedrepro`: a process for `fedrepro.cli.main`."""
 
 import sys
 
-from fedrepro.cli import main
+from fedrepro import startup
 
-sys.exit(main())
+
+def command() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    startup.begin()
+    from fedrepro.cli import main
+
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    command()

@@ -10,11 +10,14 @@ def stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
     """A generator that depends on (seed, purpose, indices) alone.
 
     Two streams that differ in any of the three are independent, so a result cannot depend on the order in which clients,
-    rounds or methods are computed (our choice: one stream per use instead of one stream per process).
+    rounds or methods are computed (our choice: one stream per use instead of one stream per process). Indices: below 2**32.
     """
-    return np.random.default_rng(np.random.SeedSequence([seed, _word(purpose), *indices]))
+    # The words that SeedSequence itself makes of [seed, purpose, *indices], in a third of the time: tiny clients are many.
+    return np.random.default_rng(np.random.SeedSequence(np.array([*_words(seed, purpose), *indices], np.uint32)))
 
 
 @lru_cache
-def _word(purpose: str) -> int:
-    return int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
+def _words(seed: int, purpose: str) -> tuple[int, ...]:
+    """32-bit words of both numbers, lowest first, without leading zeros."""
+    numbers = seed, int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
+    return tuple(n >> 32 * i & 0xFFFFFFFF for n in numbers for i in range(max(1, -(-n.bit_length() // 32))))

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from fedrepro import startup
 from fedrepro.cli.forkclient import VARIABLE
 
 _REQUEST_TIMEOUT_S = 10.0
@@ -36,7 +37,7 @@ def forkserver(options: Namespace) -> None:
 
     # What is loaded stays shared: the collector of a child would touch, and so copy, every page of it.
     gc.collect()
-    gc.freeze()
+    startup.loaded()
     Server(socket.socket(fileno=options.listener), options.alive).serve()
 
 

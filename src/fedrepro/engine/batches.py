@@ -10,7 +10,8 @@ from fedrepro import rng
 def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: int) -> np.ndarray:
     """Positions 0..samples-1 in a fresh order for each epoch of one client's round, int64 [epochs, samples]."""
     generator = rng.stream(seed, "batches", client, round)
-    return np.stack([generator.permutation(samples) for _ in range(epochs)])
+    orders = [generator.permutation(samples) for _ in range(epochs)]
+    return np.stack(orders) if epochs > 1 else orders[0][np.newaxis]
 
 
 def dropout_key(seed: int, client: int, round: int) -> int:

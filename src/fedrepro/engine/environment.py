@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from fedrepro import startup
 from fedrepro.errors import UserError
 
 # Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
@@ -51,6 +52,7 @@ def prepare(device: str, threads: int = 1, tf32: bool = False) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
     import torch
 
+    startup.loaded()
     torch.set_num_threads(threads)
     _keep_freed_memory()
     if device == "cuda":

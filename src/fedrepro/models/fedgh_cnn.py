@@ -39,6 +39,6 @@ def forward(
     h = ops.relu(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]))
     h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
     h = drop(ops.flatten(h), 0.25, 1)
-    h = drop(ops.relu(ops.linear(h, params["fc1.weight"], params["fc1.bias"])), 0.5, 2)
+    h = drop(ops.linear_relu(h, params["fc1.weight"], params["fc1.bias"]), 0.5, 2)
     h = ops.linear(h, params["fc2.weight"], params["fc2.bias"])
     return (ops.relu(h) if last_relu else h), buffers

@@ -41,8 +41,9 @@ def works() -> bool:
     """Whether oneDNN's products are there and exact for small whole numbers, which float32 holds."""
     a = torch.arange(64 * 48, dtype=torch.float32).reshape(64, 48) % 7 - 3
     b = torch.arange(48 * 40, dtype=torch.float32).reshape(48, 40) % 5 - 2
+    exact = (a.double() @ b.double()).float()
     try:
-        return torch.equal(_onednn(a, b.mT, None), (a.double() @ b.double()).float())
+        return torch.equal(_onednn(a, b.mT, None), exact) and torch.equal(_onednn(a, b.mT, None, "relu"), exact.relu())
     except (AttributeError, RuntimeError):
         return False
 
@@ -52,6 +53,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     if _by_onednn(x, weight.shape[0]):
         return _Linear.apply(x, weight, bias)  # type: ignore[return-value]
     return F.linear(x, weight, bias)
+
+
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The positive part of `linear`; without gradients in one pass where the kernel can."""
+    if torch.is_grad_enabled() or not _by_onednn(x, weight.shape[0]):
+        return F.relu(linear(x, weight, bias))
+    return _onednn(x, weight, bias, "relu")
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -64,8 +72,8 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
     return large and a.device.type == "cpu" and linear_kernel() == "onednn"
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, then, [], "")
 
 
 class _Linear(torch.autograd.Function):

@@ -26,7 +26,7 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[i
     """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers."""
     h = ops.flatten(x)
     for number in range(1, len(hidden) + 1):
-        h = ops.relu(ops.linear(h, params[f"fc{number}.weight"], params[f"fc{number}.bias"]))
+        h = ops.linear_relu(h, params[f"fc{number}.weight"], params[f"fc{number}.bias"])
     last = f"fc{len(hidden) + 1}"
     return ops.linear(h, params[f"{last}.weight"], params[f"{last}.bias"]), buffers
 
@@ -40,7 +40,7 @@ def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tre
     inputs = [ops.flatten(x)]
     with torch.no_grad():
         for number in layers[:-1]:
-            inputs.append(ops.linear(inputs[-1], params[f"fc{number}.weight"], params[f"fc{number}.bias"]).relu_())
+            inputs.append(ops.linear_relu(inputs[-1], params[f"fc{number}.weight"], params[f"fc{number}.bias"]))
         # The last layer is narrow: with the batch as columns its product is faster.
         weight, bias = params[f"fc{layers[-1]}.weight"], params[f"fc{layers[-1]}.bias"]
         columns = torch.mm(weight, inputs[-1].mT).add_(bias.unsqueeze(1)).softmax(0)

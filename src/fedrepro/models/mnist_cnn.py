@@ -29,5 +29,5 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor
     """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers. Pooling comes before the ReLU."""
     h = ops.relu(ops.max_pool2d(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]), 2))
     h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
-    h = ops.relu(ops.linear(ops.flatten(h), params["fc1.weight"], params["fc1.bias"]))
+    h = ops.linear_relu(ops.flatten(h), params["fc1.weight"], params["fc1.bias"])
     return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers

@@ -18,6 +18,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """max(0, `linear`)."""
+    if weight.dim() == 2:
+        return kernels.linear_relu(x, weight, bias)
+    return relu(linear(x, weight, bias))
+
+
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0) -> Tensor:
     """Cross-correlation. x [B, C, H, W], weight [out, C, h, w], bias [out] or none; or each with a leading K.
 

@@ -35,5 +35,5 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor
     h = ops.relu(ops.max_pool2d(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]), 2))
     h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
     h = ops.relu(ops.conv2d(h, params["conv3.weight"], params["conv3.bias"]))
-    h = ops.relu(ops.linear(ops.flatten(h), params["fc1.weight"], params["fc1.bias"]))
+    h = ops.linear_relu(ops.flatten(h), params["fc1.weight"], params["fc1.bias"])
     return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers

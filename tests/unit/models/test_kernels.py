@@ -42,12 +42,12 @@ def test_a_kernel_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch, on
     """Off by one in one place, or missing altogether: torch's own is taken."""
     right = kernels._onednn
 
-    def wrong(x, weight, bias):
-        y = right(x, weight, bias)
+    def wrong(x, weight, bias, then="none"):
+        y = right(x, weight, bias, then)
         y[3, 4] += 1
         return y
 
-    def missing(x, weight, bias):
+    def missing(x, weight, bias, then="none"):
         raise AttributeError("no such operation")
 
     for broken in (wrong, missing):
@@ -69,6 +69,18 @@ def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
     assert (type(ops.linear(x.requires_grad_(), w, b).grad_fn).__name__ == "_LinearBackward") == (min(rows, outputs) >= 32)
+
+
+def test_relu_in_the_same_pass(onednn: None) -> None:
+    """The bits of two passes, without gradients and with them."""
+    generator = torch.Generator().manual_seed(0)
+    x, w, b = (torch.randn(*shape, generator=generator) for shape in ((64, 96), (48, 96), (48,)))
+    expected = ops.linear(x, w, b).clamp(min=0)
+    with torch.no_grad():
+        assert torch.equal(ops.linear_relu(x, w, b), expected)
+    y = ops.linear_relu(x.requires_grad_(), w, b)
+    assert torch.equal(y, expected)
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], ((expected > 0).float() @ w))
 
 
 def test_same_gradient_of_a_perceptron(onednn: None) -> None:

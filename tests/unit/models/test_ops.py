@@ -27,6 +27,7 @@ def running(like: Tensor) -> tuple[Tensor, Tensor]:
 # name -> (function of tensors with a leading client axis, those tensors)
 OPS: dict[str, tuple[Callable[..., Tensor], list[Tensor]]] = {
     "linear": (ops.linear, [normal(K, B, 5), normal(K, 2, 5), normal(K, 2)]),
+    "linear_relu": (ops.linear_relu, [normal(K, B, 5), normal(K, 2, 5), normal(K, 2)]),
     "conv2d": (ops.conv2d, [normal(K, B, 2, 6, 5), normal(K, 3, 2, 3, 3), normal(K, 3)]),
     "conv2d, padded": (lambda *t: ops.conv2d(*t, padding=2), [normal(K, B, 2, 6, 5), normal(K, 3, 2, 5, 5), normal(K, 3)]),
     "conv2d, strided, no bias": (
