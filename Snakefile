@@ -1,5 +1,8 @@
 # The only graph: data -> partitions -> training -> evidence -> reports. Loads and validates here, rules live in rules/*.smk.
+from fedrepro import startup
 from fedrepro.workflow import Workflow, session
+
+startup.begin()
 
 configfile: "params.yaml"
 

@@ -2,7 +2,7 @@
 
 Importing torch or MLflow makes hundreds of thousands of objects that stay. The collector looks through them again and again
 while they come into being, and once more when the process ends: of the 2.0 s of a process that only imports torch 0.7 s, of
-2.1 s with MLflow 1.0 s (measured on an AMD EPYC).
+2.1 s with MLflow 1.0 s, of 1.8 s of a workflow with nothing to do 0.5 s (measured on an AMD EPYC).
 """
 
 import atexit
@@ -13,7 +13,8 @@ _SELDOM = 100_000  # new objects between two looks
 
 
 def begin() -> None:
-    """At the very start of a process, before its imports."""
+    """Early in a process, before its large imports; what is there already stays and is never looked at again."""
+    gc.freeze()
     gc.set_threshold(_SELDOM)
     atexit.register(gc.freeze)
 

@@ -27,5 +27,4 @@ def test_the_collector_waits_for_the_imports() -> None:
     assert done.returncode == 3, done.stderr
     assert during[0] > 100 * usual[0]
     assert after == usual
-    assert before == 0
-    assert kept > 100_000
+    assert kept - before > 100_000
