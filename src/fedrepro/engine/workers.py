@@ -190,7 +190,7 @@ def _next_message(pipe: Any) -> bytes:
     """The next message. EOFError, OSError: there will be none.
 
     Looks for it a while before it sleeps: a virtual processor that sleeps in every short round came back at half its speed, or
-    beside another worker on the same one (AMD EPYC; a round of 100 tiny clients took 16 ms instead of 9).
+    beside another worker on the same one (AMD EPYC; a round of 100 tiny clients took 15 ms instead of 9).
     """
     until = time.perf_counter() + _LOOK_S
     while not pipe.poll() and time.perf_counter() < until:
