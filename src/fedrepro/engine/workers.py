@@ -10,6 +10,7 @@ import dataclasses
 import heapq
 import mmap
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -29,7 +30,7 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
-_LOOK_S = 0.02
+_LOOK_S = 0.003  # longer than the server takes between two short rounds
 
 
 class Engine(Protocol):
@@ -194,7 +195,7 @@ def _next_message(pipe: Any) -> bytes:
     """
     until = time.perf_counter() + _LOOK_S
     while not pipe.poll() and time.perf_counter() < until:
-        pass
+        os.sched_yield()  # cores may be shared with somebody else after all
     return pipe.recv_bytes()
 
 
