@@ -68,8 +68,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _by_onednn(a: Tensor, columns: int) -> bool:
-    large = a.dim() == 2 and a.dtype == torch.float32 and min(*a.shape, columns) >= SMALLEST
-    return large and a.device.type == "cpu" and linear_kernel() == "onednn"
+    if linear_kernel() != "onednn" or a.dim() != 2:
+        return False
+    rows, terms = a.shape
+    large = rows >= SMALLEST and terms >= SMALLEST and columns >= SMALLEST
+    return large and a.dtype is torch.float32 and a.is_cpu
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:

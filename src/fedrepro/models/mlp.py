@@ -4,6 +4,7 @@ mlp, A-MLP of FedLAW's Table 3: 784-200-200-10; 199,210 parameters. two_nn, the 
 logistic, multinomial logistic regression, Elastic aggregation's for MNIST: 784-10; 7,850.
 """
 
+from functools import lru_cache
 from itertools import pairwise
 
 import torch
@@ -24,11 +25,11 @@ def shapes(input_shape: tuple[int, int, int], classes: int, hidden: tuple[int, .
 
 def forward(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[int, ...]) -> tuple[Tensor, Tree]:
     """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers."""
+    *before, (weight, bias) = _names(len(hidden) + 1)
     h = ops.flatten(x)
-    for number in range(1, len(hidden) + 1):
-        h = ops.linear_relu(h, params[f"fc{number}.weight"], params[f"fc{number}.bias"])
-    last = f"fc{len(hidden) + 1}"
-    return ops.linear(h, params[f"{last}.weight"], params[f"{last}.bias"]), buffers
+    for w, b in before:
+        h = ops.linear_relu(h, params[w], params[b])
+    return ops.linear(h, params[weight], params[bias]), buffers
 
 
 def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tree:
@@ -36,19 +37,23 @@ def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tre
 
     A third of the overhead of autograd, which is most of a small model's step (our choice; tested against autograd).
     """
-    layers = range(1, len(hidden) + 2)
-    inputs = [ops.flatten(x)]
+    names, inputs = _names(len(hidden) + 1), [ops.flatten(x)]
     with torch.no_grad():
-        for number in layers[:-1]:
-            inputs.append(ops.linear_relu(inputs[-1], params[f"fc{number}.weight"], params[f"fc{number}.bias"]))
+        for weight, bias in names[:-1]:
+            inputs.append(ops.linear_relu(inputs[-1], params[weight], params[bias]))
+        weight, bias = names[-1]
         # The last layer is narrow: with the batch as columns its product is faster.
-        weight, bias = params[f"fc{layers[-1]}.weight"], params[f"fc{layers[-1]}.bias"]
-        columns = torch.mm(weight, inputs[-1].mT).add_(bias.unsqueeze(1)).softmax(0)
+        columns = torch.mm(params[weight], inputs[-1].mT).add_(params[bias].unsqueeze(1)).softmax(0)
         delta = columns.scatter_(0, y.unsqueeze(0), -1.0, reduce="add").div_(len(y)).mT
         g: dict[str, Tensor] = {}
-        for number in reversed(layers):
-            h = inputs[number - 1]
-            g |= {f"fc{number}.weight": kernels.product(delta.mT, h), f"fc{number}.bias": delta.sum(0)}
-            if number > 1:
-                delta = torch.ops.aten.threshold_backward(kernels.product(delta, params[f"fc{number}.weight"]), h, 0)
+        for (weight, bias), h in zip(reversed(names), reversed(inputs), strict=True):
+            g[weight], g[bias] = kernels.product(delta.mT, h), delta.sum(0)
+            if h is not inputs[0]:
+                delta = torch.ops.aten.threshold_backward(kernels.product(delta, params[weight]), h, 0)
     return Parts(params, g)
+
+
+@lru_cache
+def _names(layers: int) -> tuple[tuple[str, str], ...]:
+    """(weight, bias) of each layer."""
+    return tuple((f"fc{number}.weight", f"fc{number}.bias") for number in range(1, layers + 1))
