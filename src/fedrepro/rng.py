@@ -12,7 +12,7 @@ def stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
     Two streams that differ in any of the three are independent, so a result cannot depend on the order in which clients,
     rounds or methods are computed (our choice: one stream per use instead of one stream per process). Indices: below 2**32.
     """
-    # The words that SeedSequence itself makes of [seed, purpose, *indices], in a third of the time: tiny clients are many.
+    # The words that SeedSequence itself makes of [seed, purpose, *indices], made at half the cost: tiny clients are many.
     return np.random.default_rng(np.random.SeedSequence(np.array([*_words(seed, purpose), *indices], np.uint32)))
 
 

@@ -1,5 +1,7 @@
 """Named random streams."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,14 @@ def test_a_stream_depends_on_its_arguments_alone() -> None:
     # numpy promises the bit stream of PCG64 seeded by SeedSequence; a change here would silently redraw every partition.
     words = rng.stream(8, "partition").bit_generator.random_raw(2).tolist()
     assert words == [11481114307783893677, 10471367283805573843]
+
+
+@pytest.mark.parametrize("seed", [0, 8, 2**32 - 1, 2**32, 2**40 + 5])
+def test_a_stream_is_numpys_own(seed: int) -> None:
+    """The words put together here are those that SeedSequence makes of the numbers, also of a seed of more than one word."""
+    purpose = int.from_bytes(hashlib.sha256(b"batches").digest()[:8], "little")
+    own = np.random.default_rng(np.random.SeedSequence([seed, purpose, 3, 0]))
+    assert rng.stream(seed, "batches", 3, 0).bit_generator.random_raw(4).tolist() == own.bit_generator.random_raw(4).tolist()
 
 
 @pytest.mark.parametrize(
