@@ -115,3 +115,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    startup.end(0)

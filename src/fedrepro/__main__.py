@@ -1,7 +1,5 @@
 """The command `fedrepro`, also as `python -m fedrepro`: a process for `fedrepro.cli.main`."""
 
-import sys
-
 from fedrepro import startup
 
 
@@ -10,7 +8,7 @@ def command() -> None:
     startup.begin()
     from fedrepro.cli import main
 
-    sys.exit(main())
+    startup.end(main())
 
 
 if __name__ == "__main__":
