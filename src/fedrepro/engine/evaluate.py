@@ -10,7 +10,7 @@ from fedrepro.tree import Tree
 from fedrepro.types import Batch
 
 # Our choice: large enough to be bound by arithmetic, small enough that activations of the largest model fit in memory.
-BATCH = 2000
+BATCH = 1000
 
 
 @torch.no_grad()

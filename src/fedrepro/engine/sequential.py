@@ -15,6 +15,7 @@ from fedrepro.engine.task import Task
 from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.models.dropout import Keys
+from fedrepro.tree import Tree
 from fedrepro.types import ClientContext, Cohort
 
 
@@ -42,7 +43,8 @@ class SequentialEngine:
         if self.workers > 1:
             trained = self._by_workers(ids, state, round)
         else:
-            trained = self.train(ids, state, round, state.params.flat.new_empty(len(ids), state.params.flat.numel()))
+            into = state.params.flat.new_empty(len(ids), state.params.flat.numel())
+            trained = self.collected(self.train(ids, state, round, into, list(range(len(ids)))), state.params.like(into))
         return clients.arrive(ids, trained, state, round), clients.samples(ids)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
@@ -52,24 +54,27 @@ class SequentialEngine:
             return evaluate(task.model, state.params, state.buffers, task.evaluation)
         return summary(self._pool.tally(len(parts), state))
 
-    def tally(self, state: ServerState, positions: list[int]) -> list[Tally]:
-        """Of these pieces of the evaluation set."""
-        parts = pieces(self.task.evaluation)
-        return [tally(self.task.model, state.params, state.buffers, parts[i]) for i in positions]
+    def tally(self, state: ServerState, position: int) -> Tally:
+        """Of this piece of the evaluation set."""
+        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation)[position])
 
-    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int] | None = None) -> Trained:
-        """The round of these clients, one after another; their weights go to `rows` (all, if not given) of `into` [K, D]."""
+    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
+        """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""
         clients = Clients(self.task, self.method, self.own)
         # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
-        each = zip(ids, batches, into if rows is None else [into[row] for row in rows], strict=True)
-        results = [self._train(*one, clients, state, round) for one in each]
+        each = zip(ids, batches, [into[row] for row in rows], strict=True)
+        return [self._train(*one, clients, state, round) for one in each]
+
+    def collected(self, results: list[LocalResult], params: Tree) -> Trained:
+        """The results of K clients as one, with their weights `params` [K, D]."""
         stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
+        keeps_momentum = Clients(self.task, self.method).keeps_momentum
         return Trained(
-            params=state.params.like(into),
+            params=params,
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
-            velocity=stack([result.velocity for result in results]) if clients.keeps_momentum else None,
+            velocity=stack([result.velocity for result in results]) if keeps_momentum else None,
             messages=stack([result.message for result in results]),
             own=stack([result.own for result in results]),
         )

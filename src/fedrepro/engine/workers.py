@@ -1,20 +1,22 @@
 """Worker processes inside one training: each takes some of a round's clients and images. For a run that has cores to itself.
 
 The training's own process is the first of them. The others are forked from it once, after the data are loaded, and share them.
-Weights, the bulk of what goes to and fro, lie in memory that all of them map; the rest goes through pipes by value.
+Weights, the bulk of what goes to and fro, lie in memory that all of them map; the rest goes through pipes by value. Work is cut
+into pieces, and whoever is free takes the next: cores are seldom equally fast.
 """
 
 import contextlib
 import ctypes
 import dataclasses
-import heapq
 import mmap
 import multiprocessing
 import os
 import pickle
 import signal
+import struct
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -24,6 +26,7 @@ from torch import Tensor
 from fedrepro.engine import environment
 from fedrepro.engine.cohort import Trained
 from fedrepro.engine.evaluate import Tally
+from fedrepro.engine.local import LocalResult
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import ServerState
@@ -31,6 +34,7 @@ from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 _LOOK_S = 0.003  # longer than the server takes between two short rounds
+_TICKET = struct.Struct("i")  # the number of a piece of work
 
 
 class Engine(Protocol):
@@ -39,12 +43,16 @@ class Engine(Protocol):
     task: Task
     own: dict[int, Any]
 
-    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> Trained:
+    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """Trains some clients and puts their weights into rows of `into`; reads what is kept of clients from `own`."""
         ...
 
-    def tally(self, state: ServerState, positions: list[int]) -> list[Tally]:
-        """Counts on some pieces of the evaluation set."""
+    def collected(self, results: list[LocalResult], params: Tree) -> Trained:
+        """The results of K clients as one, with their weights `params` [K, D]."""
+        ...
+
+    def tally(self, state: ServerState, position: int) -> Tally:
+        """Counts on a piece of the evaluation set."""
         ...
 
 
@@ -54,7 +62,7 @@ class Workers:
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
         size, dtype, cohort = first.params.flat.numel(), first.params.flat.dtype, engine.task.cohorts.shape[1]
-        self._desk = _Desk(engine, first, _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype))
+        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype))
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []
@@ -75,40 +83,35 @@ class Workers:
 
     def train(self, sizes: dict[int, int], state: ServerState, round: int) -> Trained:
         """The round of the clients in `sizes` (id -> samples), in that order. UserError when a worker dies."""
-        shares = [share for share in share_out(sizes, self.count) if share]
         place = {client: row for row, client in enumerate(sizes)}
-        orders = [(ids, [place[client] for client in ids], round) for ids in shares]
-        kept = self._desk.engine.own
-        own = [{client: kept[client] for client in ids if client in kept} for ids in shares]
-        answers = self._ask("train", state, orders, own)
-        came = {client: position for position, client in enumerate(client for ids in shares for client in ids)}
-        trained = Trained.joined(answers, [came[client] for client in sizes])
+        orders = [(ids, [place[client] for client in ids]) for ids in share_out(sizes, self.count)]
+        kept = {client: self._desk.engine.own[client] for client in sizes if client in self._desk.engine.own}
+        answers = [answer for answer in self._ask("train", state, len(orders), kept, orders, round) if answer[0]]
+        came = {client: position for position, client in enumerate(client for ids, _ in answers for client in ids)}
+        trained = Trained.joined([part for _, part in answers], [came[client] for client in sizes])
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
         """Counts on all `pieces` of the evaluation set, in their order. UserError when a worker dies."""
-        count = min(self.count, pieces)
-        found: list[Any] = [None] * pieces
-        orders = [(list(range(first, pieces, count)),) for first in range(count)]
-        for first, answer in enumerate(self._ask("tally", state, orders, [{}] * count)):
-            found[first::count] = answer
-        return found
+        found = {number: tally for answer in self._ask("tally", state, pieces, {}) for number, tally in answer.items()}
+        return [found[number] for number in range(pieces)]
 
-    def _ask(self, what: str, state: ServerState, orders: list[tuple], own: list[dict[int, Any]]) -> list[Any]:
-        """What as many processes as there are orders answer, this one first; `own`: what is kept of the clients of each."""
+    def _ask(self, what: str, state: ServerState, tickets: int, own: dict[int, Any], *order: Any) -> list[Any]:
+        """What each process answers, this one first; `own`: what is kept of the clients that it is about."""
         self._desk.received.copy_(state.params.flat)
-        pipes = self._pipes[: len(orders) - 1]
+        self._desk.tickets.lay_out(tickets)
+        message = pickle.dumps((what, state.buffers, state.shared, own, order))
         with self._all_alive():
-            for pipe, order, kept in zip(pipes, orders[1:], own[1:], strict=True):
-                pipe.send_bytes(pickle.dumps((what, state.buffers, state.shared, kept, order)))
-        mine = getattr(self._desk, what)(state, *orders[0])
+            for pipe in self._pipes:
+                pipe.send_bytes(message)
+        mine = getattr(self._desk, what)(state, *order)
         with self._all_alive():
-            answers = [pickle.loads(_next_message(pipe)) for pipe in pipes]
-        for answer, _ in answers:
+            replies = [pickle.loads(_next_message(pipe)) for pipe in self._pipes]
+        for answer, _ in replies:
             if isinstance(answer, Exception):
                 raise answer
-        self.peak_mib = max(self.peak_mib, sum(peak for _, peak in answers))
-        return [mine, *(answer for answer, _ in answers)]
+        self.peak_mib = max(self.peak_mib, sum(peak for _, peak in replies))
+        return [mine, *(answer for answer, _ in replies)]
 
     @contextlib.contextmanager
     def _all_alive(self) -> Iterator[None]:
@@ -126,7 +129,32 @@ class Workers:
             pipe.close()
         for process in self._processes:
             process.join(timeout=5)
+        self._desk.tickets.close()
         self._pipes, self._processes = [], []
+
+
+class _Tickets:
+    """Numbers of pieces of work, each of which one process gets: a pipe, from which the system gives each record once."""
+
+    def __init__(self) -> None:
+        self._take, self._give = os.pipe()
+        os.set_blocking(self._take, False)
+
+    def lay_out(self, count: int) -> None:
+        """0 to `count` - 1, in that order."""
+        os.write(self._give, b"".join(map(_TICKET.pack, range(count))))
+
+    def __iter__(self) -> Iterator[int]:
+        """Those that this process gets, until none is left."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                yield _TICKET.unpack(os.read(self._take, _TICKET.size))[0]
+
+    def close(self) -> None:
+        """Gives both ends back; once is enough."""
+        for end in (self._take, self._give):
+            with contextlib.suppress(OSError):
+                os.close(end)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +163,7 @@ class _Desk:
 
     engine: Engine
     first: ServerState
+    tickets: _Tickets
     received: Tensor  # global weights, [D]; mapped
     trained: Tensor  # the clients' weights, [K, D]; mapped
 
@@ -143,25 +172,36 @@ class _Desk:
         params = self.first.params.like(self.received)
         return dataclasses.replace(self.first, params=params, buffers=buffers, shared=shared)
 
-    def train(self, state: ServerState, ids: list[int], rows: list[int], round: int) -> Trained:
-        """The results of these clients without their weights: those lie in memory that all processes have."""
-        trained = self.engine.train(ids, state, round, self.trained, rows)
-        return dataclasses.replace(trained, params=trained.params.like(trained.params.flat.new_zeros(len(ids), 0)))
+    def train(self, state: ServerState, orders: list[tuple], round: int) -> tuple[list[int], Trained | None]:
+        """(ids, results) of those of `orders` (ids, rows) that this process gets, without weights: all processes have those."""
+        came, results = [], []
+        for number in self.tickets:
+            ids, rows = orders[number]
+            results += self.engine.train(ids, state, round, self.trained, rows)
+            came += ids
+        return came, self.engine.collected(results, state.params.like(self.trained[: len(came), :0])) if came else None
 
-    def tally(self, state: ServerState, positions: list[int]) -> list[Tally]:
-        """Of these pieces of the evaluation set."""
-        return self.engine.tally(state, positions)
+    def tally(self, state: ServerState) -> dict[int, Tally]:
+        """Of those pieces of the evaluation set that this process gets, by their numbers."""
+        return {number: self.engine.tally(state, number) for number in self.tickets}
 
 
 def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
-    """Ids in `count` groups of about as many samples each: the largest first, to whoever has least."""
-    loads = [(0, group) for group in range(count)]
-    shares: list[list[int]] = [[] for _ in range(count)]
-    for client in sorted(sizes, key=lambda client: -sizes[client]):
-        load, group = loads[0]
-        shares[group].append(client)
-        heapq.heapreplace(loads, (load + sizes[client], group))
-    return shares
+    """Ids in groups, of which each of `count` processes takes the next whenever it is free: largest first, groups ever smaller.
+
+    A group holds about half of what each process would get of the rest: few large ones at first, since each costs something,
+    and single clients in the end, so that all are done at almost the same time.
+    """
+    waiting = deque(sorted(sizes, key=lambda client: -sizes[client]))
+    left, groups = sum(sizes.values()), []
+    while waiting:
+        goal, load, group = left / (2 * count), 0, []
+        while waiting and (not group or load + sizes[waiting[0]] <= goal):
+            group.append(waiting.popleft())
+            load += sizes[group[-1]]
+        left -= load
+        groups.append(group)
+    return groups
 
 
 def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:

@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import torch
 
 from fedrepro.engine import evaluate
+from fedrepro.engine.local import LocalResult
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
-from fedrepro.engine.workers import share_out
+from fedrepro.engine.workers import Workers, share_out
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.types import Batch
@@ -52,7 +54,7 @@ def test_images_are_shared_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine._pool is not None
     answers = engine._pool.tally(8, state)
     engine.close()
-    assert answers == engine.tally(state, list(range(8)))
+    assert answers == [engine.tally(state, position) for position in range(8)]
     assert sum(one.samples for one in answers) == len(task.evaluation)
 
 
@@ -108,10 +110,35 @@ def test_workers_die_with_their_parent() -> None:
     assert len(gone) == 2
 
 
-def test_shares_are_even() -> None:
-    """Largest first, to whoever has least: 9 | 5 + 4, then 1 to the first of equals."""
-    assert share_out({1: 4, 2: 9, 3: 5, 4: 1}, 2) == [[2, 4], [3, 1]]
-    assert share_out({1: 4}, 3) == [[1], [], []]
+def test_shares_get_smaller() -> None:
+    """Largest first, up to a quarter of what is left for two: of 20, 9 alone; of 11, 5; of 6, 4; of 2, one after the other."""
+    assert share_out({1: 4, 2: 9, 3: 5, 4: 1, 5: 1}, 2) == [[2], [3], [1], [4], [5]]
+    assert share_out({1: 4}, 3) == [[1]]
+    equal = share_out(dict.fromkeys(range(100), 60), 2)
+    assert [len(group) for group in equal] == [25, 18, 14, 10, 8, 6, 4, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1]
+    assert [client for group in equal for client in group] == list(range(100))
+
+
+def test_whoever_is_free_takes_the_next() -> None:
+    """One of two processes sleeps over each client: the other does nearly all, and every client is trained once."""
+    task = toy.make_task()
+    engine = SequentialEngine(task, compose("fedavg"))
+    state, here, train_here = engine.method.init(task.params, task.buffers), os.getpid(), engine.train
+    sizes = {client: task.train_sizes[client] for client in range(len(task.train_sizes)) if task.trains(client)}
+    alone = state.params.flat.new_empty(len(sizes), state.params.flat.numel())
+    train_here(list(sizes), state, 0, alone, list(range(len(sizes))))
+    mine: list[int] = []
+
+    def train_slowly(ids: list[int], *rest: Any) -> list[LocalResult]:
+        mine.extend(ids) if os.getpid() == here else time.sleep(1)
+        return train_here(ids, *rest)
+
+    engine.train = train_slowly  # type: ignore[method-assign]
+    workers = Workers(2, engine, state)
+    found = workers.train(sizes, state, 0)
+    workers.close()
+    assert torch.equal(found.params.flat, alone)
+    assert len(share_out(sizes, 2)) - 1 <= len(mine)
 
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
