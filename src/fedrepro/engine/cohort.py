@@ -1,6 +1,7 @@
 """What engines share: who trains in a round, from what, and how their results become the cohort that the server sees."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ class Clients:
         """Ids of the cohort's clients that have something to train on, ascending."""
         return [client for client in self.task.cohorts[round].tolist() if self.task.trains(client)]
 
-    @property
+    @cached_property
     def solver(self) -> Solver:
         """The local solver: the setting's, unless the method brings its own."""
         return self.method.client.solver(Solver(self.task.spec.client_momentum, self.task.spec.weight_decay))
@@ -81,11 +82,10 @@ class Clients:
 
     def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort:
         """Keeps what is each client's own, and hands the rest to the server."""
-        for k, client in enumerate(ids):
-            kept = {"rule": trained.own, "velocity": trained.velocity if self.keeps_momentum else None}
-            mine = {key: value.like(value.flat[k].clone()) for key, value in kept.items() if value is not None}
-            if mine:
-                self.own[client] = mine
+        found = {"rule": trained.own, "velocity": trained.velocity if self.keeps_momentum else None}
+        kept = {key: value for key, value in found.items() if value is not None}
+        for k, client in enumerate(ids if kept else []):
+            self.own[client] = {key: value.like(value.flat[k].clone()) for key, value in kept.items()}
         sizes, spec = self.task.client_sizes[ids], self.task.spec
         setting = Solver(spec.client_momentum, spec.weight_decay)
         worth = self.method.client.effective_steps(setting, spec.client_lr_at(round), trained.num_steps)
