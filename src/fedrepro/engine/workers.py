@@ -137,7 +137,8 @@ class _Tickets:
     """Numbers of pieces of work, each of which one process gets: a pipe, from which the system gives each record once."""
 
     def __init__(self) -> None:
-        self._take, self._give = os.pipe()
+        self._ends: tuple[int, ...] = os.pipe()
+        self._take, self._give = self._ends
         os.set_blocking(self._take, False)
 
     def lay_out(self, count: int) -> None:
@@ -151,10 +152,10 @@ class _Tickets:
                 yield _TICKET.unpack(os.read(self._take, _TICKET.size))[0]
 
     def close(self) -> None:
-        """Gives both ends back; once is enough."""
-        for end in (self._take, self._give):
-            with contextlib.suppress(OSError):
-                os.close(end)
+        """Gives both ends back, once: afterwards their numbers may be another file's."""
+        for end in self._ends:
+            os.close(end)
+        self._ends = ()
 
 
 @dataclasses.dataclass(frozen=True)
