@@ -30,6 +30,8 @@ ROOT = Path(__file__).parent
 CACHE, RESULTS, ENVS = ROOT / ".cache", ROOT / "results", ROOT / ".envs"
 OURS, NAIVE = (sys.executable, "-m", "benchmarks.contenders.ours"), (sys.executable, "-m", "benchmarks.contenders.naive")
 
+WITH_CONVOLUTIONS = frozenset({"B", "simple_cnn", "resnet20"})
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -50,6 +52,8 @@ def contenders(device: str, peers: bool) -> list[Contender]:
             Contender("naive", (*NAIVE, "--device", "cuda"), 1),
             Contender("fedrepro-sequential", (*on_gpu, "sequential"), 1),
             Contender("fedrepro-vectorised", (*on_gpu, "vectorised"), 1),
+            Contender("fedrepro-vectorised-tf32", (*on_gpu, "vectorised", "--products", "tf32"), 1),
+            Contender("fedrepro-vectorised-bf16", (*on_gpu, "vectorised", "--products", "bf16"), 1),
             Contender("fedrepro-vectorised-3-seeds", (*on_gpu, *together), 1),
             Contender("fedrepro-vectorised-3-seeds-unchunked", (*on_gpu, *together, "--chunk-mib", "1e9"), 1),
         ]
@@ -59,6 +63,7 @@ def contenders(device: str, peers: bool) -> list[Contender]:
         Contender("fedrepro-2-threads", (*OURS, "--threads", "2"), 2),
         Contender("fedrepro-2-workers", (*OURS, "--workers", "2"), 2),
         Contender("fedrepro-vectorised", (*OURS, "--engine", "vectorised"), 1, frozenset("AC")),
+        Contender("fedrepro-2-workers-bf16", (*OURS, "--workers", "2", "--products", "bf16"), 2, WITH_CONVOLUTIONS),
     ]
     # Left out because of the minutes they take: convolutions stacked on a CPU; FedJAX's second core on B; most of Flower.
     for name in ("fedjax", "pfl_research", "flower") if peers else ():

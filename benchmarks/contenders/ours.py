@@ -28,13 +28,13 @@ from fedrepro.models import build, initial
 FEW = 100
 
 
-def load(path: str, device: str, method: str = "fedavg", seed: int = 8) -> Task:
+def load(path: str, device: str, method: str = "fedavg", seed: int = 8, products: str = "float32") -> Task:
     """A work item as a task of our engine; another seed is another initial model and order of samples."""
     with np.load(path) as file:
         work = dict(file)  # each look at `file` itself would read the array anew
     spec = json.loads(str(work["spec"]))
     shape = tuple(work["train_x"].shape[1:])
-    model = build(spec["model"], shape, spec["classes"])
+    model = build(spec["model"], shape, spec["classes"], products)
     bounds = list(pairwise(work["offsets"]))
     index = [torch.from_numpy(work["index"][a:b]).to(device) for a, b in bounds]
     settings = RunSpec(
@@ -59,6 +59,7 @@ def load(path: str, device: str, method: str = "fedavg", seed: int = 8) -> Task:
         keep_client_momentum=False,
         weight_decay=spec["weight_decay"],
         method=str(compose(method)),
+        products=products,
     )
     seen = slice(None) if spec["evaluate"] else slice(FEW)
     images = lambda x, y: as_batch(x, y, spec["mean"], spec["std"], device, torch.float32)  # noqa: E731
@@ -88,10 +89,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=1, help="at once, by the vectorised engine")
+    parser.add_argument("--products", default="float32", help="float32, tf32 (on a GPU) or bf16")
     parser.add_argument("--chunk-mib", type=float, help="memory of a chunk of the vectorised engine")
     options = parser.parse_args()
-    environment.prepare(options.device, options.threads)
-    method, tasks = compose("fedavg"), [load(options.work, options.device, seed=8 + i) for i in range(options.seeds)]
+    environment.prepare(options.device, options.threads, tf32=options.products == "tf32")
+    method, how = compose("fedavg"), {"device": options.device, "products": options.products}
+    tasks = [load(options.work, seed=8 + i, **how) for i in range(options.seeds)]
     tasks = [replace(task, train=tasks[0].train, evaluation=tasks[0].evaluation) for task in tasks]
     ends = [time.perf_counter()]
     mark = lambda *_: ends.append(time.perf_counter())  # noqa: E731

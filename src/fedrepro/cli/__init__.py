@@ -128,7 +128,6 @@ def _run(add: Add) -> None:
     run.add_argument("--engine", choices=engines, default="auto", help=help)
     help = "processes that share out each round's clients; they change no bit (default: 1)"
     run.add_argument("--workers", type=_at_least_one, default=1, metavar="N", help=help)
-    run.add_argument("--tf32", action="store_true", help="faster, coarser products on a GPU; recorded with the results")
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"
     run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)

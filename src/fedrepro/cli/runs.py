@@ -30,7 +30,6 @@ def run(options: Namespace) -> None:
         device=device,
         engine=options.engine,
         workers=options.workers,
-        tf32=options.tf32,
         checkpoint_s=options.checkpoint_seconds,
         again=options.again,
     )

@@ -1,7 +1,7 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Scale, Sourced, Table, Times
 from fedrepro.engine.spec import RunSpec
@@ -15,6 +15,8 @@ _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channe
 REPORTED = {"average_last": int}  # the value of a cell is the mean over so many last rounds
 # name -> type of everything that a person may set
 SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED} | REPORTED
+# name -> default of those that a paper's files need not give
+_OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 EDITED = "params.yaml"
 
 SourcedArguments = dict[str, dict[str, Sourced]]
@@ -50,10 +52,10 @@ class Layers:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
             place = where if item.source != "scale" else f"papers/scales.yaml: {self.scale_name}: settings"
             found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, SETTINGS[key]), source=item.source)
-        missing = sorted(set(SETTINGS) - set(found))
+        missing = sorted(set(SETTINGS) - set(found) - set(_OPTIONAL))
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
-        return found
+        return {key: item for key, item in found.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
     def until_round(self, rounds: int) -> int | None:
         """After how many of a run's `rounds` the column is read: the share that `round` is of the protocol's rounds.

@@ -73,7 +73,7 @@ def _keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, _LARGEST)
 
 
-def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:
+def describe(device: str, engine: str, products: str = "float32") -> dict[str, str | int | bool | None]:
     """Versions, hardware, and the commit of the working tree."""
     import torch
 
@@ -92,7 +92,7 @@ def describe(device: str, engine: str) -> dict[str, str | int | bool | None]:
         "threads": torch.get_num_threads(),
         "engine": engine,
         "linear_kernel": linear_kernel() if device == "cpu" else "aten",
-        "products": "tf32" if device == "cuda" and torch.backends.cuda.matmul.allow_tf32 else "float32",
+        "products": products,
         "commit": commit,
         "dirty": dirty,
     }

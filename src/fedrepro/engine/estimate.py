@@ -188,11 +188,11 @@ class _Bench:
 
     @classmethod
     def of(cls, spec: RunSpec, method: Method, device: str, engine: str) -> "_Bench":
-        return cls(spec, method, build(spec.model, spec.input_shape, spec.classes), device, engine)
+        return cls(spec, method, build(spec.model, spec.input_shape, spec.classes, spec.products), device, engine)
 
     @property
     def model_key(self) -> tuple:
-        return self.spec.model, self.spec.input_shape, self.spec.classes
+        return self.spec.model, self.spec.input_shape, self.spec.classes, self.spec.products
 
     def steps(self, size: int, count: int) -> Callable[[], LocalResult]:
         """`count` local steps on a batch of `size` images, at a learning rate that moves nothing far."""

@@ -29,7 +29,6 @@ class Options:
     device: str = "auto"
     engine: str = "auto"  # vectorised on a GPU, sequential otherwise
     workers: int = 1  # processes that the sequential engine shares a round's clients out among
-    tf32: bool = False  # faster, coarser products on a GPU
     checkpoint_s: float = 20.0
     progress_s: float = 10.0
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
@@ -40,7 +39,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     trained again with the same values. UserError where other values came out: nothing is overwritten.
     """
     job = _Job.of(run, options)
-    environment.prepare(job.device, tf32=options.tf32)
+    environment.prepare(job.device, tf32=job.spec.products == "tf32")
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
@@ -119,7 +118,7 @@ class _Job:
     def _checkpoints(self, task: Task) -> Checkpoints:
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
         # Begun on one device or by one engine, a seed is not continued on another; workers change nothing.
-        how = {"engine": self.engine, "device": self.device} | ({"tf32": True} if self.options.tf32 else {})
+        how = {"engine": self.engine, "device": self.device}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
         return Checkpoints(path, key, self.options.checkpoint_s)
 
@@ -138,7 +137,7 @@ class _Job:
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             **traffic(task, self._method, progress.round),
         }
-        found = environment.describe(self.device, self.engine) | {"workers": self.options.workers}
+        found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost | shared)
         results.write_seed(root, run_id, evidence, outcome)
         self._checkpoints(task).path.unlink(missing_ok=True)
@@ -154,8 +153,8 @@ def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
     if options.workers > 1 and (device == "cuda" or options.engine == "vectorised"):
         where = "a GPU" if device == "cuda" else "the vectorised engine"
         raise UserError(f"workers = {options.workers}: {where} takes all clients at once; set it to 1")
-    if options.tf32 and device == "cpu":
-        raise UserError("tf32: a CPU multiplies in full float32; leave it out")
+    if spec.products == "tf32" and device == "cpu":
+        raise UserError("products = 'tf32': a CPU has none; set it to float32 or bf16")
     stackable = MODELS[spec.model].stackable if spec.model in MODELS else True
     if options.engine == "auto":
         return "vectorised" if device == "cuda" and stackable else "sequential"

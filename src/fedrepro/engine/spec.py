@@ -9,6 +9,7 @@ from fedrepro.errors import UserError
 from fedrepro.registry import require
 
 NORMALISATIONS = ("unit", "centred", "standard")
+PRODUCTS = ("float32", "tf32", "bf16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,9 @@ class RunSpec:
     method: str  # canonical: every part with every argument
     # Settings that came later have a default, which is left out of `as_dict` and of run_id: older results keep their names.
     channel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (mean, deviation) for normalise = standard
+    # To what factors are rounded in products of layers while training; evaluation and the algebra of servers are full float32.
+    # Our choice: no paper says; coarser ones are faster and give other results.
+    products: str = "float32"  # tf32: 10 bits, on a GPU, there in evaluation too; bf16: 7 bits, and so is what layers hand on
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -49,6 +53,7 @@ class RunSpec:
             value = getattr(self, key)
             require(math.isfinite(value) and value > 0, key, value, "must be a number greater than 0")
         require(self.normalise in NORMALISATIONS, "normalise", self.normalise, f"must be one of {', '.join(NORMALISATIONS)}")
+        require(self.products in PRODUCTS, "products", self.products, f"must be one of {', '.join(PRODUCTS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")

@@ -106,7 +106,7 @@ def load_task(
     UserError when something is missing, damaged or does not fit `spec`.
     """
     images = images or load_images(spec, inputs, device, dtype)
-    model = build(spec.model, spec.input_shape, spec.classes)
+    model = build(spec.model, spec.input_shape, spec.classes, spec.products)
     clients = partition.load(inputs.root, inputs.partition, seed)
     rounds = participation.load(inputs.root, inputs.participation, seed)
     split = proxy.load(inputs.root, inputs.proxy, seed)

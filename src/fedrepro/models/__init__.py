@@ -49,8 +49,8 @@ class Model:
         return Tree(self.buffer_layout, torch.cat([t.flatten() for t in start]) if start else torch.zeros(0))
 
 
-def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
-    """The model called `name`. UserError with the nearest name when there is none."""
+def build(name: str, input_shape: tuple[int, int, int], classes: int, products: str = "float32") -> Model:
+    """The model called `name`. UserError with the nearest name when there is none. `products`: see `RunSpec`."""
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
     known = MODELS[name]
@@ -61,6 +61,7 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
     buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
     closed = getattr(module, "gradient", None)
+    forward = partial(module.forward, **known.options)
     own = {key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)}
     return Model(
         name,
@@ -68,10 +69,24 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int) -> Model:
         classes,
         layout,
         buffers,
-        partial(module.forward, **known.options),
+        partial(_in_bf16, forward) if products == "bf16" else forward,
         partial(closed, **known.options) if closed else None,
         known.stackable,
         known.dropout,
         detects=known.detects,
         **own,
     )
+
+
+def _in_bf16(
+    forward: Callable[..., tuple[Tensor, Tree]], params: Tree, buffers: Tree, x: Tensor, train: bool, **more: Tensor
+) -> tuple[Tensor, Tree]:
+    """`forward` with products in bfloat16 in training, gradients included; weights, statistics and the loss keep their type.
+
+    torch's autocast; a perceptron's gradient in closed form is not made by it, and stays in full float32.
+    """
+    if not train:
+        return forward(params, buffers, x, train, **more)
+    with torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False):
+        outputs, buffers = forward(params, buffers, x, train, **more)
+    return outputs.to(x.dtype), buffers

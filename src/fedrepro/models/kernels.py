@@ -71,7 +71,8 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
     if linear_kernel() != "onednn" or a.dim() != 2:
         return False
     rows, terms = a.shape
-    return rows * terms * columns >= LEAST and a.dtype is torch.float32 and a.is_cpu
+    large = rows * terms * columns >= LEAST and a.dtype is torch.float32 and a.is_cpu
+    return large and not torch.is_autocast_enabled("cpu")
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:

@@ -35,22 +35,26 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[i
 def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tree:
     """The gradient [D] of the mean cross-entropy on images x [B, C, H, W] with labels y [B], by hand, for one client.
 
-    A third of the overhead of autograd, which is most of a small model's step. Activations lie as columns, [units, B]: products
-    with them take a twentieth less time than with rows (our choice; tested against autograd).
+    A third of the overhead of autograd, which is most of a small model's step. Activations lie as columns, [units, B]: a step
+    takes a few percent less time than with rows (our choice; tested against autograd).
     """
     names, inputs = _names(len(hidden) + 1), [ops.flatten(x).mT]
     with torch.no_grad():
-        for weight, bias in names:
-            outputs = kernels.product(params[weight], inputs[-1]).add_(params[bias].unsqueeze(1))
-            if len(inputs) < len(names):
-                inputs.append(outputs.relu_())
-        delta = outputs.softmax(0).scatter_(0, y.unsqueeze(0), -1.0, reduce="add").div_(len(y))
+        for layer in names[:-1]:
+            inputs.append(_outputs(params, layer, inputs[-1]).relu_())
+        delta = _outputs(params, names[-1], inputs[-1]).softmax(0).scatter_(0, y.unsqueeze(0), -1.0, reduce="add").div_(len(y))
         g: dict[str, Tensor] = {}
         for (weight, bias), h in zip(reversed(names), reversed(inputs), strict=True):
             g[weight], g[bias] = kernels.product(delta, h.mT), delta.sum(1)
             if h is not inputs[0]:
                 delta = torch.ops.aten.threshold_backward(kernels.product(params[weight].mT, delta), h, 0)
     return Parts(params, g)
+
+
+def _outputs(params: Tree, layer: tuple[str, str], h: Tensor) -> Tensor:
+    """W h + b [out, B] of a layer, for columns h [in, B]."""
+    weight, bias = layer
+    return kernels.product(params[weight], h).add_(params[bias].unsqueeze(1))
 
 
 @lru_cache

@@ -78,8 +78,9 @@ def padded_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`batch_norm` in training for x [K, B, C, H, W] of which client k has only the first valid_k >= 2 samples; valid [K].
 
-    What is computed for padding is finite, and nothing of it reaches the statistics.
+    What is computed for padding is finite, and nothing of it reaches the statistics. In the type of the weights throughout.
     """
+    x = x.to(weight.dtype)
     places = x.shape[-2] * x.shape[-1]
     real = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[
         :, :, None, None, None

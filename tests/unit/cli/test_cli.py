@@ -116,6 +116,7 @@ MISTAKES = [
     (["run", "fedlaw/table3", "--set", "rounds"], ["--set rounds", "key=value"]),
     (["run", "fedlaw/table3", "--set", "rounds=["], ["--set rounds=["]),
     (["run", "fedlaw/table3", "--set", "rounds=0"], ["rounds = 0", "at least 1"]),
+    (["run", "fedlaw/table3", "--set", "products=fp16"], ["products = 'fp16'", "float32, tf32, bf16"]),
     (["run", "fedlaw/table3", "--set", "dataset=minst"], ["'minst'", "'mnist'"]),
     (["run", "results/plans/demo/fedlaw/table3.json"], ["results/plans/demo/fedlaw/table3.json", "no such file"]),
     (["evidence", "results/runs/x/seed8.json", "out.json"], ["results/runs/x/seed8.json"]),
@@ -332,3 +333,21 @@ def test_run_keep_lose_and_interrupt(
     capsys.readouterr()
     assert run(*command) == 2
     assert str(path.relative_to(project)) in capsys.readouterr().err
+
+
+def test_coarser_products_are_another_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trained beside the run in full float32, which keeps its name; configuration and environment say so. A CPU has no TF32."""
+    cell = ["--rows", "fedavg", "--columns", "fashion_mnist-lenet-100"]
+    small = ["run", "fedlaw/table3", *cell, "--device", "cpu", "--set", "rounds=1", "clients=4"]
+    assert run(*small) == run(*small, "products=float32") == run(*small, "products=bf16") == 0
+    receipts = [json.loads(path.read_text()) for path in project.glob("results/runs/*/seed8.json")]
+    fine, coarse = sorted(receipts, key=lambda receipt: "products" in receipt["config"])
+    assert "products" not in fine["config"]
+    assert coarse["config"] == fine["config"] | {"products": "bf16"}
+    assert [receipt["environment"]["products"] for receipt in (fine, coarse)] == ["float32", "bf16"]
+    assert fine["inputs"] == coarse["inputs"]
+    assert fine["curves"]["test_loss"] != coarse["curves"]["test_loss"]
+    assert fine["curves"]["test_loss"] == pytest.approx(coarse["curves"]["test_loss"], rel=0.05)
+    capsys.readouterr()
+    assert run(*small, "products=tf32") == 2
+    assert "products = 'tf32': a CPU has none" in capsys.readouterr().err

@@ -113,6 +113,7 @@ OTHER = {
     "dataset": "fashion_mnist",
     "model": "lenet",
     "partition": "dirichlet_per_class(alpha=2)",
+    "products": "bf16",
 }
 
 
