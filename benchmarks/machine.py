@@ -60,7 +60,9 @@ def flops_per_sample(work: Work) -> float:
     from fedrepro.models import build, initial, ops
 
     model, size = build(work.model, work.shape, 10), 8
-    params, x, y = initial.draw(model, 8), torch.zeros((size, *work.shape)), torch.zeros(size, dtype=torch.int64)
+    # Nothing is computed, and nothing goes to a kernel that the counter does not know, as on a CPU it may.
+    params, buffers = (one.like(one.flat.to("meta")) for one in (initial.draw(model, 8), model.first_buffers()))
+    x, y = torch.zeros((size, *work.shape), device="meta"), torch.zeros(size, dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
-        tree.gradient(lambda p: ops.cross_entropy(model.forward(p, model.first_buffers(), x, True)[0], y), params)
+        tree.gradient(lambda p: ops.cross_entropy(model.forward(p, buffers, x, True)[0], y), params)
     return counter.get_total_flops() / size

@@ -68,11 +68,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _by_onednn(a: Tensor, columns: int) -> bool:
-    if linear_kernel() != "onednn" or a.dim() != 2:
+    if a.dim() != 2 or not a.is_cpu or a.dtype is not torch.float32:
         return False
     rows, terms = a.shape
-    large = rows * terms * columns >= LEAST and a.dtype is torch.float32 and a.is_cpu
-    return large and not torch.is_autocast_enabled("cpu")
+    large = rows * terms * columns >= LEAST
+    return large and linear_kernel() == "onednn" and not torch.is_autocast_enabled("cpu")
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
