@@ -92,7 +92,8 @@ def main() -> None:
     parser.add_argument("--products", default="float32", help="float32, tf32 (on a GPU) or bf16")
     parser.add_argument("--chunk-mib", type=float, help="memory of a chunk of the vectorised engine")
     options = parser.parse_args()
-    environment.prepare(options.device, options.threads, tf32=options.products == "tf32")
+    environment.prepare(options.device, options.threads)
+    environment.choose_products(options.device, options.products)
     method, how = compose("fedavg"), {"device": options.device, "products": options.products}
     tasks = [load(options.work, seed=8 + i, **how) for i in range(options.seeds)]
     tasks = [replace(task, train=tasks[0].train, evaluation=tasks[0].evaluation) for task in tasks]

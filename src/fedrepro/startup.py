@@ -42,8 +42,9 @@ def _leave() -> None:
     if _code is None:  # an exception, or somebody else's `sys.exit`, whose code cannot be known here
         return
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
     except OSError:
         return  # Python says what went wrong, with an exit code of its own
     os._exit(_code)

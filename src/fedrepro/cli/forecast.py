@@ -48,6 +48,7 @@ class Forecast:
         self.seconds: dict[str, float] = {}  # run_id -> seconds a seed
         for job in jobs:
             spec = RunSpec(**job.run["config"])
+            environment.choose_products(device, spec.products)
             counts = image_counts(root, registry[spec.dataset])
             if counts is None:
                 self.unknown.add(spec.dataset)

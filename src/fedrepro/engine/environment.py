@@ -40,11 +40,10 @@ def gpu_possible(devices: Path = Path("/dev")) -> bool:
     return not hidden and any(any(devices.glob(pattern)) for pattern in _GPU_FILES)
 
 
-def prepare(device: str, threads: int = 1, tf32: bool = False) -> None:
+def prepare(device: str, threads: int = 1) -> None:
     """A process that computes: one thread (parallelism lies between jobs), freed memory kept, and on a GPU only deterministic
-    kernels in full float32.
+    kernels.
 
-    `tf32`: products on a GPU round their factors to 10 bits instead, which is faster; recorded, and never the default.
     On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
     """
     if device == "cpu":
@@ -58,7 +57,20 @@ def prepare(device: str, threads: int = 1, tf32: bool = False) -> None:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    choose_products(device, "float32")
+
+
+def choose_products(device: str, products: str) -> None:
+    """On a GPU all float32 products of this process from here on: of factors in full, or with "tf32" rounded to 10 bits.
+
+    UserError: a CPU has no TF32. For "bf16" see `fedrepro.models.build`.
+    """
+    if products == "tf32" and device == "cpu":
+        raise UserError("products = 'tf32' (a setting of params.yaml or --set): a CPU has none; make it float32 or bf16")
+    if device == "cuda":
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = products == "tf32"
 
 
 def _keep_freed_memory() -> None:

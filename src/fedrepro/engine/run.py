@@ -39,7 +39,8 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     trained again with the same values. UserError where other values came out: nothing is overwritten.
     """
     job = _Job.of(run, options)
-    environment.prepare(job.device, tf32=job.spec.products == "tf32")
+    environment.prepare(job.device)
+    environment.choose_products(job.device, job.spec.products)
     done = {}
     busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
     # Not inside the run's folder: DVC versions that, and a lock is no result.
@@ -153,8 +154,6 @@ def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
     if options.workers > 1 and (device == "cuda" or options.engine == "vectorised"):
         where = "a GPU" if device == "cuda" else "the vectorised engine"
         raise UserError(f"workers = {options.workers}: {where} takes all clients at once; set it to 1")
-    if spec.products == "tf32" and device == "cpu":
-        raise UserError("products = 'tf32': a CPU has none; set it to float32 or bf16")
     stackable = MODELS[spec.model].stackable if spec.model in MODELS else True
     if options.engine == "auto":
         return "vectorised" if device == "cuda" and stackable else "sequential"

@@ -39,9 +39,9 @@ class RunSpec:
     method: str  # canonical: every part with every argument
     # Settings that came later have a default, which is left out of `as_dict` and of run_id: older results keep their names.
     channel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (mean, deviation) for normalise = standard
-    # To what factors are rounded in products of layers while training; evaluation and the algebra of servers are full float32.
-    # Our choice: no paper says; coarser ones are faster and give other results.
-    products: str = "float32"  # tf32: 10 bits, on a GPU, there in evaluation too; bf16: 7 bits, and so is what layers hand on
+    # What factors are rounded to in products. Our choice: no paper says; coarser ones are faster and give other results.
+    # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
+    products: str = "float32"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))

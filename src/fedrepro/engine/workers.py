@@ -1,8 +1,8 @@
 """Worker processes inside one training: each takes some of a round's clients and images. For a run that has cores to itself.
 
 The training's own process is the first of them. The others are forked from it once, after the data are loaded, and share them.
-Weights, the bulk of what goes to and fro, lie in memory that all of them map; the rest goes through pipes by value. Work is cut
-into pieces, and whoever is free takes the next: cores are seldom equally fast.
+Weights and what is kept of clients, the bulk of what they read, lie in memory that all of them map; the rest goes through pipes
+by value. Work is cut into pieces, and whoever is free takes the next: cores are seldom equally fast.
 """
 
 import contextlib
@@ -35,6 +35,7 @@ from fedrepro.tree import Tree
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 _LOOK_S = 0.003  # longer than the server takes between two short rounds
 _TICKET = struct.Struct("i")  # the number of a piece of work
+_Place = tuple[int, int, str]  # (client, row, what is kept)
 
 
 class Engine(Protocol):
@@ -62,7 +63,9 @@ class Workers:
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
         size, dtype, cohort = first.params.flat.numel(), first.params.flat.dtype, engine.task.cohorts.shape[1]
-        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(cohort, size, dtype))
+        mapped = lambda rows: _mapped(rows, size, dtype)  # noqa: E731
+        kept = {name: mapped(cohort) for name in ("rule", "velocity")}  # takes no memory until something is kept
+        self._desk = _Desk(engine, first, _Tickets(), mapped(1)[0], mapped(cohort), kept)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []
@@ -85,22 +88,22 @@ class Workers:
         """The round of the clients in `sizes` (id -> samples), in that order. UserError when a worker dies."""
         place = {client: row for row, client in enumerate(sizes)}
         orders = [(ids, [place[client] for client in ids]) for ids in share_out(sizes, self.count)]
-        kept = {client: self._desk.engine.own[client] for client in sizes if client in self._desk.engine.own}
-        answers = [answer for answer in self._ask("train", state, len(orders), kept, orders, round) if answer[0]]
+        answers = self._ask("train", state, len(orders), self._desk.lay_out(place), orders, round)
+        answers = [answer for answer in answers if answer[0]]
         came = {client: position for position, client in enumerate(client for ids, _ in answers for client in ids)}
         trained = Trained.joined([part for _, part in answers], [came[client] for client in sizes])
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
         """Counts on all `pieces` of the evaluation set, in their order. UserError when a worker dies."""
-        found = {number: tally for answer in self._ask("tally", state, pieces, {}) for number, tally in answer.items()}
+        found = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
         return [found[number] for number in range(pieces)]
 
-    def _ask(self, what: str, state: ServerState, tickets: int, own: dict[int, Any], *order: Any) -> list[Any]:
-        """What each process answers, this one first; `own`: what is kept of the clients that it is about."""
+    def _ask(self, what: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
+        """What each process answers, this one first; `kept`: where what is kept of the clients lies."""
         self._desk.received.copy_(state.params.flat)
         self._desk.tickets.lay_out(tickets)
-        message = pickle.dumps((what, state.buffers, state.shared, own, order))
+        message = pickle.dumps((what, state.buffers, state.shared, kept, order))
         with self._all_alive():
             for pipe in self._pipes:
                 pipe.send_bytes(message)
@@ -124,7 +127,8 @@ class Workers:
             ) from error
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the processes, each after the piece of work that it is at."""
+        self._desk.tickets.withdraw()
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
@@ -148,8 +152,13 @@ class _Tickets:
     def __iter__(self) -> Iterator[int]:
         """Those that this process gets, until none is left."""
         with contextlib.suppress(BlockingIOError):
-            while True:
+            while self._ends:
                 yield _TICKET.unpack(os.read(self._take, _TICKET.size))[0]
+
+    def withdraw(self) -> None:
+        """Leaves nothing more to do."""
+        for _ in self:
+            pass
 
     def close(self) -> None:
         """Gives both ends back, once: afterwards their numbers may be another file's."""
@@ -167,6 +176,20 @@ class _Desk:
     tickets: _Tickets
     received: Tensor  # global weights, [D]; mapped
     trained: Tensor  # the clients' weights, [K, D]; mapped
+    kept: dict[str, Tensor]  # what `engine.own` holds of clients, by name, each [K, D]; mapped
+
+    def lay_out(self, rows: dict[int, int]) -> list[_Place]:
+        """Puts what is kept of clients into those rows, for all processes to read."""
+        places = [(client, row, name) for client, row in rows.items() for name in self.engine.own.get(client, {})]
+        for client, row, name in places:
+            self.kept[name][row].copy_(self.engine.own[client][name].flat)
+        return places
+
+    def take_up(self, places: list[_Place]) -> None:
+        """In a worker: `engine.own` as it has been laid out."""
+        self.engine.own.clear()
+        for client, row, name in places:
+            self.engine.own.setdefault(client, {})[name] = self.first.params.like(self.kept[name][row])
 
     def state(self, buffers: Tree, shared: Any) -> ServerState:
         """As much of the server's state as workers read."""
@@ -215,14 +238,14 @@ def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
         other.close()
     while True:
         try:
-            what, buffers, shared, own, order = pickle.loads(_next_message(pipe))
+            what, buffers, shared, kept, order = pickle.loads(_next_message(pipe))
         except (EOFError, OSError):
             return
-        desk.engine.own.clear()
-        desk.engine.own.update(own)
+        desk.take_up(kept)
         try:
             answer: Any = getattr(desk, what)(desk.state(buffers, shared), *order)
         except Exception as error:
+            desk.tickets.withdraw()
             answer = error
         with contextlib.suppress(OSError):
             pipe.send_bytes(pickle.dumps((answer, environment.peak_rss_mib())))

@@ -70,7 +70,7 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int, products: 
         layout,
         buffers,
         partial(_in_bf16, forward) if products == "bf16" else forward,
-        partial(closed, **known.options) if closed else None,
+        partial(closed, **known.options) if closed and products != "bf16" else None,
         known.stackable,
         known.dropout,
         detects=known.detects,
@@ -83,7 +83,7 @@ def _in_bf16(
 ) -> tuple[Tensor, Tree]:
     """`forward` with products in bfloat16 in training, gradients included; weights, statistics and the loss keep their type.
 
-    torch's autocast; a perceptron's gradient in closed form is not made by it, and stays in full float32.
+    torch's autocast, which knows nothing of gradients in closed form: there are none with it.
     """
     if not train:
         return forward(params, buffers, x, train, **more)

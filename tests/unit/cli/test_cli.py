@@ -350,4 +350,14 @@ def test_coarser_products_are_another_run(project: Path, capsys: pytest.CaptureF
     assert fine["curves"]["test_loss"] == pytest.approx(coarse["curves"]["test_loss"], rel=0.05)
     capsys.readouterr()
     assert run(*small, "products=tf32") == 2
-    assert "products = 'tf32': a CPU has none" in capsys.readouterr().err
+    assert "products = 'tf32' (a setting of params.yaml or --set): a CPU has none" in capsys.readouterr().err
+    assert run(*small, "products=tf32", "--dry-run") == 2
+
+
+def test_a_perceptron_in_bf16(project: Path) -> None:
+    """Its gradient in closed form, which is in full float32, is not taken."""
+    small = ["run", "fedlaw/table3", *CELL, "--device", "cpu", "--set", "rounds=1", "clients=4"]
+    assert run(*small) == run(*small, "products=bf16") == 0
+    one, other = (json.loads(path.read_text())["curves"]["test_loss"] for path in project.glob("results/runs/*/seed8.json"))
+    assert one != other
+    assert one == pytest.approx(other, rel=0.05)

@@ -1,11 +1,11 @@
 """Worker processes inside a training: real processes, the same bits, real kills."""
 
-import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from fedrepro.engine import evaluate
 from fedrepro.engine.local import LocalResult
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
-from fedrepro.engine.workers import Workers, share_out
+from fedrepro.engine.workers import share_out
 from fedrepro.errors import UserError
-from fedrepro.methods.compose import compose
-from fedrepro.types import Batch
+from fedrepro.methods.compose import ServerState, compose
 from tests import toy
 from tests.contract.test_engines import real_task
 
@@ -72,11 +71,43 @@ def test_a_dead_worker_is_one_line() -> None:
     engine.close()
 
 
+def engine_of_two(**trains: Callable[[], object]) -> tuple[SequentialEngine, ServerState]:
+    """An engine with one worker; `here`, `there`: what happens before each piece of work in this process and in the worker."""
+    engine, process = SequentialEngine(toy.make_task(), compose("fedavg"), workers=2), os.getpid()
+    train_really = engine.train
+
+    def train(*order: Any) -> list[LocalResult]:
+        trains["here" if os.getpid() == process else "there"]()
+        return train_really(*order)
+
+    engine.train = train  # type: ignore[method-assign]
+    return engine, engine.method.init(engine.task.params, engine.task.buffers)
+
+
+def failing() -> None:
+    raise ValueError("while it trained")
+
+
 def test_an_error_in_a_worker_comes_through() -> None:
-    """As it was raised."""
-    task = dataclasses.replace(toy.make_task(), train=Batch(torch.zeros(3, 1, 4, 4), torch.zeros(3, dtype=torch.int64)))
-    with pytest.raises(IndexError):
-        train(task, compose("fedavg"), workers=2)
+    """As it was raised, though this process has nothing to complain of."""
+    engine, state = engine_of_two(here=lambda: time.sleep(0.3), there=failing)
+    with pytest.raises(ValueError, match="while it trained"):
+        engine.run_cohort(state, 0)
+    engine.close()
+
+
+def test_after_an_error_nobody_goes_on(tmp_path: Path) -> None:
+    """This process fails at once: the worker finishes the piece that it is at, and leaves the others."""
+
+    def slowly() -> None:
+        (tmp_path / f"{time.monotonic_ns()}").touch()
+        time.sleep(0.5)
+
+    engine, state = engine_of_two(here=failing, there=slowly)
+    with pytest.raises(ValueError, match="while it trained"):
+        engine.run_cohort(state, 0)
+    engine.close()
+    assert len(list(tmp_path.iterdir())) <= 1
 
 
 KILLED_AT_WORK = """
@@ -120,25 +151,17 @@ def test_shares_get_smaller() -> None:
 
 
 def test_whoever_is_free_takes_the_next() -> None:
-    """One of two processes sleeps over each client: the other does nearly all, and every client is trained once."""
-    task = toy.make_task()
-    engine = SequentialEngine(task, compose("fedavg"))
-    state, here, train_here = engine.method.init(task.params, task.buffers), os.getpid(), engine.train
-    sizes = {client: task.train_sizes[client] for client in range(len(task.train_sizes)) if task.trains(client)}
-    alone = state.params.flat.new_empty(len(sizes), state.params.flat.numel())
-    train_here(list(sizes), state, 0, alone, list(range(len(sizes))))
-    mine: list[int] = []
-
-    def train_slowly(ids: list[int], *rest: Any) -> list[LocalResult]:
-        mine.extend(ids) if os.getpid() == here else time.sleep(1)
-        return train_here(ids, *rest)
-
-    engine.train = train_slowly  # type: ignore[method-assign]
-    workers = Workers(2, engine, state)
-    found = workers.train(sizes, state, 0)
-    workers.close()
-    assert torch.equal(found.params.flat, alone)
-    assert len(share_out(sizes, 2)) - 1 <= len(mine)
+    """The worker sleeps over its first piece: this process does nearly all, and every client is trained once."""
+    mine: list[None] = []
+    engine, state = engine_of_two(here=lambda: mine.append(None), there=lambda: time.sleep(1))
+    found, _ = engine.run_cohort(state, 0)
+    engine.close()
+    expected, _ = SequentialEngine(engine.task, engine.method).run_cohort(state, 0)
+    assert found is not None
+    assert expected is not None
+    assert torch.equal(found.updates.flat, expected.updates.flat)
+    pieces = share_out({client: engine.task.train_sizes[client] for client in found.clients}, 2)
+    assert len(pieces) - 1 <= len(mine) <= len(pieces)
 
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
