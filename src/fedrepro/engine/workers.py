@@ -58,7 +58,7 @@ class Engine(Protocol):
 
 
 class Workers:
-    """`count` processes, this one among them, that do what `engine` does; what is kept of clients is sent to them each time."""
+    """`count` processes, this one among them, that do what `engine` does."""
 
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
