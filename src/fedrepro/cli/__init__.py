@@ -10,12 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from fedrepro import __version__, console
+from fedrepro import __version__, arithmetic, console
 from fedrepro.cli import forkclient
 from fedrepro.errors import UserError
 
 # Commands that import torch. Of `run` only with --device cpu: a GPU's driver does not survive a fork.
 FORKED = ("run", "plan", "data", "init", "plans", "announce")
+# Commands whose results depend on the arithmetic, and the process that some of them are forked from.
+COMPUTE = ("run", "data", "partition", "participation", "proxy", "init", "announce", "forkserver")
 Add = Callable[[str, str, str | None], argparse.ArgumentParser]  # name, module of fedrepro.cli, help -> the command
 EPILOG = "Mistakes that you can mend end with one line and exit code 2; --debug adds the traceback."
 
@@ -123,6 +125,8 @@ def _run(add: Add) -> None:
         "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
     )
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
+    help = "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
+    run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
     engines = ["auto", "sequential", "vectorised", "plain"]
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
     run.add_argument("--engine", choices=engines, default="auto", help=help)
@@ -162,7 +166,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point of `fedrepro`; returns the exit code."""
     options = parser().parse_args(arguments)
     try:
-        if options.command in FORKED and getattr(options, "device", "cpu") == "cpu":
+        forked = options.command in FORKED and getattr(options, "device", "cpu") == "cpu"
+        if options.command in COMPUTE:
+            wanted = arithmetic.chosen(getattr(options, "arithmetic", None))
+            forked = forked and wanted == os.environ.get(arithmetic.VARIABLE)  # what the others have loaded
+            arithmetic.settle(wanted)
+        if forked:
             code = forkclient.delegate(sys.argv[1:] if arguments is None else arguments)
             if code is not None:
                 return code

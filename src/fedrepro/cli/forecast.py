@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrepro import arithmetic
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.engine import environment, receipts
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
@@ -110,6 +111,7 @@ class Forecast:
 def announce(options: Namespace) -> None:
     """The line for what a workflow trains: standard input holds a list of [run, seeds], as JSON."""
     jobs = [Job.of(Path(), run, seeds) for run, seeds in json.load(sys.stdin)]
+    arithmetic.widen(job.run["config"]["model"] for job in jobs)
     line = one_line(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
     if line:
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from fedrepro import console
+from fedrepro import arithmetic, console
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_atomic, write_json, write_text
 
@@ -18,6 +18,7 @@ def run(options: Namespace) -> None:
     by_file = options.target.endswith(".json")
     plan = _read(Path(options.target), options.seeds) if by_file else _resolve(options)
     wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
+    arithmetic.widen(entry["config"]["model"] for entry in wanted)
     if options.dry_run:
         _forecast(wanted, seeds, device, options.cores)
         return

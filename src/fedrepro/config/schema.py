@@ -39,6 +39,9 @@ class Params(_Strict):
         ["fedlaw/table3"], min_length=1, description="what `snakemake` and `dvc repro` build without a target"
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train; auto takes a GPU when there is one")
+    arithmetic: Literal["portable", "native"] = Field(
+        "portable", description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels"
+    )
     workers: int = Field(1, ge=1, description="processes a training shares its clients out among; each counts as a core")
     settings: dict[str, Scalar] = Field({}, description="settings that every run takes instead of its table's, e.g. rounds: 5")
     methods: dict[str, dict[str, Arguments | None] | None] = Field(

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fedrepro import startup
+from fedrepro import arithmetic, startup
 from fedrepro.errors import UserError
 
 # Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
@@ -51,8 +51,12 @@ def prepare(device: str, threads: int = 1) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
     import torch
 
+    from fedrepro.models import known_answers
+
     startup.loaded()
     torch.set_num_threads(threads)
+    if device == "cpu":
+        known_answers.require()
     _keep_freed_memory()
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -103,6 +107,7 @@ def describe(device: str, engine: str, products: str = "float32") -> dict[str, s
         "device": device,
         "threads": torch.get_num_threads(),
         "engine": engine,
+        "arithmetic": arithmetic.current() if device == "cpu" else "native",
         "linear_kernel": linear_kernel() if device == "cpu" else "aten",
         "products": products,
         "commit": commit,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fedrepro import arithmetic
 from fedrepro.console import say
 from fedrepro.engine import environment, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
@@ -118,8 +119,8 @@ class _Job:
 
     def _checkpoints(self, task: Task) -> Checkpoints:
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
-        # Begun on one device or by one engine, a seed is not continued on another; workers change nothing.
-        how = {"engine": self.engine, "device": self.device}
+        # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
+        how = {"engine": self.engine, "device": self.device, "arithmetic": arithmetic.current()}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
         return Checkpoints(path, key, self.options.checkpoint_s)
 

@@ -1,29 +1,44 @@
-"""Which kernel multiplies matrices in linear layers on a CPU: chosen by the type of processor, never by timing.
+"""Products in linear layers on a CPU: which kernel makes them, and in which order a sum is added up.
 
-torch hands float32 products to MKL, which takes its AVX2 path on AMD. Zen 5 (EPYC, family 26, model 2) has units of twice that
-width, which oneDNN uses: 176 GFLOP/s a core for a layer of 784 to 512 units and batches of 128, against 93 (measured). On EPYC
-of family 25, model 17, both reach 95 for large products and MKL is faster for small ones (measured). The choice changes the
-last bits of results, so it depends on nothing but the table below, is checked once a process against exact products, and is
-recorded in a run's environment.
+torch leaves float32 products to MKL. oneDNN is faster for large ones where MKL does not use a processor's widest units, and in
+portable arithmetic, where MKL is held back to code that runs everywhere.
+
+Portable arithmetic defines a product: the terms of each element are taken 512 at a time, a block is summed by fused
+multiply-adds in ascending order from zero, and blocks are added in ascending order. oneDNN's kernels for AVX2 and for AVX-512
+both do just that within a block (measured against this definition, and known answers are asked for in each process), so the
+width of a processor's units leaves no trace. Small products go to MKL in its portable mode; a product's shape decides, never
+the processor or the clock.
+
+Native arithmetic takes the kernel that suits the processor, by the table below: Zen 5 (EPYC, family 26, model 2) has units that
+oneDNN uses and MKL does not, 176 GFLOP/s a core for a layer of 784 to 512 units and batches of 128 against 93 (measured). On
+EPYC of family 25, model 17, both reach 95. The choice is recorded in a run's environment.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fedrepro import arithmetic
+
 # (vendor, family) as in /proc/cpuinfo -> kernel; all others take torch's own.
 TABLE = {("AuthenticAMD", "26"): "onednn"}
 # Multiplications below which a product is not worth oneDNN's overhead of 17 us, whatever its shape (measured).
 LEAST = 2**21
+# The same against MKL's portable mode, which takes twice the time of its native one; for each block (measured).
+LEAST_PORTABLE = 2**18
+BLOCK = 512
 
 
 @cache
 def linear_kernel() -> str:
-    """ "onednn" where the table says so and it works here, otherwise "aten"."""
+    """ "portable" in that arithmetic; otherwise "onednn" where the table says so and it works here, or "aten"."""
+    if arithmetic.current() == "portable":
+        return "portable"
     return "onednn" if TABLE.get(processor()) == "onednn" and works() else "aten"
 
 
@@ -59,20 +74,65 @@ def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The positive part of `linear`; without gradients in one pass where the kernel can."""
     if torch.is_grad_enabled() or not _by_onednn(x, weight.shape[0]):
         return F.relu(linear(x, weight, bias))
-    return _onednn(x, weight, bias, "relu")
+    return _product(x, weight.mT, bias, "relu")
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a [m, k] times b [k, n], without gradients."""
-    return _onednn(a, b.mT, None) if _by_onednn(a, b.shape[1]) else torch.mm(a, b)
+    return _product(a, b) if _by_onednn(a, b.shape[1]) else torch.mm(a, b)
 
 
 def _by_onednn(a: Tensor, columns: int) -> bool:
     if a.dim() != 2 or not a.is_cpu or a.dtype is not torch.float32:
         return False
     rows, terms = a.shape
-    large = rows * terms * columns >= LEAST
-    return large and linear_kernel() == "onednn" and not torch.is_autocast_enabled("cpu")
+    kernel = linear_kernel()
+    if kernel == "portable":  # one row or one column is added up in another order
+        large = rows > 1 < columns and rows * terms * columns >= LEAST_PORTABLE * -(-terms // BLOCK)
+    else:
+        large = kernel == "onednn" and rows * terms * columns >= LEAST
+    return large and not torch.is_autocast_enabled("cpu")
+
+
+def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, then: str = "none") -> Tensor:
+    """The function `then` of a b + bias, by oneDNN; in portable arithmetic added up block by block."""
+    if linear_kernel() != "portable":
+        return _onednn(a, b.mT, bias, then)
+    a, b, terms = _dense(a), _dense(b), a.shape[1]
+    if terms <= BLOCK:
+        return _onednn(a, b.mT, bias, then)
+    if terms <= 2 * BLOCK and _adds_blocks(a.shape[0], terms, b.shape[1], a.is_contiguous(), b.is_contiguous()):
+        return _onednn(a, b.mT, bias, then)
+    y = _blocks(a, b)
+    y = y if bias is None else y.add_(bias)
+    return y.relu_() if then == "relu" else y
+
+
+def _blocks(a: Tensor, b: Tensor) -> Tensor:
+    """a b, block by block."""
+    pairs = zip(a.split(BLOCK, 1), b.split(BLOCK, 0), strict=True)
+    first, *others = (_onednn(_dense(p), _dense(q).mT, None) for p, q in pairs)
+    for each in others:
+        first.add_(each)
+    return first
+
+
+def _dense(x: Tensor) -> Tensor:
+    """`x`, copied where neither its rows nor its columns follow each other in memory: oneDNN has no fast kernel for that."""
+    if x.is_contiguous() or x.mT.is_contiguous():
+        return x
+    return x.contiguous() if x.stride(1) == 1 else x.mT.contiguous().mT
+
+
+@lru_cache(None)
+def _adds_blocks(rows: int, terms: int, columns: int, by_row_a: bool, by_row_b: bool) -> bool:
+    """Whether oneDNN adds up such a product block by block on its own, as it does with AVX-512; tried out once a process."""
+    generator = np.random.default_rng(0)
+    a, b = (
+        torch.from_numpy(generator.random(shape, np.float32) if by_row else generator.random(shape[::-1], np.float32).T)
+        for shape, by_row in (((rows, terms), by_row_a), ((terms, columns), by_row_b))
+    )
+    return torch.equal(_onednn(a, b.mT, None), _blocks(a, b))
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
@@ -85,7 +145,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _onednn(x, weight, bias)
+        return _product(x, weight.mT, bias)
 
     @staticmethod
     @once_differentiable

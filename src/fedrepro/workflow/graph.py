@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from fedrepro import arithmetic
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, identity
 from fedrepro.errors import UserError
@@ -32,8 +33,8 @@ class Workflow:
     @classmethod
     def load(cls, params: dict[str, Any]) -> "Workflow":
         """The workflow of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit code 2."""
-        session.prepare()
         with session.one_line():
+            session.prepare(arithmetic.chosen(params.get("arithmetic")))
             return cls(plans.load(params), params)
 
     def plan(self, scale: str, paper: str, table: str) -> dict[str, Any]:

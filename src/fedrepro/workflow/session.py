@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fedrepro import arithmetic
 from fedrepro.cli import forkclient
 from fedrepro.engine.receipts import kept
 from fedrepro.errors import UserError
@@ -28,8 +29,12 @@ HEAVY = ("arrays", "init", "plan")
 _held: list[TextIO] = []  # the lock, for as long as the process lives
 
 
-def prepare() -> None:
-    """First of all. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active."""
+def prepare(wanted: str) -> None:
+    """First of all. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+
+    `wanted`: the arithmetic that they compute with.
+    """
+    arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
 

@@ -1,0 +1,112 @@
+"""Portable arithmetic: the same bits on every x86-64 processor with AVX2. Native arithmetic: the fastest kernels of this one.
+
+Libraries choose their kernels by processor, and each kernel adds in its own order. `settle` fixes those choices through the
+variables that the libraries read when they are loaded, so it comes before NumPy and torch. What it fixes:
+
+MKL (products that `fedrepro.models.kernels` leaves to torch) to code that Intel promises for every x86-64 processor; torch's own
+loops and NumPy's to AVX2; NumPy's OpenBLAS to its Haswell kernels; oneDNN (convolutions, linear layers) to AVX2. Standard
+library only: a process calls this before it loads anything.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fedrepro.errors import UserError
+
+CHOICES = ("portable", "native")
+VARIABLE = "FEDREPRO_ARITHMETIC"  # the choice, for the processes that this one starts
+ONEDNN = "ONEDNN_MAX_CPU_ISA"
+PORTABLE = {
+    "MKL_CBWR": "COMPATIBLE",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "NPY_ENABLE_CPU_FEATURES": "X86_V3",
+    "OPENBLAS_CORETYPE": "Haswell",
+    ONEDNN: "AVX2",
+}
+# Perceptrons only multiply matrices, and `fedrepro.models.kernels` defines those sums: AVX-512 gives the same bits in half the
+# time. Convolutions add in another order there.
+WIDER = "AVX512_CORE"
+_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}  # x86-64-v3, as far as /proc/cpuinfo tells under these names
+
+
+def current() -> str:
+    """What this process computes with: "portable" where `settle` fixed the libraries' choices, otherwise "native"."""
+    allowed = {ONEDNN: (PORTABLE[ONEDNN], WIDER)}
+    fixed = all(os.environ.get(name) in allowed.get(name, (value,)) for name, value in PORTABLE.items())
+    return "portable" if fixed and os.environ.get(VARIABLE) == "portable" else "native"
+
+
+def settle(wanted: str) -> None:
+    """Fixes the arithmetic of this process and of those that it starts, before NumPy and torch are loaded.
+
+    UserError where portable arithmetic cannot be had, and where libraries are loaded with another arithmetic already.
+    """
+    if wanted in CHOICES and wanted != current() and ("numpy" in sys.modules or "torch" in sys.modules):
+        raise UserError(f"arithmetic = {wanted}: this process has loaded its libraries for {current()}; start a new one")
+    export(wanted)
+
+
+def export(wanted: str) -> None:
+    """Fixes the arithmetic of the processes that this one starts. UserError where portable arithmetic cannot be had."""
+    if wanted not in CHOICES:
+        raise UserError(f"arithmetic = {wanted!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
+    if wanted == "portable" != current():
+        require_avx2()
+        os.environ.update(PORTABLE)
+    elif wanted == "native":
+        for name in PORTABLE.keys() & os.environ.keys() if os.environ.get(VARIABLE) == "portable" else ():
+            del os.environ[name]
+    os.environ[VARIABLE] = wanted
+
+
+def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
+    """UserError where the processor lacks what portable arithmetic is made of."""
+    machine = machine or platform.machine()
+    flags: set[str] = set()
+    if cpuinfo.exists():
+        lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
+        flags = next((set(value.split()) for key, _, value in lines if key.strip() == "flags"), set())
+    if machine.lower() not in ("x86_64", "amd64"):
+        lacks = f"is {machine}, not x86-64"
+    elif flags and not flags >= _FLAGS:
+        lacks = f"lacks {', '.join(sorted(_FLAGS - flags))}"
+    else:
+        return
+    raise UserError(
+        f"arithmetic = portable: needs an x86-64 processor with AVX2, and this one {lacks}; "
+        "set arithmetic: native in params.yaml, or give --arithmetic native"
+    )
+
+
+def chosen(option: str | None, params: Path = Path("params.yaml"), environment: Mapping[str, str] = os.environ) -> str:
+    """The choice of the command line, else of the process that started this one, else of params.yaml, else "portable"."""
+    found = option or environment.get(VARIABLE)
+    if found is None and params.is_file():
+        import yaml
+
+        try:
+            content = yaml.safe_load(params.read_text())
+        except (yaml.YAMLError, UnicodeDecodeError):
+            content = None  # a mistake that the command names when it reads the file
+        found = content.get("arithmetic") if isinstance(content, dict) else None
+    return "portable" if found is None else str(found)
+
+
+def widen(models: Iterable[str]) -> None:
+    """Lets oneDNN use AVX-512 in this process, which trains `models` and nothing else: the same bits, where they allow it.
+
+    Only before oneDNN's first use in this process; nothing in native arithmetic.
+    """
+    from fedrepro.models.names import MODELS
+
+    if current() == "portable":
+        perceptrons = all(model in MODELS and MODELS[model].module == "mlp" for model in models)
+        os.environ[ONEDNN] = WIDER if perceptrons else PORTABLE[ONEDNN]
+
+
+def may_convolve() -> bool:
+    """Whether convolutions, too, give portable bits in this process: not after `widen`."""
+    return os.environ.get(ONEDNN) == PORTABLE[ONEDNN]

@@ -1,0 +1,103 @@
+"""Whether this process computes as portable arithmetic promises: small computations whose bits are known.
+
+One hash over each kind of operation that training is made of. A library, build or processor that adds in another order is
+noticed before it trains anything, and not after its numbers have been published.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedrepro import arithmetic
+from fedrepro.errors import UserError
+from fedrepro.models import kernels
+
+# torch 2.13.0 with the libraries of requirements.lock.
+ANSWERS = {
+    "linear layers": "2b164bb8604df79d",
+    "small products": "d7ad1c615be32a76",
+    "functions and sums": "95adf6ac4c63da5f",
+    "NumPy": "e217d9ef5fb8b099",
+    "convolutions": "51b0240b698b8583",
+}
+
+
+def require() -> None:
+    """In portable arithmetic: UserError naming the first kind of operation whose bits are others than the known ones."""
+    if arithmetic.current() != "portable":
+        return
+    for kind, found in compute().items():
+        if found != ANSWERS[kind]:
+            raise UserError(
+                f"arithmetic = portable: {kind} give other bits here than they should (torch {torch.__version__}, "
+                f"{torch.backends.cpu.get_cpu_capability()}); install requirements.lock with `make env`, or set "
+                "arithmetic: native in params.yaml or give --arithmetic native"
+            )
+
+
+def compute() -> dict[str, str]:
+    """Kind of operation -> 16 hex digits; without convolutions where oneDNN may use more than AVX2: nothing there has any."""
+    kinds: dict[str, Callable[[np.random.Generator], Iterator[Tensor]]] = {
+        "linear layers": _linear_layers,
+        "small products": _small_products,
+        "functions and sums": _functions,
+        "NumPy": _numpy,
+    }
+    if arithmetic.may_convolve():
+        kinds["convolutions"] = _convolutions
+    return {kind: _digest(function) for kind, function in kinds.items()}
+
+
+def _digest(function: Callable[[np.random.Generator], Iterator[Tensor]]) -> str:
+    digest = hashlib.sha256()
+    for tensor in function(np.random.default_rng(0)):
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _random(generator: np.random.Generator, *shape: int) -> Tensor:
+    return torch.from_numpy(generator.random(shape, np.float32) - np.float32(0.5))
+
+
+def _linear_layers(generator: np.random.Generator) -> Iterator[Tensor]:
+    for rows, terms, columns in ((24, 512, 40), (40, 784, 32), (9, 1200, 130)):
+        a, b, bias = (_random(generator, *shape) for shape in ((rows, terms), (columns, terms), (columns,)))
+        yield kernels.product(a, b.mT)
+        yield kernels.product(a, b.mT.contiguous())
+        with torch.no_grad():
+            yield kernels.linear_relu(a, b, bias)
+
+
+def _small_products(generator: np.random.Generator) -> Iterator[Tensor]:
+    a, b, vector = (_random(generator, *shape) for shape in ((7, 33), (33, 18), (33,)))
+    yield torch.mm(a, b)
+    yield a @ vector
+    yield F.linear(a, b.mT, vector[:18])
+    yield torch.bmm(a.expand(3, 7, 33), b.expand(3, 33, 18))
+    yield a.double() @ b.double()
+
+
+def _functions(generator: np.random.Generator) -> Iterator[Tensor]:
+    x = _random(generator, 13, 37) * 20
+    yield from (x.exp(), x.abs().log(), x.tanh(), x.softmax(1), x.log_softmax(0), F.softplus(x), x.abs().rsqrt())
+    yield from (x.sum(0), x.sum(1), x.mean(), x.var(1), torch.linalg.vector_norm(x, dim=1), x.double().square().sum())
+
+
+def _numpy(generator: np.random.Generator) -> Iterator[Tensor]:
+    a, v = generator.random((9, 9)), generator.standard_normal(200)
+    for found in (a @ a, a @ a[0], np.exp(v), np.log(np.abs(v)), generator.standard_gamma(0.3, 50), v.sum(), a.mean(axis=0)):
+        yield torch.from_numpy(np.atleast_1d(found))
+
+
+def _convolutions(generator: np.random.Generator) -> Iterator[Tensor]:
+    for channels, out, size in ((3, 16, 5), (16, 24, 3)):
+        x, w = _random(generator, 4, channels, 12, 12), _random(generator, out, channels, size, size)
+        w = w.contiguous(memory_format=torch.channels_last)
+        leaves = [x.requires_grad_(), w.requires_grad_()]
+        y = F.batch_norm(F.conv2d(*leaves, padding=1), None, None, training=True)
+        yield y
+        yield from torch.autograd.grad(y.square().sum() + F.max_pool2d(y, 2).sum(), leaves)
