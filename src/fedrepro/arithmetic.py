@@ -103,10 +103,9 @@ def widen(models: Iterable[str]) -> None:
     from fedrepro.models.names import MODELS
 
     if current() == "portable":
-        perceptrons = all(model in MODELS and MODELS[model].module == "mlp" for model in models)
-        os.environ[ONEDNN] = WIDER if perceptrons else PORTABLE[ONEDNN]
+        os.environ[ONEDNN] = WIDER
 
 
-def may_convolve() -> bool:
-    """Whether convolutions, too, give portable bits in this process: not after `widen`."""
-    return os.environ.get(ONEDNN) == PORTABLE[ONEDNN]
+def wide() -> bool:
+    """Whether oneDNN may use AVX-512 in this process, in portable arithmetic: after `widen`."""
+    return os.environ.get(ONEDNN) == WIDER

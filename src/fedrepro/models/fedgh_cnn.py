@@ -33,11 +33,11 @@ def forward(
 ) -> tuple[Tensor, Tree]:
     """Logits [..., B, classes] of images x [..., B, C, H, W]; no buffers. `key` [] or [K]: of the dropout masks in training.
 
-    Without a key nothing is dropped. Pooling comes before the second ReLU: max and ReLU commute.
+    Without a key nothing is dropped.
     """
     drop = lambda h, rate, layer: h if key is None or not train else dropout(h, rate, key, layer)  # noqa: E731
     h = ops.relu(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]))
-    h = ops.relu(ops.max_pool2d(ops.conv2d(h, params["conv2.weight"], params["conv2.bias"]), 2))
+    h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2)
     h = drop(ops.flatten(h), 0.25, 1)
     h = drop(ops.linear_relu(h, params["fc1.weight"], params["fc1.bias"]), 0.5, 2)
     h = ops.linear(h, params["fc2.weight"], params["fc2.bias"])

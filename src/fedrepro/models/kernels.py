@@ -42,6 +42,12 @@ def linear_kernel() -> str:
     return "onednn" if TABLE.get(processor()) == "onednn" and works() else "aten"
 
 
+def portable(x: Tensor) -> bool:
+    """Whether layers take the forms of portable arithmetic for inputs like `x`: float32 on a CPU, without autocast."""
+    fits = x.is_cpu and x.dtype is torch.float32
+    return fits and linear_kernel() == "portable" and not torch.is_autocast_enabled("cpu")
+
+
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
     """(vendor, family) of the first processor; empty strings where that cannot be told."""
     try:

@@ -58,16 +58,16 @@ def forward(
         return norms(norm, ops.conv2d(h, params[f"{conv}.weight"], stride=stride, padding=padding))
 
     if stem == 3:
-        h = ops.relu(conv_bn(x, "conv", "bn"))
+        h = conv_bn(x, "conv", "bn").relu_()
     else:
-        h = ops.max_pool2d(ops.relu(conv_bn(x, "conv", "bn", stride=2, padding=3)), 3, stride=2, padding=1)
+        h = ops.max_pool2d(conv_bn(x, "conv", "bn", stride=2, padding=3).relu_(), 3, stride=2, padding=1)
     for name, channels, width in _blocks(blocks, widths):
         stride = 2 if width > channels else 1
-        inner = ops.relu(conv_bn(h, f"{name}.conv1", f"{name}.bn1", stride))
+        inner = conv_bn(h, f"{name}.conv1", f"{name}.bn1", stride).relu_()
         inner = conv_bn(inner, f"{name}.conv2", f"{name}.bn2")
         if stride > 1:
             h = conv_bn(h, f"{name}.conv3", f"{name}.bn3", stride, padding=0)
-        h = ops.relu(inner + h)
+        h = inner.add_(h).relu_()
     return ops.linear(h.mean((-2, -1)), params["fc.weight"], params["fc.bias"]), norms.after()
 
 

@@ -1,0 +1,126 @@
+"""Convolutions of one client in portable arithmetic: the same bits with AVX2 and with AVX-512.
+
+oneDNN's forward kernels add the terms of an output in ascending order of (row, column, channel) of the filter by fused
+multiply-adds, with both. Its other kernels differ, so the two gradients are asked for in forms that do not (all measured, and
+known answers are asked for in each process):
+
+- of the input, without a stride: a forward convolution with the filters turned round. Where that needs a wider margin than half
+  a filter, part of the margin is laid around the data beforehand;
+- of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding: as products
+  (`fedrepro.models.kernels`) of a few images at a time. With padding: the margin above and below is made so wide that only the
+  kernel for AVX2 takes it; the zeros there change no sum;
+- grey images are given two channels of zeros, without which AVX-512 orders the terms in another way.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from fedrepro import arithmetic
+from fedrepro.models import kernels
+
+_LAST = torch.channels_last
+_COLOURS = 3  # up to so many channels AVX-512 adds up the gradient of filters as AVX2 does
+
+
+def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+    """Cross-correlation of x [B, C, H, W] with weight [out, C, h, w], channels last; float32 on a CPU."""
+    return _Convolution.apply(x, weight, stride, padding)  # type: ignore[return-value]
+
+
+class _Convolution(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+        x, weight = x.contiguous(memory_format=_LAST), channels_last(weight)
+        ctx.save_for_backward(x, weight)
+        ctx.how = stride, padding
+        if x.shape[1] == 1 and arithmetic.wide():
+            x, weight = _coloured(x), _coloured(weight)
+        return F.conv2d(x, weight, stride=stride, padding=padding)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor):  # type: ignore[override]
+        x, weight = ctx.saved_tensors
+        g = g.contiguous(memory_format=_LAST)
+        to_x = _to_input(g, x, weight, *ctx.how) if ctx.needs_input_grad[0] else None
+        to_weight = _to_filters(g, x, weight, *ctx.how) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, None, None
+
+
+def channels_last(weight: Tensor) -> Tensor:
+    """`weight` [out, C, h, w] laid out with channels last, also where C = 1 and torch takes any layout for that one.
+
+    A convolution of grey images would otherwise give its output channels first, and max-pooling that takes six times as long.
+    """
+    if weight.shape[1] == 1:
+        return weight[:, 0].unsqueeze(-1).permute(0, 3, 1, 2)
+    return weight.contiguous(memory_format=_LAST)
+
+
+def _coloured(x: Tensor) -> Tensor:
+    """[N, 1, h, w] with two more channels, of zeros."""
+    found = x.new_zeros((len(x), *x.shape[2:], _COLOURS))
+    found[..., 0] = x[:, 0]
+    return found.permute(0, 3, 1, 2)
+
+
+def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+    margins = [side - 1 - padding for side in weight.shape[2:]]
+    if stride > 1 or min(margins) < 0:
+        return _backward(g, x, weight, stride, (padding, padding), (True, False))[0]
+    within = [min(margin, side // 2) for margin, side in zip(margins, weight.shape[2:], strict=True)]
+    around = [margin - inner for margin, inner in zip(margins, within, strict=True)]
+    turned = weight.flip(2, 3).transpose(0, 1).contiguous(memory_format=_LAST)
+    return F.conv2d(_framed(g, (around[0], around[0]), around[1]), turned, padding=within)
+
+
+def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+    size, few = weight.shape[2], weight.shape[1] <= _COLOURS
+    if not padding and not few:
+        return _by_products(g, x, weight, stride)
+    if few or not arithmetic.wide():
+        return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]
+    margin = size // 2 + 1  # one row more than the AVX-512 kernel takes
+    lead = -(margin - padding) % stride  # rows of zeros above the image, so that the old places stay among the new ones
+    above = (margin + lead - padding) // stride
+    below = (x.shape[2] + lead + 2 * margin - size) // stride + 1 - above - g.shape[2]
+    return _backward(_framed(g, (above, below), 0), _framed(x, (lead, 0), 0), weight, stride, (margin, padding), (False, True))[1]
+
+
+def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:
+    """Patches of the images as rows, so many images at a time as make a block of terms; they stay in a processor's cache."""
+    (batch, channels, height, width), (out, _, rows, columns), places = x.shape, weight.shape, g.shape[2:]
+    shape = (batch, *places, rows, columns * channels)
+    image, row, place = height * width * channels, width * channels, channels
+    patches = x.as_strided(shape, (image, stride * row, stride * place, row, 1))
+    images = max(1, kernels.BLOCK // places.numel())
+    total: Tensor | None = None
+    for some, some_g in zip(patches.split(images), g.permute(0, 2, 3, 1).split(images), strict=True):
+        part = kernels.product(some_g.reshape(-1, out).mT, some.reshape(-1, rows * columns * channels))
+        total = part if total is None else total.add_(part)
+    assert total is not None
+    return total.view(out, rows, columns, channels).permute(0, 3, 1, 2)
+
+
+def _framed(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
+    """x [B, C, H, W] with so many rows of zeros above and below, and columns of zeros on either side."""
+    if not any(rows) and not columns:
+        return x
+    (above, below), (batch, channels, height, width) = rows, x.shape
+    shape = (batch, channels, above + height + below, columns + width + columns)
+    found = torch.empty(shape, dtype=x.dtype, memory_format=_LAST)
+    for edge in (found[:, :, :above], found[:, :, above + height :], found[..., :columns], found[..., columns + width :]):
+        edge.zero_()
+    found[:, :, above : above + height, columns : columns + width] = x
+    return found
+
+
+def _backward(
+    g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: tuple[int, int], wanted: tuple[bool, bool]
+) -> tuple[Tensor, Tensor]:
+    found = torch.ops.aten.convolution_backward(
+        g, x, weight, None, [stride, stride], list(padding), [1, 1], False, [0, 0], 1, [*wanted, False]
+    )
+    return found[0], found[1]
