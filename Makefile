@@ -9,7 +9,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 
 PEERS  := fedjax pfl_research flower
 
-.PHONY: help env lock demo test check bench bench-peers ui clean
+.PHONY: help env lock demo test test-portable check bench bench-peers ui clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 13
@@ -38,6 +38,9 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 
 test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2
+
+test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
+	$(BIN)/python -m pytest -n 2 tests/portable/emulated.py
 
 bench: $(READY)  ## time our engines against a plain loop (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run

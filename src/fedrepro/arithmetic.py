@@ -3,15 +3,15 @@
 Libraries choose their kernels by processor, and each kernel adds in its own order. `settle` fixes those choices through the
 variables that the libraries read when they are loaded, so it comes before NumPy and torch. What it fixes:
 
-MKL (products that `fedrepro.models.kernels` leaves to torch) to code that Intel promises for every x86-64 processor; torch's own
-loops and NumPy's to AVX2; NumPy's OpenBLAS to its Haswell kernels; oneDNN (convolutions, linear layers) to AVX2. Standard
-library only: a process calls this before it loads anything.
+MKL (products that `fedrepro.models.kernels` leaves to torch) to its code for every x86-64 processor; torch's own loops and
+NumPy's to AVX2; NumPy's OpenBLAS to its Haswell kernels; oneDNN (convolutions, linear layers) to AVX2. Standard library only: a
+process calls this before it loads anything.
 """
 
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError
@@ -26,10 +26,11 @@ PORTABLE = {
     "OPENBLAS_CORETYPE": "Haswell",
     ONEDNN: "AVX2",
 }
-# Perceptrons only multiply matrices, and `fedrepro.models.kernels` defines those sums: AVX-512 gives the same bits in half the
-# time. Convolutions add in another order there.
+# With AVX-512 oneDNN takes half the time. It orders some sums in another way; `fedrepro.models` asks for them in forms in which
+# it does not, so the bits are the same (`fedrepro.models.known_answers` looks first).
 WIDER = "AVX512_CORE"
 _FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}  # x86-64-v3, as far as /proc/cpuinfo tells under these names
+_WIDE_FLAGS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 def current() -> str:
@@ -64,11 +65,7 @@ def export(wanted: str) -> None:
 
 def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """UserError where the processor lacks what portable arithmetic is made of."""
-    machine = machine or platform.machine()
-    flags: set[str] = set()
-    if cpuinfo.exists():
-        lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
-        flags = next((set(value.split()) for key, _, value in lines if key.strip() == "flags"), set())
+    machine, flags = machine or platform.machine(), _flags(cpuinfo)
     if machine.lower() not in ("x86_64", "amd64"):
         lacks = f"is {machine}, not x86-64"
     elif flags and not flags >= _FLAGS:
@@ -95,17 +92,31 @@ def chosen(option: str | None, params: Path = Path("params.yaml"), environment: 
     return "portable" if found is None else str(found)
 
 
-def widen(models: Iterable[str]) -> None:
-    """Lets oneDNN use AVX-512 in this process, which trains `models` and nothing else: the same bits, where they allow it.
+def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
+    """Lets oneDNN use AVX-512 in this process, where the processor has it: `fedrepro.models` asks for forms with the same bits.
+
+    Not for the vectorised engine, whose grouped convolutions have no such form.
 
     Only before oneDNN's first use in this process; nothing in native arithmetic.
     """
-    from fedrepro.models.names import MODELS
-
-    if current() == "portable":
+    if current() == "portable" and _flags(cpuinfo) >= _WIDE_FLAGS:
         os.environ[ONEDNN] = WIDER
 
 
+def narrow() -> None:
+    """Takes `widen` back."""
+    if wide():
+        os.environ[ONEDNN] = PORTABLE[ONEDNN]
+
+
 def wide() -> bool:
-    """Whether oneDNN may use AVX-512 in this process, in portable arithmetic: after `widen`."""
-    return os.environ.get(ONEDNN) == WIDER
+    """Whether oneDNN uses AVX-512 in this process, in portable arithmetic: after `widen`."""
+    return os.environ.get(ONEDNN) == WIDER and current() == "portable"
+
+
+def _flags(cpuinfo: Path) -> set[str]:
+    """What the first processor can do; empty where that cannot be told."""
+    if not cpuinfo.exists():
+        return set()
+    lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
+    return next((set(value.split()) for key, _, value in lines if key.strip() == "flags"), set())

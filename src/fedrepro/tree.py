@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro import elementwise
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -174,7 +176,7 @@ def tensor_norms(tree: Tree) -> Tensor:
     lengths = torch.tensor(tree.layout.sizes, device=tree.flat.device)
     owner_D = torch.repeat_interleave(lengths)
     squares = torch.zeros((*tree.flat.shape[:-1], len(lengths)), dtype=torch.float64, device=tree.flat.device)
-    return squares.index_add_(-1, owner_D, tree.flat.double().square()).sqrt().to(tree.flat.dtype)
+    return elementwise.sqrt(squares.index_add_(-1, owner_D, tree.flat.double().square())).to(tree.flat.dtype)
 
 
 def spread(values_L: Tensor, tree: Tree) -> Tensor:

@@ -25,7 +25,7 @@ METRICS = ("test_accuracy", "test_loss", "param_norm")
 ROUNDS = 5
 
 
-def _concerns_statistics(text: str) -> bool:
+def concerns_statistics(text: str) -> bool:
     """Whether a method trains on the server, or does with running statistics what FedAvg does not."""
     method = compose(text)
     return "proxy" in method.needs or method.buffers != compose("fedavg").buffers
@@ -34,7 +34,7 @@ def _concerns_statistics(text: str) -> bool:
 # name of the file -> (method, model); behind BatchNorm also all that concerns running statistics
 CASES = {text.partition("(")[0]: (text, "tiny") for text in [*PRESETS, *toy.PART_METHODS]}
 CASES |= {"fedavg-lenet": ("fedavg", "lenet"), "fedavg-norm": ("fedavg", "norm"), "fedavg-resnet8": ("fedavg", "resnet8")}
-CASES |= {f"{text.partition('(')[0]}-norm": (text, "norm") for text in toy.PART_METHODS if _concerns_statistics(text)}
+CASES |= {f"{text.partition('(')[0]}-norm": (text, "norm") for text in toy.PART_METHODS if concerns_statistics(text)}
 # Batches of two at one place an image make a ResNet's gradients so steep that rounding shows within three rounds of the toy
 # task: larger batches, a smaller rate and fewer rounds keep it below a billionth.
 SETTINGS = {"resnet8": {"batch_size": 10, "client_lr": 0.01, "rounds": 2}}

@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 # Commands that import torch. Of `run` only with --device cpu: a GPU's driver does not survive a fork.
 FORKED = ("run", "plan", "data", "init", "plans", "announce")
 # Commands whose results depend on the arithmetic, and the process that some of them are forked from.
-COMPUTE = ("run", "data", "partition", "participation", "proxy", "init", "announce", "forkserver")
+COMPUTE = ("run", "verify", "data", "partition", "participation", "proxy", "init", "announce", "forkserver")
 Add = Callable[[str, str, str | None], argparse.ArgumentParser]  # name, module of fedrepro.cli, help -> the command
 EPILOG = "Mistakes that you can mend end with one line and exit code 2; --debug adds the traceback."
 
@@ -36,6 +36,20 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     _run(add)
+
+    verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
+    verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the run_id of published evidence")
+    verify.add_argument("--scale", choices=["full", "short"], help="default: the first of them that has evidence")
+    verify.add_argument("--rows", nargs="+", metavar="KEY", help="only these rows (methods) of the table")
+    verify.add_argument("--columns", nargs="+", metavar="KEY", help="only these columns (settings) of the table")
+    verify.add_argument("--seeds", nargs="+", type=int, metavar="N", help="only these seeds")
+    help = "a sample that took so long when it was published; at least one training (default: 10)"
+    verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
+    verify.add_argument("--all", action="store_true", help="no sample: everything that is there")
+    verify.add_argument(
+        "--workers", type=_at_least_one, default=1, metavar="N", help="processes that share out each round's clients"
+    )
+    verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, help="default: params.yaml, else portable")
 
     plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")
     plan.add_argument("target", help="table as paper/table")
@@ -125,7 +139,9 @@ def _run(add: Add) -> None:
         "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
     )
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
-    help = "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
+    help = (
+        "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
+    )
     run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
     engines = ["auto", "sequential", "vectorised", "plain"]
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"

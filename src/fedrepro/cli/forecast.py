@@ -111,7 +111,7 @@ class Forecast:
 def announce(options: Namespace) -> None:
     """The line for what a workflow trains: standard input holds a list of [run, seeds], as JSON."""
     jobs = [Job.of(Path(), run, seeds) for run, seeds in json.load(sys.stdin)]
-    arithmetic.widen(job.run["config"]["model"] for job in jobs)
+    arithmetic.widen()
     line = one_line(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
     if line:
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)

@@ -18,7 +18,8 @@ def run(options: Namespace) -> None:
     by_file = options.target.endswith(".json")
     plan = _read(Path(options.target), options.seeds) if by_file else _resolve(options)
     wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
-    arithmetic.widen(entry["config"]["model"] for entry in wanted)
+    if options.engine != "vectorised":
+        arithmetic.widen()
     if options.dry_run:
         _forecast(wanted, seeds, device, options.cores)
         return

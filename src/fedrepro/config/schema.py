@@ -40,7 +40,8 @@ class Params(_Strict):
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train; auto takes a GPU when there is one")
     arithmetic: Literal["portable", "native"] = Field(
-        "portable", description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels"
+        "portable",
+        description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels",
     )
     workers: int = Field(1, ge=1, description="processes a training shares its clients out among; each counts as a core")
     settings: dict[str, Scalar] = Field({}, description="settings that every run takes instead of its table's, e.g. rounds: 5")

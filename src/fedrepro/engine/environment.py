@@ -67,10 +67,14 @@ def prepare(device: str, threads: int = 1) -> None:
 def choose_products(device: str, products: str) -> None:
     """On a GPU all float32 products of this process from here on: of factors in full, or with "tf32" rounded to 10 bits.
 
-    UserError: a CPU has no TF32. For "bf16" see `fedrepro.models.build`.
+    UserError: a CPU has no TF32, and portable arithmetic no bfloat16 units. For "bf16" see `fedrepro.models.build`.
     """
     if products == "tf32" and device == "cpu":
         raise UserError("products = 'tf32' (a setting of params.yaml or --set): a CPU has none; make it float32 or bf16")
+    if products == "bf16" and device == "cpu" and arithmetic.current() == "portable":
+        raise UserError(
+            "products = 'bf16': portable arithmetic has none; set arithmetic: native in params.yaml or give --arithmetic native"
+        )
     if device == "cuda":
         import torch
 

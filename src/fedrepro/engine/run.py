@@ -1,6 +1,7 @@
 """Trains the seeds of one run, one after another; what is finished is kept, what was begun goes on from its checkpoint."""
 
 import shutil
+import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from fedrepro.console import say
 from fedrepro.engine import environment, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.differences import compare
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
@@ -67,6 +69,14 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     return {seed: done[seed] for seed in seeds}
 
 
+def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, Any]:
+    """The evidence of one seed of `run`, trained from the start whatever there is of it, with the sha256 of its files."""
+    job = _Job.of(run, options)
+    environment.prepare(job.device)
+    environment.choose_products(job.device, job.spec.products)
+    return job.again(load_task(job.spec, job.inputs, seed, job.device))
+
+
 @dataclass(frozen=True)
 class _Job:
     """One run on one device."""
@@ -91,21 +101,28 @@ class _Job:
         self._write(task, outcome, {})
 
     def repeat(self, task: Task) -> str:
-        """Trains a finished seed from the start and holds every recorded number against the kept ones, to the last digit."""
-        how = {"engine": self.engine, "workers": self.options.workers}
-        outcome = train(task, self._method, **how, report=self._reporter(task))
-        again = results.evidence(self.spec, self.run, task.seed, outcome, {}, task.inputs, {})["curves"]
+        """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
         path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        kept = read_json(path)["curves"]
-        for metric in kept.keys() & again.keys():  # a metric may have come or gone with another version
-            pairs = zip(kept[metric], again[metric], strict=True)
-            round = next((t for t, (before, now) in enumerate(pairs) if before != now), None)
-            if round is not None:
-                raise UserError(
-                    f"{path}: trained again, {metric} of round {round} is {again[metric][round]!r}, kept is "
-                    f"{kept[metric][round]!r} (another machine, library or commit?); the kept result stays"
-                )
+        found = compare(read_json(path), self.again(task))
+        if found.first:
+            raise UserError(
+                f"{path}: trained again, {found.first} (another machine, library or commit?); the kept result stays"
+            )
         return "trained again, identical"
+
+    def again(self, task: Task) -> dict[str, Any]:
+        """The evidence of one seed, trained from the start, with the sha256 of its files; nothing is kept but a checkpoint."""
+        how = {"engine": self.engine, "workers": self.options.workers}
+        checkpoints = self._checkpoints(task, "again")
+        outcome = train(task, self._method, **how, checkpoints=checkpoints, report=self._reporter(task))
+        found = environment.describe(self.device, self.engine, self.spec.products)
+        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, {})
+        with tempfile.TemporaryDirectory() as folder:
+            results.write_seed(Path(folder), self.run["run_id"], evidence, outcome)
+            written = results.receipt_path(Path(folder), self.run["run_id"], task.seed).with_suffix("") / "manifest.json"
+            evidence = read_json(written)
+        checkpoints.path.unlink(missing_ok=True)
+        return evidence
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""
@@ -117,8 +134,8 @@ class _Job:
     def _method(self) -> Method:
         return compose(self.run["method"])
 
-    def _checkpoints(self, task: Task) -> Checkpoints:
-        path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
+    def _checkpoints(self, task: Task, what: str = "") -> Checkpoints:
+        path = self.options.root / CHECKPOINTS / what / self.run["run_id"] / f"seed{task.seed}.pt"
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, "arithmetic": arithmetic.current()}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})

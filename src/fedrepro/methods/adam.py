@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedrepro import elementwise
+
 AdamState = tuple[Tensor, Tensor, int]  # first moment, second moment, steps taken
 
 
@@ -29,4 +31,4 @@ class Adam:
         m = self.beta1 * m + (1 - self.beta1) * gradient
         v = self.beta2 * v + (1 - self.beta2) * gradient.square()
         m_hat, v_hat = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
-        return x - server_lr * m_hat / (v_hat.sqrt() + self.eps), (m, v, t)
+        return x - server_lr * m_hat / (elementwise.sqrt(v_hat) + self.eps), (m, v, t)

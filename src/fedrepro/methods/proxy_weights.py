@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedrepro import tree
+from fedrepro import elementwise, tree
 from fedrepro.methods.adam import Adam
 from fedrepro.methods.parts import proxy_batches
 from fedrepro.models import ops
@@ -64,7 +64,7 @@ class ProxyLearning:
 
     def start(self, weights: Tensor) -> Tensor:
         """Logits [K + 1] of gamma = 1 and lambda = `weights`: the K of lambda, then x_gamma."""
-        return torch.cat([weights.log(), weights.new_zeros(1)])
+        return torch.cat([elementwise.log(weights), weights.new_zeros(1)])
 
     def halved_lr(self, epoch: int) -> float:
         """server_lr, halved after every `halve_every` epochs."""

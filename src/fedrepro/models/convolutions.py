@@ -86,7 +86,9 @@ def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int)
     lead = -(margin - padding) % stride  # rows of zeros above the image, so that the old places stay among the new ones
     above = (margin + lead - padding) // stride
     below = (x.shape[2] + lead + 2 * margin - size) // stride + 1 - above - g.shape[2]
-    return _backward(_framed(g, (above, below), 0), _framed(x, (lead, 0), 0), weight, stride, (margin, padding), (False, True))[1]
+    return _backward(_framed(g, (above, below), 0), _framed(x, (lead, 0), 0), weight, stride, (margin, padding), (False, True))[
+        1
+    ]
 
 
 def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:

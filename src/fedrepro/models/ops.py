@@ -109,7 +109,8 @@ def conv_pool_relu(x: Tensor, weight: Tensor, bias: Tensor, size: int, *, paddin
     taken: the same values from a quarter of the elements.
     """
     y = max_pool2d(conv2d(x, weight, padding=padding), size)
-    return (y + bias.unsqueeze(-1).unsqueeze(-1).unsqueeze(-bias.dim() - 3)).relu_()
+    clients = bias.dim() - 1
+    return (y + (bias.unsqueeze(1) if clients else bias)[..., None, None]).relu_()
 
 
 def flatten(x: Tensor) -> Tensor:

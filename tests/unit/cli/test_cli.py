@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -259,7 +260,7 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.setenv("FEDREPRO_AGAIN", "1")
     assert run(*command) == 2
     assert re.search(
-        r"seed8\.json: trained again, test_accuracy of round 1 is .*, kept is .*; the kept", capsys.readouterr().err
+        r"seed8\.json: trained again, test_accuracy of round 1 is .*, published is .*; the kept", capsys.readouterr().err
     )
     assert json.loads(receipt.read_text())["curves"] == other["curves"]
 
@@ -335,11 +336,17 @@ def test_run_keep_lose_and_interrupt(
     assert str(path.relative_to(project)) in capsys.readouterr().err
 
 
-def test_coarser_products_are_another_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def native(*arguments: str) -> int:
+    """The exit code of `fedrepro arguments` in native arithmetic, which needs a process of its own."""
+    environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"}
+    return subprocess.run([FEDREPRO, *arguments], env=environment, capture_output=True).returncode
+
+
+def test_reduced_precision_products_are_another_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Trained beside the run in full float32, which keeps its name; configuration and environment say so. A CPU has no TF32."""
-    cell = ["--rows", "fedavg", "--columns", "fashion_mnist-lenet-100"]
+    cell = ["--rows", "fedavg", "--columns", "fashion_mnist-lenet-100", "--arithmetic", "native"]
     small = ["run", "fedlaw/table3", *cell, "--device", "cpu", "--set", "rounds=1", "clients=4"]
-    assert run(*small) == run(*small, "products=float32") == run(*small, "products=bf16") == 0
+    assert native(*small) == native(*small, "products=float32") == native(*small, "products=bf16") == 0
     receipts = [json.loads(path.read_text()) for path in project.glob("results/runs/*/seed8.json")]
     fine, coarse = sorted(receipts, key=lambda receipt: "products" in receipt["config"])
     assert "products" not in fine["config"]
@@ -349,15 +356,19 @@ def test_coarser_products_are_another_run(project: Path, capsys: pytest.CaptureF
     assert fine["curves"]["test_loss"] != coarse["curves"]["test_loss"]
     assert fine["curves"]["test_loss"] == pytest.approx(coarse["curves"]["test_loss"], rel=0.05)
     capsys.readouterr()
+    small.remove("native")
+    small.remove("--arithmetic")
     assert run(*small, "products=tf32") == 2
     assert "products = 'tf32' (a setting of params.yaml or --set): a CPU has none" in capsys.readouterr().err
     assert run(*small, "products=tf32", "--dry-run") == 2
+    assert run(*small, "products=bf16") == 2
+    assert "products = 'bf16': portable arithmetic has none; set arithmetic: native" in capsys.readouterr().err
 
 
 def test_a_perceptron_in_bf16(project: Path) -> None:
     """Its gradient in closed form, which is in full float32, is not taken."""
-    small = ["run", "fedlaw/table3", *CELL, "--device", "cpu", "--set", "rounds=1", "clients=4"]
-    assert run(*small) == run(*small, "products=bf16") == 0
+    small = ["run", "fedlaw/table3", *CELL, "--device", "cpu", "--arithmetic", "native", "--set", "rounds=1", "clients=4"]
+    assert native(*small) == native(*small, "products=bf16") == 0
     one, other = (json.loads(path.read_text())["curves"]["test_loss"] for path in project.glob("results/runs/*/seed8.json"))
     assert one != other
     assert one == pytest.approx(other, rel=0.05)

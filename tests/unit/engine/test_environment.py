@@ -90,12 +90,15 @@ print(*faults)
     assert sum(count > 100 for count in faults[20:]) <= 4, faults
 
 
-def test_tf32_is_asked_for_and_taken_back() -> None:
+def test_tf32_is_asked_for_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both of torch's switches, which are there without a GPU too; the next run of the process has full float32 again."""
     for products, expected in (("tf32", True), ("bf16", False), ("tf32", True), ("float32", False)):
         environment.choose_products("cuda", products)
         assert torch.backends.cuda.matmul.allow_tf32 is expected
         assert torch.backends.cudnn.allow_tf32 is expected
+    with pytest.raises(UserError, match="products = 'bf16': portable arithmetic has none; set arithmetic: native"):
+        environment.choose_products("cpu", "bf16")
+    monkeypatch.setattr(environment.arithmetic, "current", lambda: "native")
     environment.choose_products("cpu", "bf16")
     with pytest.raises(UserError, match="a CPU has none"):
         environment.choose_products("cpu", "tf32")

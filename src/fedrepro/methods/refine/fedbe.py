@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro import tree
+from fedrepro import elementwise, tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining, client_logits
 from fedrepro.registry import require
@@ -57,7 +57,7 @@ class FedBe(StudentTraining, Refine):
 
     def teacher(self, logits_TPC: Tensor) -> Tensor:
         """Probabilities [P, C] of the ensemble, from its members' logits [T, P, C]."""
-        mean = logits_TPC.mean(0) if self.ensemble == "logits" else logits_TPC.softmax(-1).mean(0).log()
+        mean = logits_TPC.mean(0) if self.ensemble == "logits" else elementwise.log(logits_TPC.softmax(-1).mean(0))
         return (mean / self.temperature).softmax(-1)
 
 
@@ -68,7 +68,7 @@ def draw(cohort: Cohort, generator: np.random.Generator, noise: float) -> Tree:
     norm_KD = tree.spread(norm_KL, updates)
     unit_KD = torch.where(norm_KD > 1e-6, updates.flat / norm_KD.clamp_min(1e-6), 0)
     mean = unit_KD.mean(0)
-    deviation = (unit_KD.square().mean(0) - mean.square()).clamp_min(1e-5).sqrt()
+    deviation = elementwise.sqrt((unit_KD.square().mean(0) - mean.square()).clamp_min(1e-5))
     eps = torch.from_numpy(generator.standard_normal(len(mean))).to(mean)
     step = tree.spread(norm_KL.mean(0), updates) * (mean + noise * deviation * eps)
     return cohort.anchor.like(cohort.anchor.flat + step)

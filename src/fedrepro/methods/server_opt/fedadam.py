@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedrepro import tree
+from fedrepro import elementwise, tree
 from fedrepro.methods.parts import ServerOpt, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
@@ -43,5 +43,5 @@ class FedAdam(ServerOpt):
     def __call__(self, params: Tree, update: Tree, state: tuple[Tree, Tree]) -> tuple[Tree, tuple[Tree, Tree]]:
         m = tree.map(lambda m, u: self.beta1 * m + (1 - self.beta1) * u, state[0], update)
         v = tree.map(lambda v, u: self.beta2 * v + (1 - self.beta2) * u.square(), state[1], update)
-        new = tree.map(lambda w, m, v: w + self.server_lr * m / (v.sqrt() + self.tau), params, m, v)
+        new = tree.map(lambda w, m, v: w + self.server_lr * m / (elementwise.sqrt(v) + self.tau), params, m, v)
         return new, (m, v)

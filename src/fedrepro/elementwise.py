@@ -1,0 +1,29 @@
+"""Elementwise functions whose last bit does not depend on the processor, where torch's does.
+
+On a CPU torch hands these to MKL's vector library, which has other code for each processor and, unlike MKL's products, no
+portable mode (measured). NumPy's square root is the processor's own, which IEEE 754 defines, and its logarithm is the same
+wherever its instructions are (`fedrepro.arithmetic`). Without gradients.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """The rounded square root of each element, in the type of `x`."""
+    return _by_numpy(x, np.sqrt, torch.sqrt)
+
+
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm of each element, in the type of `x`; 0 gives minus infinity."""
+    return _by_numpy(x, np.log, torch.log)
+
+
+def _by_numpy(x: Tensor, on_cpu: Callable[[np.ndarray], np.ndarray], elsewhere: Callable[[Tensor], Tensor]) -> Tensor:
+    if x.device.type != "cpu":
+        return elsewhere(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return torch.from_numpy(np.asarray(on_cpu(x.numpy())))

@@ -1,0 +1,87 @@
+"""Two pieces of evidence of one seed compared to the last bit: what was published, and what training it again gave."""
+
+from dataclasses import dataclass
+from typing import Any
+
+# File of a result folder -> what it is called in a sentence.
+_FILES = {"metrics.parquet": "the recorded metrics", "model.safetensors": "the final model"}
+# Key of an environment -> the reason that another value of it gives.
+_REASONS = {
+    "arithmetic": "arithmetic",
+    "products": "products",
+    "device": "device",
+    "engine": "engine",
+    "torch": "torch",
+    "numpy": "NumPy",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Empty everywhere: identical to the bit."""
+
+    first: str  # the first round and metric that differ, with both values; "" where every number is the same
+    files: list[str]  # what else differs, in words: final model, metrics file
+    facts: list[str]  # configuration, inputs or summary that differ, in words
+
+    @property
+    def identical(self) -> bool:
+        """Every number, the final model and all that they were computed from."""
+        return not (self.first or self.files or self.facts)
+
+
+def compare(published: dict[str, Any], again: dict[str, Any]) -> Comparison:
+    """The differences of two pieces of evidence of the same run and seed."""
+    kinds = sorted({*published["inputs"], *again["inputs"]})
+    facts = [f"{kind} with another sha256" for kind in kinds if published["inputs"].get(kind) != again["inputs"].get(kind)]
+    for key in ("run_id", "seed", "status", "method", "config", "summary"):
+        facts += [f"another {key}"] if published[key] != again[key] else []
+    before, now = published.get("files", {}), again.get("files", {})
+    files = [words for name, words in _FILES.items() if name in before and before[name] != now.get(name)]
+    return Comparison(_first(published["curves"], again["curves"]), files, facts)
+
+
+def _first(published: dict[str, list], again: dict[str, list]) -> str:
+    """The earliest round in which a metric differs; a metric may have come or gone with another version."""
+    found: list[tuple[int, str]] = []
+    for metric in sorted(published.keys() & again.keys()):
+        before, now = published[metric], again[metric]
+        rounds = (t for t in range(max(len(before), len(now))) if before[t : t + 1] != now[t : t + 1])
+        found += [(t, metric) for t in rounds][:1]
+    if not found:
+        return ""
+    t, metric = min(found)
+    value = lambda curve: repr(curve[t]) if t < len(curve) else "missing"  # noqa: E731
+    return f"{metric} of round {t} is {value(again[metric])}, published is {value(published[metric])}"
+
+
+def reasons(published: dict[str, Any], again: dict[str, Any], found: Comparison) -> list[str]:
+    """Why they may differ, most telling first; empty for two identical ones."""
+    if found.identical:
+        return []
+    before, now = published["environment"], again["environment"]
+    said = [f"it was computed from {fact}" for fact in found.facts if "sha256" in fact]
+    if before.get("arithmetic") != "portable":
+        said.append("it was not computed in portable arithmetic, which alone is the same on every processor")
+    for key, name in _REASONS.items():
+        if key == "arithmetic" and before.get(key) != "portable":
+            continue
+        if before.get(key) != now.get(key):
+            said.append(f"{name} was {before.get(key)}, here it is {now.get(key)}")
+    for name, place in (("architecture", -1), ("C library", -2)):
+        parts = [_platform(environment)[place] for environment in (before, now)]
+        if parts[0] != parts[1]:
+            said.append(f"the {name} was {parts[0]}, here it is {parts[1]}")
+    if found.first and not found.files and published.get("files"):
+        said.insert(
+            0, "its own sha256 of metrics and model are those of this training: numbers in the file were changed afterwards"
+        )
+    if before.get("commit") != now.get("commit"):
+        said.append(f"it was computed at commit {before.get('commit')}, here it is {now.get('commit')}")
+    return said or ["nothing in its environment explains it: the file was changed, or a promise is broken"]
+
+
+def _platform(environment: dict[str, Any]) -> tuple[str, str]:
+    """(C library, architecture) of a platform such as Linux-6.1-x86_64-with-glibc2.36."""
+    left, _, library = str(environment.get("platform")).partition("-with-")
+    return library or "unknown", left.rsplit("-", 1)[-1]

@@ -1,0 +1,166 @@
+"""All that portable arithmetic makes promises about, in one process and one folder: to be compared between processors.
+
+    python -m tests.portable.compute FOLDER           # AVX2 alone
+    python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
+    python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
+
+In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
+method trains in two rounds (results as `fedrepro run` writes them); and every model after a step, as safetensors.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedrepro import arithmetic
+from fedrepro.files import sha256_file, write_json
+
+HASHES = Path(__file__).with_name("hashes.json")
+# These name the machine, the moment or the commit.
+VARY = ("env.json", "manifest.json", "config.json", "seed8.json", "registry.yaml")
+SCHEMES = (
+    "iid",
+    "dirichlet_per_class(alpha=0.1)",
+    "dirichlet_per_class(alpha=100)",
+    "dirichlet_per_client(beta=0.01)",
+    "dirichlet_per_client(beta=1)",
+    "dirichlet_balanced(alpha=0.1)",
+    "log_normal_sizes(sigma=2)",
+    "classes_per_client(k=2)",
+    "shards(per_client=2)",
+)
+SETTINGS: dict[str, Any] = {
+    "dataset": "digits",
+    "normalise": "centred",
+    "classes": 10,
+    "partition": "dirichlet_per_class(alpha=1)",
+    "clients": 12,
+    "participation": 0.25,
+    "local_validation": 0.2,
+    "proxy_per_class": 2,
+    "proxy_batch_size": 16,
+    "rounds": 2,
+    "local_epochs": 1,
+    "batch_size": 32,
+    "client_lr": 0.05,
+    "client_lr_decay": 0.99,
+    "client_momentum": 0.5,
+    "keep_client_momentum": False,
+    "weight_decay": 0.0005,
+}
+
+
+def compute(folder: Path) -> None:
+    """Writes everything below `folder`. Needs `arithmetic.settle` first."""
+    from fedrepro.data.registry import REGISTRY, load_registry
+    from fedrepro.engine import environment
+
+    environment.prepare("cpu")
+    (folder / REGISTRY).parent.mkdir(parents=True)
+    shutil.copyfile(REGISTRY, folder / REGISTRY)
+    entry = load_registry()["digits"]
+    _drawn(folder, entry)
+    _models(folder / "steps")
+    for method, model, shape in _runs():
+        _train(folder, entry, method, model, shape)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Path below `folder` -> sha256, of every file that is promised to be the same everywhere."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in VARY)
+    return {str(path.relative_to(folder)): sha256_file(path) for path in found if "checkpoints" not in path.parts}
+
+
+def _drawn(folder: Path, entry: Any) -> None:
+    from fedrepro.cli.drawing import draw
+    from fedrepro.data import participation, partition
+    from fedrepro.data.prepare import prepare
+
+    for shape in ((1, 8, 8), (1, 28, 28)):
+        prepare("digits", shape, folder, None)
+    for scheme in SCHEMES:
+        draw(partition, partition.PARTITIONS, partition.definition(entry, scheme, 10, 0.1), [8], folder)
+    draw(participation, participation.PARTICIPATION, participation.definition(100, 0.1, 50), [8], folder)
+
+
+def _runs() -> Iterator[tuple[str, str, tuple[int, int, int]]]:
+    """(method, model, shape of its images): every recipe and part; behind BatchNorm all that concerns running statistics."""
+    from fedrepro.methods.presets import PRESETS
+    from tests.golden.regenerate import concerns_statistics
+    from tests.toy import PART_METHODS
+
+    for method in dict.fromkeys([*PRESETS, *PART_METHODS, "fedprox(mu=0.1)+gh+fedavgm"]):
+        yield method, "mlp", (1, 28, 28)
+    for method in ("fedavg", *(text for text in PART_METHODS if concerns_statistics(text))):
+        yield method, "resnet8", (1, 8, 8)
+
+
+def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, int, int]) -> None:
+    from fedrepro.cli.drawing import draw
+    from fedrepro.config.grid import FOLDERS, MODULES, definitions
+    from fedrepro.data.arrays import arrays_folder
+    from fedrepro.engine.run import Options, run_seeds
+    from fedrepro.engine.spec import RunSpec
+    from fedrepro.methods.compose import compose
+
+    made = compose(method)
+    settings = SETTINGS | {"dataset_sha": entry.sha, "input_shape": shape, "model": model, "method": str(made)}
+    spec = RunSpec(**settings)
+    inputs = {"arrays": str(arrays_folder(Path(), "digits", shape))}
+    for kind, definition in definitions(spec, entry).items():
+        draw(MODULES[kind], FOLDERS[kind], definition, [8], folder)
+        inputs[kind] = MODULES[kind].artifact_id(definition)
+    name = f"{model}-{method}".replace(" ", "")
+    run = {"run_id": name, "method": str(made), "method_label": method, "config": spec.as_dict(), "inputs": inputs}
+    run_seeds(run, [8], Options(root=folder, device="cpu"))
+
+
+def _models(folder: Path) -> None:
+    """Every architecture, at the size of its paper's images: a step on five random images, then its outputs for three."""
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+
+    from fedrepro import tree
+    from fedrepro.models import build, initial
+    from fedrepro.models.dropout import Keys
+    from fedrepro.models.names import MODELS
+
+    folder.mkdir(parents=True)
+    for name, known in MODELS.items():
+        generator, model = np.random.default_rng(0), build(name, known.input_shape, 10)
+        images = lambda count, g=generator, k=known: torch.from_numpy(g.random((count, *k.input_shape), np.float32))  # noqa: E731
+        params, buffers, x = initial.draw(model, 8), model.first_buffers(), images(5)
+        y = torch.from_numpy(generator.integers(0, 10, 5))
+        if known.detects:
+            boxes = [[class_, 0.3 + class_ / 20, 0.5, 0.4, 0.3] for class_ in y.tolist()]
+            y = torch.tensor(boxes).unsqueeze(1)
+        more = {"key": Keys(torch.tensor(1)).next()} if known.dropout else {}
+        loss = lambda p, m=model, b=buffers, x=x, y=y, o=more: m.loss(m.forward(p, b, x, True, **o)[0], y)  # noqa: E731
+        g = tree.gradient(loss, params)
+        if model.gradient is not None:
+            closed = model.gradient(params, x, y)
+            params = tree.axpy(-0.05, closed, params)
+        params = tree.axpy(-0.05, g, params)
+        with torch.no_grad():
+            outputs = model.forward(params, buffers, images(3), False)[0]
+        save_file({"params": params.flat, "gradient": g.flat, "outputs": outputs.contiguous()}, folder / f"{name}.safetensors")
+
+
+def main(arguments: list[str]) -> None:
+    arithmetic.settle("portable")
+    if "--wide" in arguments:
+        arithmetic.widen()
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = [argument for argument in arguments if not argument.startswith("--")]
+        folder = Path(folders[0] if folders else temporary)
+        compute(folder)
+        if "--write" in arguments:
+            write_json(HASHES, hashes(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,159 @@
+"""Portable arithmetic: the committed bits, whatever processor runs this; how it is chosen, fixed and refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro import arithmetic
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.models import known_answers
+from tests.portable.compute import HASHES, hashes
+
+ROOT = Path(__file__).parents[2]
+INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
+
+
+def python(code: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A fresh process with none of this one's arithmetic."""
+    ours = {arithmetic.VARIABLE, *arithmetic.PORTABLE}
+    environment = {key: value for key, value in os.environ.items() if key not in ours} | changes
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
+
+
+@pytest.mark.parametrize("width", ["narrow", "wide"])
+def test_the_committed_hashes(width: str, tmp_path: Path) -> None:
+    """Arrays, partitions, cohorts, initial models, two rounds of every method, a step of every model: on this processor, with
+    AVX2 alone and with all that it has, the bytes whose hashes are committed.
+
+    To change them on purpose: python -m tests.portable.compute --write.
+    """
+    code = f"import sys; from tests.portable import compute; compute.main(['{tmp_path}/files', '--{width}'])"
+    done = python(code)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found, committed = hashes(tmp_path / "files"), read_json(HASHES)
+    assert found.keys() == committed.keys()
+    assert [name for name in committed if found[name] != committed[name]] == []
+
+
+def test_known_answers() -> None:
+    """Of this process, which is portable; one that is not has others, or it would prove nothing."""
+    assert known_answers.compute() == known_answers.ANSWERS
+    code = "from fedrepro.models import known_answers as k; print(sum(k.compute()[i] != k.ANSWERS[i] for i in k.ANSWERS))"
+    done = python(code)
+    assert int(done.stdout) >= 1, done.stderr
+
+
+def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One kind of operation with another answer: named in one line, with what to do. Native arithmetic asks for nothing."""
+    monkeypatch.setattr(known_answers, "ANSWERS", known_answers.ANSWERS | {"small products": "0" * 16})
+    monkeypatch.setattr(arithmetic, "wide", lambda: False)
+    known_answers.require.cache_clear()
+    with pytest.raises(UserError, match=r"portable: small products give other bits .* set arithmetic: native"):
+        known_answers.require()
+    monkeypatch.setattr(arithmetic, "current", lambda: "native")
+    known_answers.require()
+    known_answers.require.cache_clear()
+
+
+def test_wide_instructions_with_other_bits_are_left_alone() -> None:
+    """Where a fork finds that AVX-512 gives other answers, this process stays with AVX2, and trains."""
+    code = """
+import os
+from fedrepro import arithmetic
+arithmetic.settle("portable")
+os.environ[arithmetic.ONEDNN] = arithmetic.WIDER
+from fedrepro.models import known_answers
+known_answers._in_a_child = lambda: False
+known_answers.require()
+print(arithmetic.wide(), os.environ[arithmetic.ONEDNN], arithmetic.current())
+"""
+    assert python(code).stdout.split() == ["False", "AVX2", "portable"]
+
+
+@pytest.mark.parametrize("choice", ["portable", "native"])
+def test_what_a_fresh_process_loads(choice: str) -> None:
+    """torch's own word on what it uses; and the choice is handed to children."""
+    code = f"""
+import os
+from fedrepro import arithmetic
+arithmetic.settle("{choice}")
+import torch
+print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.get_cpu_capability())
+"""
+    current, variable, capability = python(code).stdout.split()
+    assert current == variable == choice
+    assert capability == "AVX2" or choice == "native"
+
+
+def test_too_late() -> None:
+    """NumPy or torch are there already with the other arithmetic: refused, and this process says so."""
+    done = python("import numpy; from fedrepro import arithmetic; arithmetic.settle('portable')")
+    assert "this process has loaded its libraries for native; start a new one" in done.stderr
+    with pytest.raises(UserError, match="loaded its libraries for portable"):
+        arithmetic.settle("native")
+    with pytest.raises(UserError, match=r"arithmetic = 'exact' .*: must be one of portable, native"):
+        arithmetic.settle("exact")
+
+
+def test_back_to_native() -> None:
+    """A process that was started from a portable one takes what it set back."""
+    code = """
+import os
+from fedrepro import arithmetic
+arithmetic.export("portable")
+arithmetic.export("native")
+print(arithmetic.current(), *[name for name in arithmetic.PORTABLE if name in os.environ])
+"""
+    assert python(code).stdout.split() == ["native"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "cpuinfo", "problem"),
+    [
+        ("x86_64", INTEL, None),
+        ("AMD64", "", None),  # Windows' name; nothing tells what it can do
+        ("x86_64", INTEL.replace("avx2 ", "").replace("fma ", ""), "lacks avx2, fma"),
+        ("aarch64", "", "is aarch64, not x86-64"),
+    ],
+)
+def test_processors_without_avx2(machine: str, cpuinfo: str, problem: str | None, tmp_path: Path) -> None:
+    """One line: what is missing and what to set instead."""
+    path = tmp_path / "cpuinfo"
+    if cpuinfo:
+        path.write_text(cpuinfo)
+    if problem is None:
+        arithmetic.require_avx2(machine, path)
+        return
+    with pytest.raises(UserError, match=f"this one {problem}; set arithmetic: native in params.yaml"):
+        arithmetic.require_avx2(machine, path)
+
+
+def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AVX-512 of the first processor decides."""
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setenv(arithmetic.ONEDNN, "AVX2")
+    for text, expected in ((INTEL.replace("avx512vl ", ""), False), (INTEL, True)):
+        path.write_text(text)
+        arithmetic.widen(path)
+        assert arithmetic.wide() is expected
+    arithmetic.narrow()
+    assert not arithmetic.wide()
+
+
+def test_who_chooses(tmp_path: Path) -> None:
+    """Command line, then the process that started this one, then params.yaml, then portable."""
+    params = tmp_path / "params.yaml"
+    variable = {arithmetic.VARIABLE: "native"}
+    assert arithmetic.chosen(None, params, {}) == "portable"
+    params.write_text("scale: demo\n")
+    assert arithmetic.chosen(None, params, {}) == "portable"
+    params.write_text("arithmetic: native\n")
+    assert arithmetic.chosen(None, params, {}) == "native"
+    assert arithmetic.chosen(None, params, {arithmetic.VARIABLE: "portable"}) == "portable"
+    assert arithmetic.chosen("portable", params, variable) == "portable"
+    params.write_text("a: [")  # the command says what is wrong with it when it reads it
+    assert arithmetic.chosen(None, params, {}) == "portable"
