@@ -12,7 +12,7 @@ from fedrepro.reports.settings import reported, show
 
 # What a real deployment would send; evidence that is older than these keys lacks them.
 TRAFFIC = ("client_rounds", "bytes_up", "bytes_down")
-VERSIONS = ("python", "torch", "numpy", "platform", "engine", "linear_kernel", "products")
+VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
 
 
 def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> dict[str, Any]:

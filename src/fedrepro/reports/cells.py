@@ -55,6 +55,7 @@ class Cell:
     runs: tuple[str, ...] = ()  # run keys, `<run_id>/seed<k>`
     mean: float | None = None
     std: float | None = None  # sample standard deviation over seeds
+    arithmetic: str | None = None  # of its runs: portable, native, or mixed; None: no run
     readings: dict[str, Any] | None = None  # the same runs at the last round, at the best, as the mean of several
     difference: float | None = None
     status: str = "not run"
@@ -124,11 +125,18 @@ def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
         until_round=cell["until_round"],
         per_seed=per_seed,
         runs=tuple(f"{run_id}/seed{seed}" for seed in per_seed),
+        arithmetic=_arithmetic(receipts),
         mean=math.fsum(values) / len(values) if whole else None,
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
         readings=other_readings(column["metric"], shown.average_last, shown.until_round, receipts) if run_id else None,
         reason=_reason(cell, plan["seeds"], per_seed, diverged),
     )
+
+
+def _arithmetic(receipts: dict[int, dict[str, Any]]) -> str | None:
+    """Evidence from before there was a choice is native."""
+    found = {receipt["environment"].get("arithmetic", "native") for receipt in receipts.values()}
+    return next(iter(found)) if len(found) == 1 else "mixed" if found else None
 
 
 def _reason(cell: dict, seeds: list[int], per_seed: dict[int, float | None], diverged: list[int]) -> str | None:

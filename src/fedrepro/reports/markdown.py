@@ -78,12 +78,15 @@ def _cell(cell: dict[str, Any] | None, document: Document) -> str:
 def _per_seed(document: Document, folder: Path) -> str:
     seeds = [str(seed) for seed in document["about"]["seeds"]]
     rows = [
-        [cell["method_label"], cell["setting_label"], *(words.seed_value(cell, seed) for seed in seeds), words.remark(cell)]
+        [
+            *(cell["method_label"], cell["setting_label"], *(words.seed_value(cell, seed) for seed in seeds)),
+            *(cell["arithmetic"] or "–", words.remark(cell)),
+        ]
         for cell in document["cells"]
     ]
     if not any(cell["per_seed"] for cell in document["cells"]) and not any(cell["reason"] for cell in document["cells"]):
         return ""
-    header = ["method", "setting", *(f"seed {seed}" for seed in seeds), "remark"]
+    header = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
     return folded("## Every seed", f"{len(rows)} cells, {len(seeds)} seeds", table(header, rows, "ll" + "r" * len(seeds)))
 
 

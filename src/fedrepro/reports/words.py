@@ -57,6 +57,7 @@ def facts(document: Document) -> list[tuple[str, str]]:
         ("reported", ", ".join(_rounds(entry) for entry in about["reported"]) or "no run is planned"),
         ("seeds", ", ".join(map(str, about["seeds"]))),
         ("device", "; ".join(about["devices"]) or "no run yet"),
+        ("arithmetic", arithmetic(document)),
         ("runs finished", period(about["first_finished_at"], about["last_finished_at"])),
         ("commit of the runs", ", ".join(about["commits"]) or "no run yet"),
         (
@@ -64,6 +65,21 @@ def facts(document: Document) -> list[tuple[str, str]]:
             f"{about['cells_measured']} of {about['cells']} cells, {about['runs_done']} of {about['runs_planned']} runs",
         ),
     ]
+
+
+def arithmetic(document: Document) -> str:
+    """In how many cells anybody can have the same bits again, and how."""
+    found = [cell["arithmetic"] for cell in document["cells"] if cell["arithmetic"]]
+    if not found:
+        return "no run yet"
+    portable = found.count("portable")
+    if not portable:
+        return "native: the same bits on this type of processor only"
+    count = "every cell" if portable == len(found) else f"{portable} of {len(found)} cells with runs"
+    text = f"portable in {count}: the same bits on every x86-64 processor with AVX2"
+    if document["scale"] == "demo":
+        return text
+    return f"{text}; to see for yourself: fedrepro verify {document['paper']}/{document['table']} --scale {document['scale']}"
 
 
 def _data(entry: dict[str, Any]) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from small_table import make_plan, make_receipt, make_run, write_evidence
+from small_table import make_evidence, make_plan, make_receipt, make_run, write_evidence
 
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
+from fedrepro.reports import words
+from fedrepro.reports.cells import tabulate
 from fedrepro.reports.document import SCHEMA_FILE
 from fedrepro.reports.html import inline_svg
 from fedrepro.reports.render import render
@@ -167,8 +169,29 @@ def test_cells_hold_mean_spread_and_printed_number(tmp_path):
 def test_every_seed_and_every_reason_is_listed(tmp_path):
     """Diverged and missing seeds are told apart."""
     text = make_report(tmp_path)["md"].read_text()
-    assert "| FedAvg | FashionMNIST · MLP, α = 0.1 | 85.00 | diverged | 86.00 | 1 of 3 seeds diverged: 9 |" in text
-    assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | 1 of 3 seeds not run yet: 10 |" in text
+    assert "| FedAvg | FashionMNIST · MLP, α = 0.1 | 85.00 | diverged | 86.00 | native | 1 of 3 seeds diverged: 9 |" in text
+    assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | native | 1 of 3 seeds not run yet: 10 |" in text
+
+
+@pytest.mark.parametrize(
+    ("portable", "cell", "fact"),
+    [
+        ((), "native", "native: the same bits on this type of processor only"),
+        ((8, 9, 10), "portable", "portable in 1 of 5 cells with runs: the same bits on every x86-64 processor with AVX2"),
+        ((8, 10), "mixed", "native: the same bits on this type of processor only"),
+    ],
+)
+def test_every_cell_says_whether_it_is_portable(portable, cell, fact, tmp_path):
+    """By the environments of its seeds; evidence from before the choice is native. The opening counts portable cells."""
+    plan = make_plan()
+    found = make_evidence(plan, SOME)
+    run_id = next(c["run_id"] for c in plan["cells"] if (c["row"], c["column"]) == ("fedavg", A))
+    for seed in portable:
+        found[run_id][seed]["environment"]["arithmetic"] = "portable"
+    cells = {(c.method, c.setting): c for c in tabulate(plan, found)}
+    assert cells["fedavg", A].arithmetic == cell
+    document = {"cells": [{"arithmetic": c.arithmetic} for c in cells.values()], "scale": "demo"}
+    assert words.arithmetic(document) == fact
 
 
 def test_sections_that_make_it_reproducible(tmp_path):

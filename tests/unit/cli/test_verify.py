@@ -1,0 +1,143 @@
+"""fedrepro verify, in a project whose scale `short` is small: real trainings, published, trained again, and tampered with."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedrepro import console
+from fedrepro.cli import main
+from fedrepro.cli.verify import sample
+
+ROOT = Path(__file__).parents[3]
+SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
+TABLE = ["fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-100", "--scale", "short"]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one cell of FedLAW's Table 3 published: two seeds."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "papers", folder / "papers")
+    scales = yaml.safe_load((folder / "papers" / "scales.yaml").read_text())
+    scales["short"] = {"note": "small", "settings": SHORT}
+    (folder / "papers" / "scales.yaml").write_text(yaml.safe_dump(scales))
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    (folder / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(console, "_log", None)
+        assert main(["run", *TABLE]) == 0
+        for receipt in Path("results/runs").glob("*/seed*.json"):
+            out = Path("reports/short/fedlaw/evidence", receipt.parent.name, receipt.name)
+            assert main(["evidence", str(receipt), str(out)]) == 0
+    shutil.rmtree(folder / "results")
+    return folder
+
+
+@pytest.fixture
+def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to tamper with, as the current folder."""
+    shutil.copytree(published, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path / "copy"
+
+
+def change(path: Path, edit) -> None:
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both seeds, by table and by run_id, without results or data; nothing is written into results."""
+    run_id = next(project.glob("reports/short/fedlaw/evidence/*")).name
+    for target in (TABLE, [run_id, "--seeds", "9"]):
+        shutil.rmtree(project / "data" / "partitions", ignore_errors=True)
+        capsys.readouterr()
+        assert main(["verify", *target]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert len(out) == (3 if target is TABLE else 2)
+        assert all("identical to the bit (" in line and "of 3 rounds, final model)" in line for line in out[:-1])
+        assert out[-1] == ("2 of 2" if target is TABLE else "1 of 1") + " identical to the bit"
+    assert not list(project.glob("results/runs/**/*.safetensors"))
+
+
+def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one number of one round: named, with the reason, and exit code 1; the other seed is still identical."""
+    (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
+    change(path, lambda content: content["curves"]["test_accuracy"].__setitem__(1, 50.125))
+    assert main(["verify", *TABLE]) == 1
+    out = capsys.readouterr().out
+    assert "seed 8: DIFFERS: test_accuracy of round 1 is " in out
+    assert ", published is 50.125" in out
+    assert "its own sha256 of metrics and model are those of this training: numbers in the file were changed afterwards" in out
+    assert "seed 9: identical to the bit" in out
+    assert out.endswith("1 of 2 identical to the bit\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (lambda c: c["config"].__setitem__("client_lr", 0.5), "another config"),
+        (lambda c: c["summary"].__setitem__("best_test_accuracy", 99.0), "another summary"),
+        (
+            lambda c: c["inputs"].__setitem__("partition", "0" * 64),
+            "because it was computed from partition with another sha256",
+        ),
+        (lambda c: c["files"].__setitem__("model.safetensors", "0" * 64), "the final model differ"),
+        (
+            lambda c: (c["environment"].pop("arithmetic"), c["curves"]["test_loss"].__setitem__(0, 1.0)),
+            "because it was not computed in portable arithmetic",
+        ),
+        (
+            lambda c: (c["environment"].update(torch="1.0", platform="Linux-6-aarch64-with-glibc2.17"), c["files"].clear()),
+            None,  # another environment, the same numbers: identical
+        ),
+        (
+            lambda c: (
+                c["environment"].update(torch="1.0", platform="Linux-6-aarch64-with-glibc2.17"),
+                c["curves"]["test_loss"].__setitem__(2, 1.0),
+            ),
+            "because torch was 1.0, here it is",
+        ),
+    ],
+)
+def test_what_differs_and_why(edit, expected: str | None, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings, summary, inputs, model, and environments that explain it."""
+    (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
+    change(path, edit)
+    assert main(["verify", *TABLE, "--seeds", "8"]) == int(expected is not None)
+    out = capsys.readouterr().out
+    assert (expected or "identical to the bit (") in out
+    if expected and "torch" in expected:
+        assert "architecture was aarch64, here it is" in out
+        assert "C library was glibc2.17, here it is" in out
+
+
+def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that says where was looked."""
+    assert main(["verify", "fedgh/table2"]) == 2
+    assert "fedgh/table2: no evidence of it below reports/full or reports/short" in capsys.readouterr().err
+    assert main(["verify", *TABLE[:2], "fedavgg", *TABLE[3:]]) == 2
+    assert "fedavgg" in capsys.readouterr().err
+
+
+def test_the_sample(tmp_path: Path) -> None:
+    """As much as fits, at least one, always the same; all without a limit."""
+    found = []
+    for number, minutes in enumerate((3, 4, 5, 60)):
+        path = tmp_path / f"seed{number}.json"
+        path.write_text(json.dumps({"cost": {"wall_s": minutes * 60}}))
+        found.append(({"run_id": "a"}, path))
+    cost = lambda chosen: sum(json.loads(path.read_text())["cost"]["wall_s"] for _, path in chosen) / 60  # noqa: E731
+    assert len(sample(found, None)) == 4
+    assert len(sample(found, 0)) == 1
+    assert sample(found, 0) == sample(found[::-1], 0)
+    first = cost(sample(found, 0))
+    assert cost(sample(found, first + 8)) <= first + 8
+    assert len(sample(found, 100)) == 4
