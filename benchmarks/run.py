@@ -1,6 +1,7 @@
 """Contenders side by side: `make bench` (our engines and the plain loop), `make bench-peers` (other simulators too).
 
     python -m benchmarks.run --works A C --repeats 3 --peers
+    python -m benchmarks.run --against b077a47 --contenders fedrepro-sequential fedrepro-portable fedrepro-b077a47
 
 Every contender is a process of its own, as a user would start it. They take turns, so that a machine which slows down slows
 all of them; a ratio is the median over the repeats of ratios within a repeat. The first round of a process is left out: there
@@ -10,6 +11,7 @@ frameworks compile and caches are cold. `wall_s` is the whole process, start-up 
 import argparse
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,7 @@ ROOT = Path(__file__).parent
 CACHE, RESULTS, ENVS = ROOT / ".cache", ROOT / "results", ROOT / ".envs"
 OURS, NAIVE = (sys.executable, "-m", "benchmarks.contenders.ours"), (sys.executable, "-m", "benchmarks.contenders.naive")
 
+PORTABLE = ("--arithmetic", "portable")  # all others of ours are native
 WITH_CONVOLUTIONS = frozenset({"B", "simple_cnn", "resnet20"})
 
 
@@ -42,6 +45,7 @@ class Contender:
     cores: int
     works: frozenset[str] = frozenset(WORKS)
     once: bool = False  # takes no second turn: its start alone takes minutes
+    folder: Path = ROOT.parent  # the checkout that it is started in
 
 
 def contenders(device: str, peers: bool) -> list[Contender]:
@@ -60,6 +64,8 @@ def contenders(device: str, peers: bool) -> list[Contender]:
     found = [
         Contender("naive", NAIVE, 1),
         Contender("fedrepro-sequential", OURS, 1),
+        Contender("fedrepro-portable", (*OURS, *PORTABLE), 1),
+        Contender("fedrepro-portable-2-workers", (*OURS, *PORTABLE, "--workers", "2"), 2),
         Contender("fedrepro-2-threads", (*OURS, "--threads", "2"), 2),
         Contender("fedrepro-2-workers", (*OURS, "--workers", "2"), 2),
         Contender("fedrepro-vectorised", (*OURS, "--engine", "vectorised"), 1, frozenset("AC")),
@@ -80,7 +86,8 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
     began = time.perf_counter()
     with (CACHE / "stderr.txt").open("w") as errors:
         command = [*contender.command, str(work)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT.parent)
+        sources = os.environ | {"PYTHONPATH": f"{contender.folder / 'src'}{os.pathsep}{contender.folder}"}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=contender.folder, env=sources)
         peak = _PeakMemory(process.pid)
         try:
             output, _ = process.communicate(timeout=limit_s)
@@ -136,13 +143,22 @@ class _PeakMemory(threading.Thread):
         return self._most / 2**20
 
 
-def run(works: list[str], repeats: int, device: str, peers: bool, limit_s: float) -> dict[str, Any]:
+def at_commit(commit: str) -> Contender:
+    """Our sequential engine as it was at a commit, in a checkout beside the other caches."""
+    folder = CACHE / commit
+    if not folder.exists():
+        subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT.parent), str(folder)], check=True)
+        subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "--detach", commit], check=True)
+    return Contender(f"fedrepro-{commit}", OURS, 1, folder=folder)
+
+
+def run(works: list[str], repeats: int, every: list[Contender], limit_s: float) -> dict[str, Any]:
     """{work: {contender: figures}} and what they were measured on."""
     found: dict[str, Any] = {}
     for name in works:
         path = CACHE / f"{name}.npz"
         source = write(WORKS[name], path, ROOT.parent)
-        chosen = [contender for contender in contenders(device, peers) if name in contender.works]
+        chosen = [contender for contender in every if name in contender.works]
         measured: dict[str, list[dict[str, Any] | None]] = {contender.name: [] for contender in chosen}
         for repeat in range(min(repeats, WORKS[name].repeats)):
             for contender in (one for one in chosen if repeat == 0 or not one.once):
@@ -186,12 +202,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--peers", action="store_true", help="other simulators too (`make bench-peers`)")
+    parser.add_argument("--against", metavar="COMMIT", help="our engine as it was at a commit, too")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="only these, and naive")
     parser.add_argument("--limit-s", type=float, default=600.0, help="of one process")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
     before = describe(options.device)
-    found = run(options.works, options.repeats, options.device, options.peers, options.limit_s)
+    every = contenders(options.device, options.peers) + ([at_commit(options.against)] if options.against else [])
+    every = [one for one in every if not options.contenders or one.name in ("naive", *options.contenders)]
+    found = run(options.works, options.repeats, every, options.limit_s)
     after = describe(options.device)
     now = datetime.now(UTC)
     machine = before | {"matmul_gflops_after": after["matmul_gflops"]}

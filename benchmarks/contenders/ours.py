@@ -4,15 +4,26 @@ python -m benchmarks.contenders.ours WORK.npz --engine sequential --threads 1 --
 """
 
 # ruff: noqa: E402
+from itertools import pairwise
+
 from fedrepro import startup
 
 startup.begin()  # before the large imports, as the command `fedrepro` does
+
+import sys
+
+from fedrepro import arithmetic
+
+# Before the large imports, too. `--arithmetic portable` with all that the processor has, as `fedrepro run` does.
+CHOICE = next((after for option, after in pairwise(sys.argv) if option == "--arithmetic"), "native")
+arithmetic.settle(CHOICE)
+if "vectorised" not in sys.argv:
+    arithmetic.widen()
 
 import argparse
 import json
 import time
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -90,6 +101,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=1, help="at once, by the vectorised engine")
     parser.add_argument("--products", default="float32", help="float32, tf32 (on a GPU) or bf16")
+    parser.add_argument("--arithmetic", default=CHOICE, choices=arithmetic.CHOICES)
     parser.add_argument("--chunk-mib", type=float, help="memory of a chunk of the vectorised engine")
     options = parser.parse_args()
     environment.prepare(options.device, options.threads)
