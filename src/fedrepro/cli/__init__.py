@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
         forked = options.command in FORKED and getattr(options, "device", "cpu") == "cpu"
         if options.command in COMPUTE:
             wanted = arithmetic.chosen(getattr(options, "arithmetic", None))
-            forked = forked and wanted == os.environ.get(arithmetic.VARIABLE)  # what the others have loaded
+            forked = forked and wanted == arithmetic.chosen(None)  # which is what the fork server has loaded
             arithmetic.settle(wanted)
         if forked:
             code = forkclient.delegate(sys.argv[1:] if arguments is None else arguments)
