@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 # Commands that import torch. Of `run` only with --device cpu: a GPU's driver does not survive a fork.
 FORKED = ("run", "plan", "data", "init", "plans", "announce")
 # Commands whose results depend on the arithmetic, and the process that some of them are forked from.
-COMPUTE = ("run", "verify", "data", "partition", "participation", "proxy", "init", "announce", "forkserver")
+COMPUTE = ("run", "verify", "data", "partition", "participation", "proxy", "init", "announce", "forkserver", "doctor")
 Add = Callable[[str, str, str | None], argparse.ArgumentParser]  # name, module of fedrepro.cli, help -> the command
 EPILOG = "Mistakes that you can mend end with one line and exit code 2; --debug adds the traceback."
 

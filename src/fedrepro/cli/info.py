@@ -10,6 +10,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from fedrepro import arithmetic
 from fedrepro.errors import UserError
 
 ROOT = Path()
@@ -77,6 +78,7 @@ def doctor(options: Namespace) -> int:
         project = load_project(ROOT)
         checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))
         checks.append(("device", True, pick_device(project.params.device)))
+        checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
     free = shutil.disk_usage(ROOT).free / 2**30
@@ -86,6 +88,17 @@ def doctor(options: Namespace) -> int:
     for name, good, detail in checks:
         print(f"{'ok  ' if good else 'BAD '} {name:<20}{detail}")
     return 0 if all(good for _, good, _ in checks) else 1
+
+
+def _arithmetic() -> str:
+    """What trainings on a CPU compute with. UserError where portable arithmetic is asked for and not to be had."""
+    from fedrepro.engine import environment
+
+    arithmetic.widen()
+    environment.prepare("cpu")
+    if arithmetic.current() == "native":
+        return "native: this processor's fastest kernels, other last digits on another"
+    return f"portable, known answers found, {'AVX-512 where it gives the same bits' if arithmetic.wide() else 'AVX2'}"
 
 
 def _locked() -> dict[str, set[str]]:

@@ -32,6 +32,7 @@ ANSWERS = {
 def require() -> None:
     """In portable arithmetic: UserError naming the first kind of operation whose bits are others than the known ones.
 
+    They are those of one thread, which is what a training has (`environment.prepare`).
     Before oneDNN's first use in this process: where it is about to use AVX-512 and that gives other bits, it is left at AVX2.
     """
     if arithmetic.current() != "portable" or (arithmetic.wide() and _in_a_child()):
