@@ -145,10 +145,12 @@ class _PeakMemory(threading.Thread):
 
 def at_commit(commit: str) -> Contender:
     """Our sequential engine as it was at a commit, in a checkout beside the other caches."""
-    folder = CACHE / commit
+    name = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{commit}^{{commit}}"]
+    sha = subprocess.run(name, capture_output=True, text=True, check=True).stdout.strip()
+    folder = CACHE / sha
     if not folder.exists():
         subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT.parent), str(folder)], check=True)
-        subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "--detach", commit], check=True)
+    subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "--detach", sha], check=True)
     return Contender(f"fedrepro-{commit}", OURS, 1, folder=folder)
 
 
@@ -178,7 +180,7 @@ def summary(measured: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
         done = [one for one in runs if one]
         if not done:
             continue
-        pairs = [(one, naive) for one, naive in zip(runs, measured["naive"], strict=False) if one and naive]
+        pairs = [(one, naive) for one, naive in zip(runs, measured.get("naive", []), strict=False) if one and naive]
         median = lambda key, done=done: statistics.median(one[key] for one in done)  # noqa: E731
         ratio = lambda key, pairs=pairs: statistics.median(one[key] / naive[key] for one, naive in pairs)  # noqa: E731
         figures[name] = {key: round(median(key), 3) for key in ("samples_per_second", "wall_s", "start_s", "peak_mib")}
@@ -203,14 +205,14 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--peers", action="store_true", help="other simulators too (`make bench-peers`)")
     parser.add_argument("--against", metavar="COMMIT", help="our engine as it was at a commit, too")
-    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="only these, and naive")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--limit-s", type=float, default=600.0, help="of one process")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
     before = describe(options.device)
     every = contenders(options.device, options.peers) + ([at_commit(options.against)] if options.against else [])
-    every = [one for one in every if not options.contenders or one.name in ("naive", *options.contenders)]
+    every = [one for one in every if not options.contenders or one.name in options.contenders]
     found = run(options.works, options.repeats, every, options.limit_s)
     after = describe(options.device)
     now = datetime.now(UTC)

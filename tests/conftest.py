@@ -12,9 +12,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 # What users get; before NumPy and torch are imported. Tests of native arithmetic start processes of their own.
 try:
-    arithmetic.settle("portable")
-except UserError:  # a processor that cannot
+    arithmetic.require_avx2()
+except UserError:
     arithmetic.settle("native")
+else:
+    arithmetic.settle("portable")
 
 # A shell has what it starts in the background ignore Ctrl-C, and whatever that starts too: tests would interrupt in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

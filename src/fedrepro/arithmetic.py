@@ -57,6 +57,7 @@ def export(wanted: str) -> None:
     if wanted == "portable" != current():
         require_avx2()
         os.environ.update(PORTABLE)
+        os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)  # NumPy takes one of the two
     elif wanted == "native":
         for name in PORTABLE.keys() & os.environ.keys() if os.environ.get(VARIABLE) == "portable" else ():
             del os.environ[name]

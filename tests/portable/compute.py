@@ -145,6 +145,8 @@ def _models(folder: Path) -> None:
             closed = model.gradient(params, x, y)
             params = tree.axpy(-0.05, closed, params)
         params = tree.axpy(-0.05, g, params)
+        if known.smallest_batch == 1:  # the last batch of an epoch may be a single image
+            params = tree.axpy(-0.05, tree.gradient(lambda p, f=loss, x=x[:1], y=y[:1]: f(p, x=x, y=y), params), params)
         with torch.no_grad():
             outputs = model.forward(params, buffers, images(3), False)[0]
         save_file({"params": params.flat, "gradient": g.flat, "outputs": outputs.contiguous()}, folder / f"{name}.safetensors")

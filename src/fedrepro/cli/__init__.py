@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--workers", type=_at_least_one, default=1, metavar="N", help="processes that share out each round's clients"
     )
-    verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, help="default: params.yaml, else portable")
+    help = "default: portable, whatever params.yaml says"
+    verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, default="portable", help=help)
 
     plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")
     plan.add_argument("target", help="table as paper/table")
@@ -183,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         forked = options.command in FORKED and getattr(options, "device", "cpu") == "cpu"
-        if options.command in COMPUTE:
+        if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
             wanted = arithmetic.chosen(getattr(options, "arithmetic", None))
             forked = forked and wanted == arithmetic.chosen(None)  # which is what the fork server has loaded
             arithmetic.settle(wanted)

@@ -31,20 +31,22 @@ def verify(options: Namespace) -> int:
     )
     how, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
     for run, path in chosen:
-        published = read_json(path)
-        name = f"{run['method_label']}, {run['run_id']}, seed {published['seed']}"
+        published, seed = read_json(path), int(path.stem[4:])
+        name = f"{run['method_label']}, {run['run_id']}, seed {seed}"
         try:
-            draw_missing(project, run, [published["seed"]])
-            again = train_again(run, published["seed"], how)
+            draw_missing(project, run, [seed])
+            again = train_again(run, seed, how)
         except UserError as error:
-            raise UserError(f"{name}: cannot be trained again: {error}") from error
+            different += 1
+            print(f"{name}: NOT VERIFIED: {error}", flush=True)
+            continue
         result = compare(published, again)
         if result.identical:
             rounds, metrics = len(published["curves"]["round"]), len(published["curves"]) - 1
             print(f"{name}: identical to the bit ({metrics} metrics of {rounds} rounds, final model)", flush=True)
             continue
         different += 1
-        what = [result.first, *(f"{words} differ" for words in result.files), *result.facts]
+        what = [result.first, *(f"another sha256 of {words}" for words in result.files), *result.facts]
         print(f"{name}: DIFFERS: {'; '.join(filter(None, what))}", flush=True)
         print(*(f"  perhaps because {reason}" for reason in reasons(published, again, result)), sep="\n", flush=True)
     print(f"{len(chosen) - different} of {len(chosen)} identical to the bit")

@@ -30,19 +30,26 @@ class Comparison:
         return not (self.first or self.files or self.facts)
 
 
-def compare(published: dict[str, Any], again: dict[str, Any]) -> Comparison:
-    """The differences of two pieces of evidence of the same run and seed."""
+def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = True) -> Comparison:
+    """The differences of two pieces of evidence of the same run and seed.
+
+    Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version.
+    """
     kinds = sorted({*published["inputs"], *again["inputs"]})
     facts = [f"{kind} with another sha256" for kind in kinds if published["inputs"].get(kind) != again["inputs"].get(kind)]
     for key in ("run_id", "seed", "status", "method", "config", "summary"):
         facts += [f"another {key}"] if published[key] != again[key] else []
+    if strict:
+        facts += [
+            f"metric {name} is in one of them only" for name in sorted(published["curves"].keys() ^ again["curves"].keys())
+        ]
     before, now = published.get("files", {}), again.get("files", {})
-    files = [words for name, words in _FILES.items() if name in before and before[name] != now.get(name)]
+    files = [words for name, words in _FILES.items() if (strict or name in before) and before.get(name) != now.get(name)]
     return Comparison(_first(published["curves"], again["curves"]), files, facts)
 
 
 def _first(published: dict[str, list], again: dict[str, list]) -> str:
-    """The earliest round in which a metric differs; a metric may have come or gone with another version."""
+    """The earliest round in which a metric that both have differs."""
     found: list[tuple[int, str]] = []
     for metric in sorted(published.keys() & again.keys()):
         before, now = published[metric], again[metric]

@@ -103,7 +103,7 @@ class _Job:
     def repeat(self, task: Task) -> str:
         """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
         path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        found = compare(read_json(path), self.again(task))
+        found = compare(read_json(path), self.again(task), strict=False)
         if found.first:
             raise UserError(
                 f"{path}: trained again, {found.first} (another machine, library or commit?); the kept result stays"
@@ -111,18 +111,15 @@ class _Job:
         return "trained again, identical"
 
     def again(self, task: Task) -> dict[str, Any]:
-        """The evidence of one seed, trained from the start, with the sha256 of its files; nothing is kept but a checkpoint."""
+        """The evidence of one seed, trained from the start, with the sha256 of its files; no checkpoint of other code."""
         how = {"engine": self.engine, "workers": self.options.workers}
-        checkpoints = self._checkpoints(task, "again")
-        outcome = train(task, self._method, **how, checkpoints=checkpoints, report=self._reporter(task))
+        outcome = train(task, self._method, **how, report=self._reporter(task))
         found = environment.describe(self.device, self.engine, self.spec.products)
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, {})
         with tempfile.TemporaryDirectory() as folder:
             results.write_seed(Path(folder), self.run["run_id"], evidence, outcome)
             written = results.receipt_path(Path(folder), self.run["run_id"], task.seed).with_suffix("") / "manifest.json"
-            evidence = read_json(written)
-        checkpoints.path.unlink(missing_ok=True)
-        return evidence
+            return read_json(written)
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""
@@ -134,8 +131,8 @@ class _Job:
     def _method(self) -> Method:
         return compose(self.run["method"])
 
-    def _checkpoints(self, task: Task, what: str = "") -> Checkpoints:
-        path = self.options.root / CHECKPOINTS / what / self.run["run_id"] / f"seed{task.seed}.pt"
+    def _checkpoints(self, task: Task) -> Checkpoints:
+        path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, "arithmetic": arithmetic.current()}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})

@@ -9,7 +9,8 @@ known answers are asked for in each process):
 - of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding: as products
   (`fedrepro.models.kernels`) of a few images at a time. With padding: the margin above and below is made so wide that only the
   kernel for AVX2 takes it; the zeros there change no sum;
-- grey images are given two channels of zeros, without which AVX-512 orders the terms in another way.
+- grey images are given two channels of zeros, and a single image a second one of zeros, without which AVX-512 orders some terms
+  in another way.
 """
 
 import torch
@@ -26,6 +27,9 @@ _COLOURS = 3  # up to so many channels AVX-512 adds up the gradient of filters a
 
 def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     """Cross-correlation of x [B, C, H, W] with weight [out, C, h, w], channels last; float32 on a CPU."""
+    if len(x) == 1:
+        x = torch.cat([x, torch.zeros_like(x)])
+        return _Convolution.apply(x, weight, stride, padding)[:1]  # type: ignore[index]
     return _Convolution.apply(x, weight, stride, padding)  # type: ignore[return-value]
 
 
@@ -78,7 +82,7 @@ def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -
 
 def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     size, few = weight.shape[2], weight.shape[1] <= _COLOURS
-    if not padding and not few:
+    if not padding and (not few or size == 1):
         return _by_products(g, x, weight, stride)
     if few or not arithmetic.wide():
         return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]

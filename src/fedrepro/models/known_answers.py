@@ -24,7 +24,7 @@ ANSWERS = {
     "small products": "d7ad1c615be32a76",
     "functions and sums": "b1ab8af09d71f43e",
     "NumPy": "e217d9ef5fb8b099",
-    "convolutions": "7f90f6ac0ebe9de2",
+    "convolutions": "76884a4318dfcd04",
 }
 
 
@@ -126,3 +126,4 @@ def _convolutions(generator: np.random.Generator) -> Iterator[Tensor]:
         y = F.batch_norm(ops.conv2d(x, w, stride=stride, padding=padding), None, None, training=True)
         yield y
         yield from torch.autograd.grad(y.square().sum() + F.max_pool2d(y, 2).sum(), leaves)
+        yield torch.autograd.grad(ops.conv2d(x[:1], w, stride=stride, padding=padding).square().sum(), w)[0]

@@ -74,7 +74,7 @@ def arithmetic(document: Document) -> str:
         return "no run yet"
     portable = found.count("portable")
     if not portable:
-        return "native: the same bits on this type of processor only"
+        return "not portable: another type of processor gives other last digits"
     count = "every cell" if portable == len(found) else f"{portable} of {len(found)} cells with runs"
     text = f"portable in {count}: the same bits on every x86-64 processor with AVX2"
     if document["scale"] == "demo":

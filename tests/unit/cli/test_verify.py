@@ -89,13 +89,17 @@ def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> N
             lambda c: c["inputs"].__setitem__("partition", "0" * 64),
             "because it was computed from partition with another sha256",
         ),
-        (lambda c: c["files"].__setitem__("model.safetensors", "0" * 64), "the final model differ"),
+        (lambda c: c["files"].__setitem__("model.safetensors", "0" * 64), "another sha256 of the final model"),
+        (lambda c: c["files"].clear(), "another sha256 of the recorded metrics; another sha256 of the final model"),
+        (lambda c: c["curves"].__setitem__("test_top5", [1, 2, 3]), "metric test_top5 is in one of them only"),
+        (lambda c: c["curves"].pop("test_loss"), "metric test_loss is in one of them only"),
+        (lambda c: c.__setitem__("seed", 9), "another seed"),
         (
             lambda c: (c["environment"].pop("arithmetic"), c["curves"]["test_loss"].__setitem__(0, 1.0)),
             "because it was not computed in portable arithmetic",
         ),
         (
-            lambda c: (c["environment"].update(torch="1.0", platform="Linux-6-aarch64-with-glibc2.17"), c["files"].clear()),
+            lambda c: c["environment"].update(torch="1.0", platform="Linux-6-aarch64-with-glibc2.17"),
             None,  # another environment, the same numbers: identical
         ),
         (
