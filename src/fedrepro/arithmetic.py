@@ -65,18 +65,26 @@ def export(wanted: str) -> None:
 
 
 def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """UserError where the processor lacks what portable arithmetic is made of."""
-    machine, flags = machine or platform.machine(), _flags(cpuinfo)
+    """UserError where the processor lacks an instruction set that portable arithmetic uses."""
+    problem = missing(machine, cpuinfo)
+    if problem:
+        raise UserError(
+            f"arithmetic = portable: needs an x86-64 processor with AVX2, and this one {problem}; "
+            "set arithmetic: native in params.yaml, or give --arithmetic native"
+        )
+
+
+def missing(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo"), wide: bool = False) -> str:
+    """What the processor lacks for portable arithmetic: "lacks avx2, fma", "is aarch64, not x86-64"; "" when it has everything.
+
+    `wide`: for AVX-512, too.
+    """
+    machine, flags, needed = machine or platform.machine(), _flags(cpuinfo), _FLAGS | (_WIDE_FLAGS if wide else set())
     if machine.lower() not in ("x86_64", "amd64"):
-        lacks = f"is {machine}, not x86-64"
-    elif flags and not flags >= _FLAGS:
-        lacks = f"lacks {', '.join(sorted(_FLAGS - flags))}"
-    else:
-        return
-    raise UserError(
-        f"arithmetic = portable: needs an x86-64 processor with AVX2, and this one {lacks}; "
-        "set arithmetic: native in params.yaml, or give --arithmetic native"
-    )
+        return f"is {machine}, not x86-64"
+    if (flags or wide) and not flags >= needed:
+        return f"lacks {', '.join(sorted(needed - flags))}"
+    return ""
 
 
 def chosen(option: str | None, params: Path = Path("params.yaml"), environment: Mapping[str, str] = os.environ) -> str:
@@ -100,7 +108,7 @@ def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
 
     Only before oneDNN's first use in this process; nothing in native arithmetic.
     """
-    if current() == "portable" and _flags(cpuinfo) >= _WIDE_FLAGS:
+    if current() == "portable" and not missing(cpuinfo=cpuinfo, wide=True):
         os.environ[ONEDNN] = WIDER
 
 

@@ -11,9 +11,8 @@ from fedrepro import arithmetic
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.models import known_answers
+from tests.helpers.processor import needs_avx2, needs_avx512
 from tests.portable.compute import HASHES, hashes
-
-pytestmark = pytest.mark.skipif(arithmetic.current() != "portable", reason="this processor has no AVX2")
 
 ROOT = Path(__file__).parents[2]
 INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
@@ -26,7 +25,7 @@ def python(code: str, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
 
 
-@pytest.mark.parametrize("width", ["narrow", "wide"])
+@pytest.mark.parametrize("width", [pytest.param("narrow", marks=needs_avx2), pytest.param("wide", marks=needs_avx512)])
 def test_the_committed_hashes(width: str, tmp_path: Path) -> None:
     """Arrays, partitions, cohorts, initial models, two rounds of every method, a step of every model: on this processor, with
     AVX2 alone and with all that it has, the bytes whose hashes are committed.
@@ -41,6 +40,7 @@ def test_the_committed_hashes(width: str, tmp_path: Path) -> None:
     assert [name for name in committed if found[name] != committed[name]] == []
 
 
+@needs_avx2
 def test_known_answers() -> None:
     """Of this process, which is portable; one that is not has others, or it would prove nothing."""
     assert known_answers.compute() == known_answers.ANSWERS
@@ -49,6 +49,7 @@ def test_known_answers() -> None:
     assert int(done.stdout) >= 1, done.stderr
 
 
+@needs_avx2
 def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One kind of operation with another answer: named in one line, with what to do. Native arithmetic asks for nothing."""
     monkeypatch.setattr(known_answers, "ANSWERS", known_answers.ANSWERS | {"small products": "0" * 16})
@@ -61,6 +62,7 @@ def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     known_answers.require.cache_clear()
 
 
+@needs_avx2
 def test_wide_instructions_with_other_bits_are_left_alone() -> None:
     """Where a fork finds that AVX-512 gives other answers, this process stays with AVX2, and trains."""
     code = """
@@ -76,7 +78,7 @@ print(arithmetic.wide(), os.environ[arithmetic.ONEDNN], arithmetic.current())
     assert python(code).stdout.split() == ["False", "AVX2", "portable"]
 
 
-@pytest.mark.parametrize("choice", ["portable", "native"])
+@pytest.mark.parametrize("choice", [pytest.param("portable", marks=needs_avx2), "native"])
 def test_what_a_fresh_process_loads(choice: str) -> None:
     """torch's own word on what it uses; and the choice is handed to children."""
     code = f"""
@@ -91,6 +93,7 @@ print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.
     assert capability == "AVX2" or choice == "native"
 
 
+@needs_avx2
 def test_too_late() -> None:
     """NumPy or torch are there already with the other arithmetic: refused, and this process says so."""
     done = python("import numpy; from fedrepro import arithmetic; arithmetic.settle('portable')")
@@ -101,6 +104,7 @@ def test_too_late() -> None:
         arithmetic.settle("exact")
 
 
+@needs_avx2
 def test_back_to_native() -> None:
     """A process that was started from a portable one takes what it set back."""
     code = """
@@ -134,6 +138,7 @@ def test_processors_without_avx2(machine: str, cpuinfo: str, problem: str | None
         arithmetic.require_avx2(machine, path)
 
 
+@needs_avx2
 def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AVX-512 of the first processor decides."""
     path = tmp_path / "cpuinfo"

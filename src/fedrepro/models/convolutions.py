@@ -22,7 +22,7 @@ from fedrepro import arithmetic
 from fedrepro.models import kernels
 
 _LAST = torch.channels_last
-_COLOURS = 3  # up to so many channels AVX-512 adds up the gradient of filters as AVX2 does
+_COLOURS = 3  # with at most 3 input channels, AVX2 and AVX-512 sum the weight gradient in the same order
 
 
 def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
@@ -96,7 +96,7 @@ def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int)
 
 
 def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:
-    """Patches of the images as rows, so many images at a time as make a block of terms; they stay in a processor's cache."""
+    """The weight gradient by im2col: one matrix product for each group of images, small enough to stay in cache."""
     (batch, channels, height, width), (out, _, rows, columns), places = x.shape, weight.shape, g.shape[2:]
     shape = (batch, *places, rows, columns * channels)
     image, row, place = height * width * channels, width * channels, channels
@@ -111,7 +111,7 @@ def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:
 
 
 def _framed(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
-    """x [B, C, H, W] with so many rows of zeros above and below, and columns of zeros on either side."""
+    """Zero-pads x [B, C, H, W]: `rows` = (above, below), `columns` on each side; channels last."""
     if not any(rows) and not columns:
         return x
     (above, below), (batch, channels, height, width) = rows, x.shape

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from fedrepro import arithmetic
 from fedrepro.models import convolutions, kernels, ops
+from tests.helpers.processor import needs_avx2
+
+pytestmark = needs_avx2
 
 # batch, channels, out, height, width, filter, stride, padding: those of the models, and odd ones
 CASES = [
