@@ -4,7 +4,7 @@ rule reports:
     input: FLOW.reports(), "results/summary.json"
 
 rule plan:
-    input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", "papers/{paper}/tables/{table}.yaml"
+    input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", lambda w: FLOW.table_files(w.scale, w.paper, w.table)
     output: "results/plans/{scale}/{paper}/{table}.json"
     params: content=FLOW.params_json
     log: "logs/plan/{scale}-{paper}-{table}.log"

@@ -90,6 +90,7 @@ class Cohort:
     num_steps: Tensor  # T_k, [K]
     effective_steps: Tensor  # a_k, what T_k steps are worth under momentum and a proximal term (FedNova's ||a_k||_1), [K]
     fraction: float  # K / N, where N counts the clients that have training data
+    population: int  # all clients of the setting, those without training data too
     anchor: Tree  # w, the global weights that the clients started from, [D]
     buffers: Tree  # running statistics after local training, [K, D']
     messages: Tree | None = None  # what the client rule sends besides its update, [K, D]
@@ -100,8 +101,13 @@ class Cohort:
         return self.updates.like(self.updates.flat + self.anchor.flat)
 
     def shares(self, weighting: str) -> Tensor:
-        """Weights [K] that sum to 1: "size" for the data-size weights p_k, "uniform" for 1/K each."""
-        return self.weights if weighting == "size" else torch.full_like(self.weights, 1 / len(self.clients))
+        """Weights [K]: "size" for the data-size weights p_k, "uniform" for 1/K each; both sum to 1.
+
+        "all": 1/N each, N the whole population, so that who is absent counts with the global model; they sum to K/N.
+        """
+        if weighting == "size":
+            return self.weights
+        return torch.full_like(self.weights, 1 / (self.population if weighting == "all" else len(self.clients)))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ SCHEMES = (
     "dirichlet_per_class(alpha=100)",
     "dirichlet_per_client(beta=0.01)",
     "dirichlet_per_client(beta=1)",
+    "dirichlet_first_come(beta=0.01)",
     "dirichlet_balanced(alpha=0.1)",
     "log_normal_sizes(sigma=2)",
     "classes_per_client(k=2)",

@@ -107,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     participation.add_argument("--clients", type=int, required=True)
     participation.add_argument("--ratio", type=float, default=1.0, help="share of the clients in each round")
     participation.add_argument("--rounds", type=int, required=True)
+    participation.add_argument("--cohorts", default="drawn", help="drawn for each round, or fixed: one for all rounds")
 
     proxy = add("proxy", "drawing", "draw and save the server's proxy set, taken from the test set")
     proxy.add_argument("dataset")

@@ -39,7 +39,7 @@ def partition(options: Namespace) -> None:
 def participation(options: Namespace) -> None:
     from fedrepro.data import participation
 
-    definition = participation.definition(options.clients, options.ratio, options.rounds)
+    definition = participation.definition(options.clients, options.ratio, options.rounds, options.cohorts)
     print(*draw(participation, participation.PARTICIPATION, definition, options.seeds), sep="\n")
 
 

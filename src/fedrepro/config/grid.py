@@ -47,7 +47,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     for row, is_printed in rows:
         for column in columns:
             value, note = printed.get((row.key, column.key), (None, ""))
-            layers = Layers(paper, table, scale_name, scale, column, project.params)
+            layers = Layers(paper, table, scale_name, scale, column, row, project.params)
             cell = {
                 "row": row.key,
                 "column": column.key,
@@ -80,7 +80,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "device": project.params.device,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
-        "rows": [{"key": row.key, "label": row.label, "printed": is_printed} for row, is_printed in rows],
+        "variant_of": table.variant_of,
+        "rows": [
+            {"key": row.key, "label": row.label, "printed": is_printed, "variant": row.variant, "as": row.published or row.key}
+            for row, is_printed in rows
+        ],
         "columns": [
             column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
             for column in columns
@@ -209,7 +213,7 @@ def definitions(spec: RunSpec, entry: Entry) -> dict[str, dict[str, Any]]:
     """What decides each drawn artifact of a run, by kind."""
     return {
         "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
-        "participation": participation.definition(spec.clients, spec.participation, spec.rounds),
+        "participation": participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts),
         "proxy": proxy.definition(entry, spec.proxy_per_class),
         "init": initial.definition(spec.model, spec.input_shape, spec.classes),
     }

@@ -3,7 +3,7 @@
 import math
 from dataclasses import MISSING, dataclass, fields
 
-from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Scale, Sourced, Table, Times
+from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Row, Scalar, Scale, Sourced, Table, Times
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -31,6 +31,7 @@ class Layers:
     scale_name: str
     scale: Scale
     column: Column
+    row: Row
     params: Params
 
     def settings(self, where: str) -> dict[str, Sourced]:
@@ -98,7 +99,11 @@ class Layers:
     def _as_printed(self) -> dict[str, Sourced]:
         """The settings that the paper's own files give, before any scale."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
-        return found | {key: Sourced(value=value, source=self.table.source) for key, value in self.column.setting.items()}
+        own = self.row.settings(self.column)
+        return found | {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
+
+    def _source(self, key: str, value: Scalar) -> str:
+        return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.label}"
 
     @property
     def _dataset(self) -> str:
@@ -109,7 +114,7 @@ class Layers:
     @property
     def _own_dataset(self) -> str:
         below = self.table.base.get("dataset") or self.paper.protocol.get("dataset")
-        return str(self.column.setting.get("dataset", below and below.value))
+        return str(self.row.settings(self.column).get("dataset", below and below.value))
 
     def _standing_in(self, values: dict[str, Sourced]) -> dict[str, Sourced]:
         """Values of the paper's data set, whose sources say so where another stands in for it."""

@@ -1,7 +1,7 @@
 """The files of a project: read, checked against each other, and handed out by name. Draws nothing, writes nothing."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,8 @@ from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import PARTS
 from fedrepro.registry import Call, coerce, unknown
+
+_VARIED = ("published", "metric", "base", "columns")  # what a variant takes from its table unless it has its own
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Project:
         if not path.exists():
             known = self.table_names()
             raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
-        table = _read(Table, path)
+        table = _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
             for scale in named - self.scales.keys():
@@ -127,10 +129,24 @@ def at(where: str) -> Iterator[None]:
         raise UserError(f"{where}: {error}") from error
 
 
+def _with_columns(path: Path) -> Any:
+    """A table's content; what a variant leaves out is taken from the table that it varies."""
+    content = read_yaml(path)
+    other = content.get("variant_of") if isinstance(content, dict) else None
+    if other is None:
+        return content
+    if not path.with_stem(str(other)).exists():
+        raise UserError(f"{path}: variant_of: {unknown('table', other, sorted(p.stem for p in path.parent.glob('*.yaml')))}")
+    taken = {key: value for key, value in read_yaml(path.with_stem(other)).items() if key in _VARIED}
+    return taken | content
+
+
 @cache
-def _read_cached(model: type, path: Path, changed: int) -> Any:
-    return check(model, read_yaml(path), str(path))
+def _read_cached(model: type, path: Path, changed: tuple[int, ...], read: Callable[[Path], Any]) -> Any:
+    return check(model, read(path), str(path))
 
 
-def _read(model: type, path: Path) -> Any:
-    return _read_cached(model, path, path.stat().st_mtime_ns if path.exists() else 0)
+def _read(model: type, path: Path, read: Callable[[Path], Any] = read_yaml) -> Any:
+    """The file at `path` as `model`; read again when a file of its folder has changed."""
+    changed = tuple(sorted(p.stat().st_mtime_ns for p in path.parent.glob("*.yaml")))
+    return _read_cached(model, path, changed, read)

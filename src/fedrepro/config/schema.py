@@ -100,6 +100,14 @@ class Row(_Strict):
     method: str | None = None
     pending: str | None = None
     published: str | None = None  # the method's name in the published CSV, where that is not the row's key
+    variant: str | None = None  # rows that read the paper in the same way; without: as the paper's own table
+    setting: dict[str, Scalar] = {}  # over the column's
+    replace: dict[str, dict[str, Scalar]] = {}  # setting -> {the column's value: what the row takes instead}
+
+    def settings(self, column: "Column") -> dict[str, Scalar]:
+        """The column's settings as this row has them."""
+        replaced = {key: self.replace.get(key, {}).get(str(value), value) for key, value in column.setting.items()}
+        return replaced | self.setting
 
     @model_validator(mode="after")
     def _method_or_reason(self) -> "Row":
@@ -163,6 +171,7 @@ class Table(_Strict):
     source: str
     published: str  # file name under papers/<paper>/published/
     metric: Metric
+    variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever held against a printed number
     budget: dict[str, TableBudget] = {}  # by scale
     remarks: dict[str, list[str]] = {}  # by scale: what the numbers show, and why they may differ from the printed ones
@@ -184,6 +193,10 @@ class Table(_Strict):
         if not any(column.demo for column in self.columns):
             raise ValueError("no column is shown at scale demo; give at least one of them `demo: true`")
         rows = [row.key for row in (*self.rows, *self.companions)]
+        for row in (*self.rows, *self.companions):
+            for key, values in row.replace.items():
+                for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
+                    raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
         for column in self.columns:
             for scale in column.budget.keys() - self.budget.keys():
                 raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")

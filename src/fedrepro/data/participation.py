@@ -4,7 +4,10 @@ Row t is drawn uniformly without replacement from the stream of (seed, t) alone,
 a shorter one. Cohort size m = max(1, floor(ratio * clients)), the truncation of FedLAW's code; the ratio is read as the decimal
 that was written, so that 0.29 of 100 clients are 29 where binary floating point truncates to 28.
 
-The cohorts know nothing of the partition: a client that holds no sample is left out by whoever trains.
+With cohorts = "fixed" the cohort of round 0 takes part in every round: a reading of papers that do not say how often clients
+are drawn. Our choice is "drawn", anew for each round.
+
+The cohorts know nothing of the partition: the engine leaves out a client that holds no sample.
 """
 
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ from fedrepro.data import artifact
 from fedrepro.registry import require
 
 PARTICIPATION = Path("data/participation")
+COHORTS = ("drawn", "fixed")
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,17 @@ class Participation(artifact.Artifact):
     cohorts: np.ndarray  # int64 [rounds, m], each row ascending
 
 
-def definition(clients: int, ratio: float, rounds: int) -> dict[str, Any]:
-    """Everything that decides the cohorts except the seed. ratio: share of the clients in each round, in (0, 1]."""
+def definition(clients: int, ratio: float, rounds: int, cohorts: str = "drawn") -> dict[str, Any]:
+    """Everything that decides the cohorts except the seed. ratio: share of the clients in each round, in (0, 1].
+
+    cohorts: drawn anew for each round, or fixed, one for all. Drawn ones do not say so: older files keep their names.
+    """
     artifact.require_whole("clients", clients, least=1)
     artifact.require_whole("rounds", rounds, least=1)
     numeric = isinstance(ratio, int | float) and not isinstance(ratio, bool)
     require(numeric and 0 < ratio <= 1, "participation", ratio, "must lie in (0, 1]")
-    return {"clients": clients, "ratio": float(ratio), "rounds": rounds}
+    require(cohorts in COHORTS, "cohorts", cohorts, f"must be one of {', '.join(COHORTS)}")
+    return {"clients": clients, "ratio": float(ratio), "rounds": rounds} | ({} if cohorts == "drawn" else {"cohorts": cohorts})
 
 
 def cohort_size(definition: dict[str, Any]) -> int:
@@ -44,16 +52,17 @@ def cohort_size(definition: dict[str, Any]) -> int:
 def artifact_id(definition: dict[str, Any]) -> str:
     """For example `n100-ratio0.1-rounds200-1a2b3c`."""
     slug = f"n{definition['clients']}-ratio{definition['ratio']:g}-rounds{definition['rounds']}"
+    slug += f"-{definition['cohorts']}" if "cohorts" in definition else ""
     return artifact.make_id(slug, definition)
 
 
 def draw(definition: dict[str, Any], seed: int) -> np.ndarray:
     """Cohorts int64 [rounds, m], each row ascending."""
-    clients, size = definition["clients"], cohort_size(definition)
-    rows = [
-        np.sort(rng.stream(seed, "participation", t).choice(clients, size, replace=False)) for t in range(definition["rounds"])
-    ]
-    return np.stack(rows).astype(np.int64)
+    clients, size, rounds = definition["clients"], cohort_size(definition), definition["rounds"]
+    fixed = definition.get("cohorts") == "fixed"
+    draws = range(1 if fixed else rounds)
+    rows = [np.sort(rng.stream(seed, "participation", t).choice(clients, size, replace=False)) for t in draws]
+    return np.stack(rows * rounds if fixed else rows).astype(np.int64)
 
 
 def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:

@@ -96,6 +96,7 @@ class Clients:
             num_steps=torch.tensor(trained.num_steps, dtype=sizes.dtype, device=sizes.device),
             effective_steps=torch.tensor(worth, dtype=sizes.dtype, device=sizes.device),
             fraction=len(ids) / self.task.training_clients,
+            population=spec.clients,
             anchor=state.params,
             buffers=trained.buffers,
             messages=trained.messages,

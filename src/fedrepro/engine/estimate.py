@@ -232,6 +232,7 @@ class _Bench:
             num_steps=torch.ones_like(share),
             effective_steps=torch.ones_like(share),
             fraction=cohort / self.spec.clients,
+            population=self.spec.clients,
             anchor=params,
             buffers=repeat(buffers),
             messages=None if message is None else repeat(message),

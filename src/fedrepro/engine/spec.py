@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from fedrepro.data.participation import COHORTS
 from fedrepro.errors import UserError
 from fedrepro.registry import require
 
@@ -42,6 +43,7 @@ class RunSpec:
     # What factors are rounded to in products. Our choice: no paper says; coarser ones are faster and give other results.
     # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
     products: str = "float32"
+    cohorts: str = "drawn"  # for each round, or fixed: one for all rounds
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -54,7 +56,10 @@ class RunSpec:
             require(math.isfinite(value) and value > 0, key, value, "must be a number greater than 0")
         require(self.normalise in NORMALISATIONS, "normalise", self.normalise, f"must be one of {', '.join(NORMALISATIONS)}")
         require(self.products in PRODUCTS, "products", self.products, f"must be one of {', '.join(PRODUCTS)}")
+        require(self.cohorts in COHORTS, "cohorts", self.cohorts, f"must be one of {', '.join(COHORTS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
+        if self.participation == 1:  # everybody, each time: one run, under one name
+            object.__setattr__(self, "cohorts", COHORTS[0])
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
         require(0 <= self.weight_decay < 1, "weight_decay", self.weight_decay, "must be at least 0 and below 1")

@@ -30,9 +30,10 @@ def register(slot: str, name: str):
     return PARTS.register(name, slot=slot)
 
 
-def require_weighting(where: str, weighting: str) -> None:
-    """`weighting` says how clients count: by their data (size) or each the same (uniform)."""
-    require(weighting in ("size", "uniform"), f"{where}: weighting", weighting, "must be size or uniform")
+def require_weighting(where: str, weighting: str, *known: str) -> None:
+    """`weighting` says how clients count (`Cohort.shares`): by their data (size) or each the same (uniform), or as `known`."""
+    known = known or ("size", "uniform")
+    require(weighting in known, f"{where}: weighting", weighting, f"must be {', '.join(known[:-1])} or {known[-1]}")
 
 
 class Part:

@@ -48,6 +48,11 @@ class Workflow:
                 return plan(load_project(Path(), self.params), paper, table, scale)
         return self.made.tables_at_scale[name]
 
+    def table_files(self, scale: str, paper: str, table: str) -> list[str]:
+        """The file of a table, and that of the table which it varies."""
+        names = table, self.plan(scale, paper, table)["variant_of"]
+        return [f"papers/{paper}/tables/{name}.yaml" for name in names if name]
+
     def config_json(self, run_id: str) -> str:
         """What a training needs to know of its run, as JSON."""
         return json.dumps(identity(self.runs[run_id]), sort_keys=True)
@@ -154,7 +159,9 @@ _ARGUMENTS = {
     "partition": lambda d: (
         f"{d['dataset']} {quote(d['scheme'])} --clients {d['clients']} --local-validation {d['local_validation']}"
     ),
-    "participation": lambda d: f"--clients {d['clients']} --ratio {d['ratio']} --rounds {d['rounds']}",
+    "participation": lambda d: (
+        f"--clients {d['clients']} --ratio {d['ratio']} --rounds {d['rounds']} --cohorts {d.get('cohorts', 'drawn')}"
+    ),
     "proxy": lambda d: f"{d['dataset']} --per-class {d['per_class']}",
     "init": lambda d: f"{d['model']} --classes {d['classes']}",
 }

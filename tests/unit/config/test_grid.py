@@ -114,14 +114,24 @@ OTHER = {
     "model": "lenet",
     "partition": "dirichlet_per_class(alpha=2)",
     "products": "bf16",
+    "cohorts": "fixed",
 }
+# Without it the setting changes nothing.
+BESIDE = {"cohorts": {"participation": 0.5}}
 
 
 @pytest.mark.parametrize("key", OTHER)
 def test_every_setting_decides_the_run(key: str, files: Files) -> None:
     """Another value, another run id, in every row."""
-    before, after = ids(files.plan(FULL)), ids(files.plan({**FULL, "settings": {key: OTHER[key]}}))
+    beside = BESIDE.get(key, {})
+    before, after = (ids(files.plan({**FULL, "settings": settings})) for settings in (beside, {**beside, key: OTHER[key]}))
     assert all(before[place] != after[place] for place in before if place[1] == "mnist")
+
+
+def test_a_cohort_of_everybody_is_the_same_run_fixed_or_drawn(files: Files) -> None:
+    settings = ({"participation": 1.0, "cohorts": cohorts} for cohorts in ("drawn", "fixed"))
+    drawn, fixed = (ids(files.plan({**FULL, "settings": one})) for one in settings)
+    assert drawn == fixed
 
 
 def test_every_setting_is_tried_above() -> None:

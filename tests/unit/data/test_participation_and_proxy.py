@@ -65,12 +65,23 @@ def test_cohorts_depend_on_the_seed_alone():
     assert (participation.draw(made, 9) != first).any()
 
 
+def test_a_fixed_cohort_is_that_of_round_0():
+    """One cohort for all rounds. A definition with cohorts that are drawn does not say so: its id is that of older files."""
+    drawn, fixed = participation.definition(20, 0.4, 50), participation.definition(20, 0.4, 50, "fixed")
+    cohorts = participation.draw(fixed, 8)
+    assert cohorts.shape == (50, 8)
+    assert (cohorts == participation.draw(drawn, 8)[0]).all()
+    assert "cohorts" not in drawn
+    assert participation.artifact_id(fixed).startswith("n20-ratio0.4-rounds50-fixed-")
+
+
 COHORTS_REFUSED = [
     ((0, 0.5, 5), "clients = 0"),
     ((10, 0.0, 5), r"participation = 0\.0: must lie in \(0, 1\]"),
     ((10, 1.1, 5), "participation = 1.1"),
     ((10, float("nan"), 5), "participation = nan"),
     ((10, True, 5), "participation = True"),
+    ((10, 0.5, 5, "same"), "cohorts = 'same': must be one of drawn, fixed"),
     ((10, 0.5, 0), "rounds = 0: must be a whole number >= 1"),
     ((10, 0.5, 2.5), "rounds = 2.5"),
 ]

@@ -30,6 +30,7 @@ EXAMPLES = [
     *COMPLETE,
     "dirichlet_per_client(beta=0.01)",
     "dirichlet_per_client(beta=10.0)",
+    "dirichlet_first_come(beta=0.01)",
     "shards(per_client=1)",
     "shards(per_client=1, distinct_labels=true)",
     "classes_per_client(k=2)",

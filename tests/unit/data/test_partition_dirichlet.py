@@ -10,7 +10,7 @@ from fedrepro.data.partition import draw
 from fedrepro.data.partition.dirichlet import log_weights, proportions
 from fedrepro.data.partition.dirichlet_balanced import capped_counts
 from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
-from fedrepro.data.partition.dirichlet_per_client import draw_labels, draw_turns
+from fedrepro.data.partition.dirichlet_per_client import draw_labels, draw_parts, draw_turns
 from fedrepro.errors import UserError
 
 BALANCED = np.random.default_rng(3).permutation(np.arange(1000) % 10)  # ten classes of 100
@@ -170,6 +170,29 @@ def test_per_client_limits():
     weights = np.where(np.eye(10), 0.0, -1e300)[::-1]
     drawn = draw_labels(weights, np.full(10, 100), np.repeat(np.arange(10), 100), np.random.default_rng(0))
     assert (drawn == np.repeat(np.arange(10)[::-1], 100)).all()
+
+
+# --- dirichlet_first_come
+
+
+def test_first_come_keeps_its_mix():
+    """Ten clients of 100 of ten classes, beta -> 0: a client whose class nobody before it asked for has that class alone, and
+    the last client takes what is left. In turns, clients that share a class stop having it at the same moment."""
+    first_come, in_turns = (
+        counts(f"{name}(beta=1e-9)", BALANCED, 10) for name in ("dirichlet_first_come", "dirichlet_per_client")
+    )
+    assert (first_come.sum(axis=1) == 100).all()
+    assert first_come[0].max() == 100
+    assert (first_come > 0).sum(axis=1).tolist() == [1] * 10  # each class is as large as a client
+    assert (in_turns > 0).sum() > 10
+
+
+def test_first_come_leaves_the_rest_to_the_last():
+    """Client 0 wants class 1 alone and gets all five; client 1 wants it too, and gets what there is of the others."""
+    labels = np.array([0, 0, 1, 1, 1, 1, 1, 2, 2, 2])
+    weights = np.array([[-1e300, 0.0, -1e300], [-1e300, 0.0, -1e300]])
+    parts = draw_parts(weights, labels, np.arange(10), np.random.default_rng(0)).parts
+    assert [np.bincount(labels[part], minlength=3).tolist() for part in parts] == [[0, 5, 0], [2, 0, 3]]
 
 
 # --- dirichlet_balanced

@@ -36,6 +36,7 @@ COHORT = Cohort(
     num_steps=torch.ones(2, dtype=torch.float64),
     effective_steps=torch.ones(2, dtype=torch.float64),
     fraction=1.0,
+    population=2,
     anchor=params(1.0, 0.0, 0.5),
     buffers=statistics((1.0, 2.0), (5.0, 10.0)),
 )

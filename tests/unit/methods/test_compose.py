@@ -222,6 +222,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         torch.ones(2),
         torch.ones(2),
         1.0,
+        2,
         state.params,
         Tree(empty.layout, torch.zeros(2, 0)),
     )

@@ -21,6 +21,7 @@ def cohort_of(effective_steps: list[float]) -> Cohort:
         num_steps=two,
         effective_steps=torch.tensor(effective_steps, dtype=torch.float64),
         fraction=1.0,
+        population=2,
         anchor=Tree(layout, torch.zeros(2, dtype=torch.float64)),
         buffers=Tree(Layout.of({}), torch.zeros(2, 0, dtype=torch.float64)),
     )

@@ -36,6 +36,7 @@ def cohort_of(updates_KD: list[list[float]] | torch.Tensor) -> Cohort:
         num_steps=each,
         effective_steps=each,
         fraction=1.0,
+        population=clients,
         anchor=Tree(layout, torch.zeros(size, dtype=torch.float64)),
         buffers=Tree(EMPTY, torch.zeros(clients, 0, dtype=torch.float64)),
     )

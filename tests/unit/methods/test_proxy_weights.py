@@ -94,6 +94,7 @@ COHORT = Cohort(
     num_steps=torch.ones(2, dtype=torch.float64),
     effective_steps=torch.ones(2, dtype=torch.float64),
     fraction=1.0,
+    population=2,
     anchor=Tree(toy.ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
     buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
 )

@@ -67,7 +67,7 @@ def test_fedadam_stands_still_without_updates() -> None:
         ("fedadam(tau=0)", "fedadam: tau = 0.0: must be greater than 0"),
         ("fedadam(server_lr=0)", "fedadam: server_lr = 0.0: must be greater than 0"),
         ("fedadam(first_v=one)", "fedadam: first_v = 'one': must be zero or tau_squared"),
-        ("mean(weighting=equal)", "mean: weighting = 'equal': must be size or uniform"),
+        ("mean(weighting=equal)", "mean: weighting = 'equal': must be size, uniform or all"),
         ("fedprox(steps=none)", "fedprox: steps = 'none': must be as_set or plain"),
     ],
 )

@@ -39,6 +39,7 @@ def cohort(anchor: float = 0.5) -> Cohort:
         num_steps=torch.ones(2, dtype=torch.float64),
         effective_steps=torch.ones(2, dtype=torch.float64),
         fraction=1.0,
+        population=2,
         anchor=toy.one_weight(anchor),
         buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
     )

@@ -15,6 +15,7 @@ from fedrepro.data import artifact
 from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols it
     classes_per_client,
     dirichlet_balanced,
+    dirichlet_first_come,
     dirichlet_per_class,
     dirichlet_per_client,
     iid,

@@ -39,13 +39,19 @@ class DirichletPerClient:
         """Parts of floor(N/n) samples each."""
         size = len(labels) // clients
         weights_NC = log_weights(self.beta, (clients, classes), rng)
-        slots = draw_turns(clients, size, rng)
-        drawn = draw_labels(weights_NC, np.bincount(labels, minlength=classes), slots // size, rng)
-        samples = np.empty(clients * size, dtype=np.int64)
-        for c in range(classes):
-            wanted = slots[drawn == c]
-            samples[wanted] = rng.permutation(np.flatnonzero(labels == c))[: len(wanted)]
-        return Draw(list(samples.reshape(clients, size)))
+        return draw_parts(weights_NC, labels, draw_turns(clients, size, rng), rng)
+
+
+def draw_parts(log_weights_NC: np.ndarray, labels: np.ndarray, slots: np.ndarray, rng: np.random.Generator) -> Draw:
+    """Parts of equal size: each of `slots` (client = slot // size), in order, gets a sample of its client's mix."""
+    clients, classes = log_weights_NC.shape
+    size = len(slots) // clients
+    drawn = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), slots // size, rng)
+    samples = np.empty(clients * size, dtype=np.int64)
+    for c in range(classes):
+        wanted = slots[drawn == c]
+        samples[wanted] = rng.permutation(np.flatnonzero(labels == c))[: len(wanted)]
+    return Draw(list(samples.reshape(clients, size)))
 
 
 def draw_turns(clients: int, size: int, rng: np.random.Generator) -> np.ndarray:

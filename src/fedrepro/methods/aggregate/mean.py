@@ -2,6 +2,10 @@
 
 update <- sum_k p_k (w_k - w), where p_k is client k's share of the cohort's samples, or 1/K for each: the mean of FedDyn, IGFL
 and gradient harmonisation. Limiting case: clients of equal size make both the same.
+
+Or 1/N for each, N all clients: the mean of every client's model, where those that are absent keep w. This is what Algorithm 1
+of gradient harmonisation (slides of 2023, https://arxiv.org/abs/2309.06692) says to the letter; the update is K/N as long.
+Limiting case: with full participation 1/N is 1/K.
 """
 
 from dataclasses import dataclass
@@ -15,12 +19,12 @@ from fedrepro.types import Cohort, ServerContext
 @register("aggregate", "mean")
 @dataclass(frozen=True)
 class Mean(Aggregate):
-    """`weighting`: size or uniform."""
+    """`weighting`: size, uniform (1/K, the cohort) or all (1/N, all clients)."""
 
     weighting: str = "size"
 
     def __post_init__(self) -> None:
-        require_weighting("mean", self.weighting)
+        require_weighting("mean", self.weighting, "size", "uniform", "all")
 
     def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
         return tree.weighted_sum(cohort.shares(self.weighting), cohort.updates)

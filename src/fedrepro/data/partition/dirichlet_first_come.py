@@ -1,0 +1,34 @@
+"""P-CLI(beta), filled client by client: the first clients get the classes they ask for, the last ones what is left.
+
+Each client has a Dirichlet mix of classes and floor(N/n) samples, as in `dirichlet_per_client`. There the clients take samples
+one at a time, in random turns, so that all of them meet a used-up class at about the same moment, and each ends with pieces of
+several classes. Here client 0 takes all its samples first, then client 1, and so on: early clients keep to their mix, and what
+does not fit falls to the last ones. Our choice, to show what the order is worth: FedGH (slides of 2023,
+https://arxiv.org/abs/2309.06692) does not say how a class that is used up is replaced.
+
+Limiting cases: as for `dirichlet_per_client`; beta -> infinity makes both the same in distribution.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.data.partition.dirichlet import log_weights, require_concentration
+from fedrepro.data.partition.dirichlet_per_client import draw_parts
+from fedrepro.data.partition.scheme import SCHEMES, Draw
+
+
+@SCHEMES.register("dirichlet_first_come")
+@dataclass(frozen=True)
+class DirichletFirstCome:
+    """beta: concentration of every class, from 1e-300 to 1e300."""
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        require_concentration("dirichlet_first_come(beta=...)", self.beta)
+
+    def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
+        """Parts of floor(N/n) samples each."""
+        weights_NC = log_weights(self.beta, (clients, classes), rng)
+        return draw_parts(weights_NC, labels, np.arange(len(labels) // clients * clients), rng)
