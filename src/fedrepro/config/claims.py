@@ -15,7 +15,8 @@ from fedrepro.registry import unknown
 
 Combine = Literal["each", "mean"]
 Columns = Annotated[list[str], Field(min_length=1)]
-Pairs = Annotated[dict[str, str], Field(min_length=1)]  # row -> the row that it is held against
+Rows = str | Annotated[list[str], Field(min_length=1)]
+Pairs = Annotated[dict[str, Rows], Field(min_length=1)]  # row -> the row, or rows, that it is compared with
 
 
 class Claim(_Strict):
@@ -38,14 +39,23 @@ class _Paired(Claim):
     pairs: Pairs
 
     @property
+    def compared(self) -> list[tuple[str, str]]:
+        """Every row with each row that it is compared with."""
+        return [(row, one) for row, others in self.pairs.items() for one in ([others] if isinstance(others, str) else others)]
+
+    @property
     def rows(self) -> list[str]:
-        return list(dict.fromkeys(row for pair in self.pairs.items() for row in pair))
+        return list(dict.fromkeys(row for pair in self.compared for row in pair))
 
 
 class Difference(_Paired):
-    """A row is ahead of another, or behind it, by as much as is printed. `combine`: how several numbers make one verdict."""
+    """A row is ahead of another, or behind it, by as much as is printed. `combine`: how several numbers make one verdict.
+
+    `side`: ahead where the paper's text says so, whatever its numbers say; else the side of the printed difference.
+    """
 
     combine: Combine = "each"
+    side: Literal["printed", "ahead"] = "printed"
 
 
 class Trend(_Paired):
@@ -58,6 +68,13 @@ class Trend(_Paired):
 
 class Equal(_Paired):
     """Two rows are the same, seed by seed."""
+
+
+class Small(_Paired):
+    """Two rows differ by no more than `value`, in the metric's unit, either way."""
+
+    value: Annotated[float, Field(gt=0)]
+    combine: Combine = "each"
 
 
 class Level(Claim):
@@ -80,7 +97,14 @@ class Speed(_Paired):
     combine: Combine = "each"
 
 
-KINDS: dict[str, type[Claim]] = {"difference": Difference, "trend": Trend, "equal": Equal, "level": Level, "speed": Speed}
+KINDS: dict[str, type[Claim]] = {
+    "difference": Difference,
+    "trend": Trend,
+    "equal": Equal,
+    "small": Small,
+    "level": Level,
+    "speed": Speed,
+}
 
 
 def claims_path(root: Path, paper: str) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from fedrepro.config.claims import Difference, Equal, Level, Speed, Trend
+from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
 from fedrepro.reports.cells import Cell, tabulate
 from fedrepro.reports.evidence import Evidence, Plan
 from fedrepro.reports.paired import mean, slope_over
@@ -113,15 +113,17 @@ def _values(receipt: dict[str, Any], metric: str, cell: Cell | None) -> Curve:
 
 
 def difference(claim: Difference, source: Source) -> Numbers:
-    """The difference between two rows in a column, on the side on which the printed difference lies."""
-    return [_gap(source, pair, column) for pair, column in product(claim.pairs.items(), claim.columns)], []
+    """The difference between two rows in a column, on the side on which the printed difference lies; or ahead, where the claim
+    is one of the paper's text."""
+    gaps = [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)]
+    return [replace(gap, side=1) for gap in gaps] if claim.side == "ahead" else gaps, []
 
 
 def trend(claim: Trend, source: Source) -> Numbers:
     """The difference between two rows, column by column in the order listed. A straight line is fitted to it; the number is how
     far the line rises (falls: below zero) from the first column to the last, for ours and for the printed differences."""
     judged, shown = [], []
-    for row, baseline in claim.pairs.items():
+    for row, baseline in claim.compared:
         gaps = [_gap(source, (row, baseline), column) for column in claim.columns]
         label = f"{source.name(row)} − {source.name(baseline)}: rise over {len(gaps)} columns"
         judged.append(_over(gaps, slope_over, label, side=1 if claim.direction == "rises" else -1))
@@ -133,7 +135,14 @@ def equal(claim: Equal, source: Source) -> Numbers:
     """The two rows are claimed to be identical. Reproduced: the difference is exactly 0 in every seed. Direction only: it is
     not, but nowhere more than 1 point. Contradicted: the 95 % t-interval of the mean difference over the paired seeds leaves 0
     out and that mean is more than 1 point. Otherwise, and where a seed diverged: inconclusive."""
-    return [_gap(source, pair, column) for pair, column in product(claim.pairs.items(), claim.columns)], []
+    return [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+
+
+def small(claim: Small, source: Source) -> Numbers:
+    """The difference between two rows is claimed to be at most so much, either way; how much is our choice where the paper does
+    not say. Reproduced: the whole 95 % t-interval of the mean difference over the paired seeds lies within the bound. Direction
+    only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    return [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)], []
 
 
 def level(claim: Level, source: Source) -> Numbers:
@@ -158,7 +167,7 @@ def speed(claim: Speed, source: Source) -> Numbers:
     rounds that the other itself needs for it; below 1 is claimed. A row that never gets there counts as needing one round more
     than it was given. The paper prints no such number."""
     judged, shown = [], []
-    for (row, baseline), column in product(claim.pairs.items(), claim.columns):
+    for (row, baseline), column in product(claim.compared, claim.columns):
         metric = next((c["metric"]["name"] for c in source.plan["columns"] if c["key"] == column), "")
         missing, higher = source.missing((row, column), (baseline, column)), source.higher(column)
         ends = source.cells[baseline, column].per_seed if (baseline, column) in source.cells else {}
@@ -179,6 +188,7 @@ KINDS: dict[str, Callable[..., Numbers]] = {
     "difference": difference,
     "trend": trend,
     "equal": equal,
+    "small": small,
     "level": level,
     "speed": speed,
 }

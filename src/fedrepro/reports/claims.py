@@ -9,7 +9,7 @@ import inspect
 from collections import Counter
 from typing import Any
 
-from fedrepro.config.claims import Claim
+from fedrepro.config.claims import Claim, Small
 from fedrepro.reports.cells import RULE
 from fedrepro.reports.claimed import KINDS, Number, Source, mean_of
 from fedrepro.reports.evidence import Evidence, Plan
@@ -24,6 +24,7 @@ PAIRED = (
     "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
     "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight."
 )
+OWN_RULE = ("equal", "small")  # kinds whose docstring says all
 COMBINED = {
     "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
     "least that.",
@@ -47,7 +48,7 @@ def judge(claims: list[Claim], plans: dict[str, Plan], evidence: dict[str, Evide
 def rule(claim: Claim) -> str:
     """The sentences that decide a claim."""
     said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
-    if claim.kind != "equal":
+    if claim.kind not in OWN_RULE:
         said.append(PAIRED)
     return " ".join([*said, *([COMBINED[_combine(claim)]] if _several(claim) else [])])
 
@@ -57,7 +58,7 @@ def _combine(claim: Claim) -> str:
 
 
 def _several(claim: Claim) -> bool:
-    looked_at = len(getattr(claim, "pairs", None) or claim.rows)
+    looked_at = len(getattr(claim, "compared", None) or claim.rows)
     return looked_at * (1 if claim.kind == "trend" else len(claim.columns)) > 1
 
 
@@ -87,6 +88,8 @@ def _outcome(claim: Claim, number: Number) -> tuple[str, str]:
     diverged = [str(seed) for seed, value in number.per_seed.items() if value is None]
     if diverged:
         return "inconclusive", f"{number.label}: diverged at seed {', '.join(diverged)}"
+    if isinstance(claim, Small):
+        return _small(number, claim.value), _told(number)
     return (_same(number) if claim.kind == "equal" else _directed(number)), _told(number)
 
 
@@ -120,6 +123,16 @@ def _same(number: Number) -> str:
         return "direction only"
     apart = ends is not None and (ends[0] > 0 or ends[1] < 0) and abs(mean(values)) > tolerance
     return "contradicted" if apart else "inconclusive"
+
+
+def _small(number: Number, bound: float) -> str:
+    """The verdict on a difference that is claimed to be at most `bound`, either way."""
+    ends = interval(number.values)
+    if ends is not None and max(abs(ends[0]), abs(ends[1])) <= bound:
+        return "reproduced"
+    if ends is not None and (ends[0] > bound or ends[1] < -bound):
+        return "contradicted"
+    return "direction only" if max(abs(value) for value in number.values) <= bound else "inconclusive"
 
 
 def _overall(outcomes: list[tuple[str, str]]) -> tuple[str, str]:

@@ -21,6 +21,8 @@ CLAIMS = {
     "mean": {"kind": "difference", "pairs": PAIR, "columns": [A, B], "combine": "mean"},
     "rises": {"kind": "trend", "pairs": PAIR, "columns": [A, B], "direction": "rises"},
     "falls": {"kind": "trend", "pairs": PAIR, "columns": [B, A], "direction": "falls"},
+    "ahead": {"kind": "difference", "pairs": PAIR, "columns": [A], "side": "ahead"},
+    "small": {"kind": "small", "pairs": PAIR, "columns": [B], "value": 2},
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
     "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
     "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
@@ -70,6 +72,18 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         # Printed -0.78: being behind is what is claimed.
         ("behind", {"a": [-0.7, -0.8, -0.9]}, "reproduced"),
         ("behind", {"a": [0.7, 0.8, 0.9]}, "contradicted"),
+        # The text says ahead, the printed difference is behind.
+        ("ahead", {"a": [0.7, 0.8, 0.9]}, "direction only"),
+        ("ahead", {"a": [-0.7, -0.8, -0.9]}, "contradicted"),
+        # At most 2 points either way: ± 0.25, also on the side that is not printed; 1.9 ± 0.25; 2.9 ± 0.25; one seed beyond.
+        ("small", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
+        ("small", {"b": [-1.1, -1.2, -1.3]}, "reproduced"),
+        ("small", {"b": [1.8, 1.9, 2.0]}, "direction only"),
+        ("small", {"b": [2.8, 2.9, 3.0]}, "contradicted"),
+        ("small", {"b": [-2.8, -2.9, -3.0]}, "contradicted"),
+        ("small", {"b": [0.5, 1.0, 2.5]}, "inconclusive"),
+        ("small", {"b": [0.5, None, 0.5]}, "inconclusive"),
+        ("small", {"b": [0.5, 0.5]}, "not run"),
         # Each column on its own.
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [8.9, 9.0, 9.1]}, "direction only"),
