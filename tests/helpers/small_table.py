@@ -62,7 +62,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             cell |= {"until_round": None}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {
-        "schema": 3,
+        "schema": 4,
         "paper": "fedlaw",
         "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
@@ -72,12 +72,19 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "scale": scale,
         "scale_note": "Handwritten digits stand in for the paper's data." if scale == "demo" else "The paper's protocol.",
         "stand_in": None,
+        "variant_of": None,
         "on_budget": False,
         "seeds": list(SEEDS),
         "comparable": scale == "full",
         "metric": dict(METRIC),
         "rows": [
-            {"key": m, "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m], "printed": m != "ours"}
+            {
+                "key": m,
+                "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m],
+                "printed": m != "ours",
+                "variant": None,
+                "as": m,
+            }
             for m in METHODS
         ],
         "columns": [

@@ -22,7 +22,7 @@ from fedrepro.registry import parse, require, unknown
 # Part of every run's hash: raise it when a change of the code is meant to change results.
 RESULTS_VERSION = 1
 # Of the plan's file: raise it when a key changes its meaning or goes away.
-PLAN_SCHEMA = 3
+PLAN_SCHEMA = 4
 # kind of artifact -> the module that defines, draws and loads it
 MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
 FOLDERS = {
@@ -81,10 +81,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
         "variant_of": table.variant_of,
-        "rows": [
-            {"key": row.key, "label": row.label, "printed": is_printed, "variant": row.variant, "as": row.published or row.key}
-            for row, is_printed in rows
-        ],
+        "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
             column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
             for column in columns
@@ -95,6 +92,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
     }
+
+
+def _shown(row: Row, is_printed: bool) -> dict[str, Any]:
+    """What reports know of a row; `as`: its name where the paper prints it."""
+    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": row.published or row.key}
 
 
 def _in_a_budget(row: Row, places: list[Table | Column], scale: str) -> bool:

@@ -103,7 +103,7 @@ class Layers:
         return found | {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
 
     def _source(self, key: str, value: Scalar) -> str:
-        return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.label}"
+        return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.shown}"
 
     @property
     def _dataset(self) -> str:

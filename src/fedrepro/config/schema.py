@@ -104,6 +104,11 @@ class Row(_Strict):
     setting: dict[str, Scalar] = {}  # over the column's
     replace: dict[str, dict[str, Scalar]] = {}  # setting -> {the column's value: what the row takes instead}
 
+    @property
+    def shown(self) -> str:
+        """Its label, and after it the reading that it belongs to."""
+        return f"{self.label}, {self.variant}" if self.variant else self.label
+
     def settings(self, column: "Column") -> dict[str, Scalar]:
         """The column's settings as this row has them."""
         replaced = {key: self.replace.get(key, {}).get(str(value), value) for key, value in column.setting.items()}

@@ -43,13 +43,13 @@ def comparisons(plan: Plan, cells: list[Cell]) -> list[dict[str, Any]]:
 
 
 def pairs(plan: Plan) -> list[tuple[str, str]]:
-    """(baseline, method): each row against the first printed one, and `x+y` against `x`."""
+    """(baseline, method): each row against the first printed one of its reading, and `x+y` against `x`."""
     rows = sorted(plan["rows"], key=lambda row: not row["printed"])
-    keys = [row["key"] for row in rows]
     found = {}
-    for key in keys:
-        plain = [other for other in keys if key.startswith(f"{other}+")]
-        found |= dict.fromkeys((baseline, key) for baseline in [keys[0], *plain] if baseline != key)
+    for row in rows:
+        keys = [other["key"] for other in rows if other["variant"] == row["variant"]]
+        plain = [other for other in keys if row["key"].startswith(f"{other}+")]
+        found |= dict.fromkeys((baseline, row["key"]) for baseline in [keys[0], *plain] if baseline != row["key"])
     return list(found)
 
 

@@ -32,6 +32,7 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
         "stand_in",
         "on_budget",
         "comparable",
+        "variant_of",
         "metric",
         "rows",
         "columns",

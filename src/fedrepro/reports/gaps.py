@@ -41,10 +41,12 @@ def gaps(document: Document) -> list[dict[str, Any]]:
 
 
 def pairs(document: Document) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """(row, the row it is held against), in the table's order."""
+    """(row, the row it is compared with), in the table's order. Rows of several readings stay among themselves."""
     rows = {row["key"]: row for row in words.ordered_rows(document)}
-    first = next(iter(rows.values()))
-    bases = {key: rows.get(key.rpartition("+")[0], first) for key in rows}
+    first: dict[str | None, dict[str, Any]] = {}
+    for row in rows.values():
+        first.setdefault(row["variant"], row)
+    bases = {key: rows.get(key.rpartition("+")[0], first[row["variant"]]) for key, row in rows.items()}
     return [(rows[key], base) for key, base in bases.items() if base["key"] != key]
 
 

@@ -12,6 +12,7 @@ from fedrepro.reports import document, figures, gap_figures
 from fedrepro.reports.cells import STATUSES
 from fedrepro.reports.claims import VERDICTS
 from fedrepro.reports.evidence import Evidence, Plan
+from fedrepro.reports.fit import fits
 from fedrepro.reports.gaps import gaps
 from fedrepro.reports.words import Document
 
@@ -20,7 +21,7 @@ PICTURES = Path("figures/index")  # below a paper's reports: pictures that its p
 PARTITIONS = Path("data/partitions")
 # Of a table's report: what its page keeps. The rest is about the paper, or stands once for all tables.
 KEPT = ("table", "title", "source", "scale", "scale_note", "stand_in", "on_budget", "comparable", "rows", "columns", "cells")
-KEPT = (*KEPT, "counts", "remarks", "warnings", "command", "rule")
+KEPT = (*KEPT, "variant_of", "counts", "remarks", "warnings", "command", "rule")
 
 
 def build(
@@ -44,11 +45,12 @@ def build(
         **{key: plan[key] for key in ("paper", "paper_name", "paper_title", "scale")},
         "scale_note": note,
         "about": _about(reports, cost),
-        "counts": _sum((report["counts"] for _, _, report in run), STATUSES),
+        "counts": _sum((report["counts"] for _, _, report in run if not report["variant_of"]), STATUSES),
         "verdicts": _sum(([claim["verdict"]] for claim in claims), VERDICTS),
         "claims": claims,
         "tables": [_table(made, evidence, report, folder) for made, evidence, report in run],
         "not_run": [_named(made) for made, evidence, _ in reports if not evidence],
+        "fits": fits([report for _, _, report in run]),
         "gaps": [gap | {"path": gap_figures.draw(gap, folder / PICTURES).as_posix()} for gap in differences],
         "partitions": _partitions([(made, evidence) for made, evidence, _ in run], folder, root),
         **{key: plan[key] for key in ("disagreements", "deviations", "known_gaps")},

@@ -11,7 +11,7 @@ from fedrepro.reports.words import Document
 
 def render(page: Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
-    sections = (_opening, _claims, _tables, _gaps, _partitions, _curves, differences, _cost, _again)
+    sections = (_opening, _claims, _tables, _fits, _gaps, _partitions, _curves, differences, _cost, _again)
     return "\n\n".join(part for section in sections for part in [section(page, Path(folder))] if part) + "\n"
 
 
@@ -77,6 +77,14 @@ def _cell(one: Document, cell: dict[str, Any]) -> list[str]:
     measured = words.measured(cell) + (f" {words.spread(cell)}" if cell["mean"] is not None else "")
     difference = [page_words.signed(cell["difference"])] if one["comparable"] else []
     return [page_words.decimal(cell["printed"]), measured, *difference, page_words.cell_status(cell)]
+
+
+def _fits(page: Document, folder: Path) -> str:
+    if not page["fits"]:
+        return ""
+    heads = page_words.fit_heads(page)
+    listed = table(heads, page_words.fit_rows(page), "l" + "r" * (len(heads) - 1))
+    return "\n\n".join([f"## {page_words.SECTIONS['fits']}", page_words.FITS, listed])
 
 
 def _gaps(page: Document, folder: Path) -> str:

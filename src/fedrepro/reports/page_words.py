@@ -26,6 +26,7 @@ PARTITIONS = "Training samples by client (across) and class (upwards), as drawn 
 SECTIONS = {
     "claims": "Claims and verdicts",
     "tables": "Tables",
+    "fits": "Which reading fits best",
     "gaps": "Gaps between methods",
     "partitions": "Partitions",
     "curves": "Learning curves",
@@ -38,6 +39,11 @@ SITE = "All pages"
 SITE_NOTE = (
     "One page per paper and scale. Only at scale full, and there only where a page says so, may numbers be held against the "
     "printed ones: short has a share of the rounds, demo has other data."
+)
+FITS = (
+    "Where the paper leaves something open, each reading of it has been run. The distance is the mean of |ours − printed| over "
+    "the numbers of a table, in points; over all tables a number that several of them print counts once. The first reading is "
+    "the nearest."
 )
 NO_PAGES = "There is no page yet: no run has left any evidence below reports/."
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
@@ -98,6 +104,22 @@ def notes(page: Document, table: Document) -> list[str]:
     """What to know before reading a table: only what the head of the page does not say already."""
     said = [] if table["scale_note"] == page["scale_note"] else [table["scale_note"]]
     return [*said, *table["warnings"], *([words.rule(table)] if table["comparable"] else [])]
+
+
+def fit_heads(page: Document) -> list[str]:
+    """Heads of the table of readings; the tables by their sources."""
+    sources = {table["table"]: table["source"] for table in page["tables"]}
+    return ["reading", *(sources[name] for name in page["fits"][0]["tables"]), "all", "numbers"]
+
+
+def fit_rows(page: Document) -> list[list[str]]:
+    """A row for each reading."""
+    rows = []
+    for entry in page["fits"]:
+        numbers = f"{entry['numbers']}" + (f", {entry['missing']} not measured yet" if entry["missing"] else "")
+        name = entry["variant"] or "as in the tables themselves"
+        rows.append([name, *(decimal(value) for value in entry["tables"].values()), decimal(entry["distance"]), numbers])
+    return rows
 
 
 def claim_numbers(number: dict[str, Any]) -> list[str]:

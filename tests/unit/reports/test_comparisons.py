@@ -104,7 +104,7 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
 def test_who_is_held_against_whom() -> None:
     """Everybody against the first printed row, and x+y against x."""
     keys = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
-    rows = [{"key": key, "label": key, "printed": True} for key in keys]
+    rows = [{"key": key, "label": key, "printed": True, "variant": None} for key in keys]
     assert pairs({"rows": rows}) == [
         ("fedavg", "fedavg+gh"),
         ("fedavg", "fedprox"),

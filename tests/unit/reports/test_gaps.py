@@ -58,7 +58,10 @@ def test_a_pair_without_any_measured_difference_is_left_out(tmp_path):
 
 def test_which_rows_are_held_against_which():
     """A plug-in against its own base, everything else against the first row."""
-    rows = [{"key": key, "label": key, "printed": True} for key in ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")]
+    rows = [
+        {"key": key, "label": key, "printed": True, "variant": None}
+        for key in ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")
+    ]
     found = [(row["key"], base["key"]) for row, base in pairs({"rows": rows})]
     assert found == [("fedprox", "fedavg"), ("fedavg+gh", "fedavg"), ("fedprox+gh", "fedprox"), ("x+y", "fedavg")]
 

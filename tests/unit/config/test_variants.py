@@ -1,0 +1,64 @@
+"""A table that varies another: what it takes from it, what its rows change, and the mistakes that are named."""
+
+from typing import Any
+
+import pytest
+from small_papers import Files, cell, run_of
+
+from fedrepro.errors import UserError
+
+FULL = {"scale": "full"}
+SCHEME = "dirichlet_per_class(alpha=1)"
+VARIANTS = "table1-variants"
+
+
+def varied(files: Files, **row: Any) -> Files:
+    """A second table of one row, FedAvg, that varies the first."""
+    fedavg = {"key": "other", "label": "FedAvg", "method": "fedavg", "published": "fedavg", "variant": "skewed"}
+    files.more[VARIANTS] = {"title": "Varied", "source": "Table 1, varied", "variant_of": "table1", "rows": [fedavg | row]}
+    return files
+
+
+def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
+    """Without a change of its own a row is the very run of the table that is varied."""
+    made = varied(files).plan(FULL, VARIANTS)
+    assert (made["variant_of"], [column["key"] for column in made["columns"]]) == ("table1", ["mnist", "fashion_mnist"])
+    assert cell(made, "other", "mnist")["printed"] == 50.0
+    assert made["rows"] == [
+        {"key": "other", "label": "FedAvg, skewed", "printed": True, "variant": "skewed", "as": "fedavg"},
+    ]
+    assert cell(made, "other", "mnist")["run_id"] == cell(files.plan(FULL), "fedavg", "mnist")["run_id"]
+
+
+def test_a_row_changes_settings(files: Files) -> None:
+    """A value in every column, or one value of the columns for another; the sources say whose they are."""
+    iid = {"partition": {SCHEME: "iid"}}
+    run = run_of(varied(files, setting={"clients": 7}, replace=iid).plan(FULL, VARIANTS), "other")
+    assert (run["config"]["clients"], run["config"]["partition"]) == (7, "iid")
+    assert run["sources"]["clients"] == "Table 1, varied: FedAvg, skewed"
+    assert run["sources"]["model"] == "Table 1, varied"
+    files.more[VARIANTS]["columns"] = [
+        column | {"setting": column["setting"] | {"partition": scheme}}
+        for column, scheme in zip(files.table["columns"], (SCHEME, "shards(per_client=2)"), strict=True)
+    ]
+    made = files.plan(FULL, VARIANTS)
+    assert [run_of(made, "other", key)["config"]["partition"].partition("(")[0] for key in ("mnist", "fashion_mnist")] == [
+        "iid",
+        "shards",
+    ]
+
+
+def test_mistakes_are_named(files: Files) -> None:
+    varied(files, replace={"partition": {"dirichlet_per_class(alpha=2)": "iid"}})
+    with pytest.raises(UserError, match=r"row other: replace: no column has partition = 'dirichlet_per_class\(alpha=2\)'"):
+        files.plan(FULL, VARIANTS)
+    varied(files)
+    files.more[VARIANTS]["variant_of"] = "tabel1"
+    with pytest.raises(UserError, match=r"table1-variants\.yaml: variant_of: unknown table 'tabel1'; did you mean 'table1'"):
+        files.plan(FULL, VARIANTS)
+
+
+def test_an_edit_of_the_table_that_is_varied_counts(files: Files) -> None:
+    varied(files).plan(FULL, VARIANTS)
+    files.table["columns"][0]["setting"]["model"] = "lenet"
+    assert run_of(files.plan(FULL, VARIANTS), "other")["config"]["model"] == "lenet"

@@ -1,0 +1,58 @@
+"""Which reading of a paper fits its tables best: distances worked by hand."""
+
+from typing import Any
+
+import pytest
+
+from fedrepro.reports.fit import fits
+
+
+def report(
+    table: str, cells: dict[tuple[str, str], tuple[float, float | None]], variants: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """A table's report, as far as a fit reads it: (row, column) -> (printed, measured); row -> its reading."""
+    rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
+    variants = variants or {}
+    return {
+        "table": table,
+        "variant_of": table.removesuffix("-variants") if variants else None,
+        "rows": [{"key": key, "variant": variants.get(key), "as": key[0]} for key in rows],
+        "columns": [{"key": key, "metric": {"name": "test_accuracy"}} for key in columns],
+        "cells": [
+            {"method": row, "setting": column, "printed": printed, "mean": mean}
+            for (row, column), (printed, mean) in cells.items()
+        ],
+    }
+
+
+TABLE1 = report("table1", {("a", "x"): (80.0, 81.0), ("b", "x"): (90.0, 87.0)})
+TABLE2 = report("table2", {("a", "x"): (80.0, 82.0), ("b", "y"): (70.0, 70.0)})
+READ = {"a2": "other", "b2": "other"}
+
+
+def test_distances_by_hand() -> None:
+    """Default: table 1 (1 + 3) / 2, table 2 (2 + 0) / 2. Both print a's 80.0, which counts once, 1.5 off: (1.5 + 3 + 0) / 3."""
+    one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
+    two = report("table2-variants", {("a2", "x"): (80.0, 79.5), ("b2", "y"): (70.0, 74.0)}, READ)
+    nearest, other = fits([TABLE1, one, TABLE2, two])
+    assert (nearest["variant"], nearest["tables"]) == (None, {"table1": 2.0, "table2": 1.0})
+    assert nearest["distance"] == pytest.approx(1.5)
+    assert (other["variant"], other["tables"]) == ("other", {"table1": 0.25, "table2": 2.25})
+    assert other["distance"] == pytest.approx((0.5 + 0.0 + 4.0) / 3)
+    assert [entry["numbers"] for entry in (nearest, other)] == [3, 3]
+
+
+def test_the_nearest_comes_first_and_what_is_missing_last() -> None:
+    one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
+    late = report("table1-variants", {("a2", "x"): (80.0, 80.0), ("b2", "x"): (90.0, None)}, READ)
+    assert [entry["variant"] for entry in fits([TABLE1, one])] == ["other", None]
+    default, waiting = fits([TABLE1, late])
+    assert (waiting["variant"], waiting["distance"], waiting["missing"]) == ("other", None, 1)
+    assert default["distance"] == 2.0
+
+
+def test_no_readings_no_fit() -> None:
+    """Tables that vary another without naming readings say nothing here, nor does a reading of a table that has not run."""
+    assert fits([TABLE1, TABLE2]) == []
+    assert fits([TABLE1, report("table1-more", {("a", "x"): (80.0, 80.0)})]) == []
+    assert fits([report("table1-variants", {("a2", "x"): (80.0, 80.5)}, READ)]) == []
