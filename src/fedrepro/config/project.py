@@ -93,7 +93,8 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
     for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
         raise UserError(f"papers/{paper_name}/paper.yaml: stand_ins: {unknown('data set', name, sorted(project.registry))}")
     for column in table.columns if table.stand_in is None else ():
-        if column.setting.get("dataset") in paper.stand_ins:
+        name = str(column.setting.get("dataset"))
+        if name in paper.stand_ins and project.registry[name].same_as != paper.stand_ins[name]:
             raise UserError(
                 f"papers/{paper_name}/tables/{table_name}.yaml: {column.key}: dataset = {column.setting['dataset']!r} "
                 "stands in for another; say so in the table's key stand_in"

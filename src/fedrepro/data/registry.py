@@ -90,6 +90,7 @@ class Entry(_Strict):
     # Of x / 255 over the training images, one value per native channel. A fact for runs that ask for it; decides no array.
     channel_mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     channel_std: tuple[Annotated[float, Field(gt=0, le=1)], ...] = ()
+    same_as: str | None = None  # the entry whose very images and labels these are, in another order
     urls: tuple[Url, ...] = ()  # folders, tried in this order
     files: tuple[SourceFile, ...] = ()
     torchvision_class: str | None = None  # kinds idx and cifar: the class that reads the unpacked files
@@ -153,7 +154,7 @@ class Entry(_Strict):
     def sha(self) -> str:
         """Hex sha256 of everything here that decides the arrays; it enters every hash made downstream.
 
-        Titles, licences, class names, addresses and channel statistics are left out: a new mirror or a corrected title must not
+        Titles, licences, class names, addresses, channel statistics and `same_as` are left out: a new mirror or a corrected title must not
         retrain anything, and what a run does with the statistics is a setting of the run.
         """
         files = [[file.name, file.split, file.checksum] for file in self.files]  # their order is that of the images
@@ -188,7 +189,11 @@ def load_registry(path: Path = REGISTRY) -> dict[str, Entry]:
         raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not content:
         raise UserError(f"{path}: expected data sets by name, found {type(content).__name__}")
-    return _Entries(path, {name: _entry(path, name, value) for name, value in content.items()})
+    entries = _Entries(path, {name: _entry(path, name, value) for name, value in content.items()})
+    for name, entry in entries.items():
+        if entry.same_as is not None and entry.same_as not in entries:
+            raise UserError(f"{path}: {name}: same_as: {unknown('data set', entry.same_as, sorted(entries))}")
+    return entries
 
 
 def _entry(path: Path, name: Any, value: Any) -> Entry:

@@ -76,9 +76,7 @@ def table(name: str, scale: str = "full") -> Table:
 
 def partitions() -> list[list[str]]:
     t = table("fedgh/table2-partitions")
-    balanced, per_class = (
-        [two(t.mean(FEDAVG, key)), two(t.mean(GH, key))] for key in ("balanced-top1", "per-class-top1")
-    )
+    balanced, per_class = ([two(t.mean(FEDAVG, key)), two(t.mean(GH, key))] for key in ("balanced-top1", "per-class-top1"))
     printed = [two(t.printed(row, "ours-top1")) for row in (FEDAVG, GH)]
     ours = [one(-t.off(FEDAVG, "ours-top1")), one(t.off(GH, "ours-top1"))]
     return [
