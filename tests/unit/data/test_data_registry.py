@@ -14,7 +14,8 @@ def test_holds_the_data_sets():
     entries = load_registry(REGISTRY)
     assert {name: (entry.native_shape, entry.classes) for name, entry in entries.items()} == {
         "digits": ((1, 8, 8), 10), "mnist": ((1, 28, 28), 10), "fashion_mnist": ((1, 28, 28), 10),
-        "cifar10": ((3, 32, 32), 10), "cifar10-jpeg": ((3, 32, 32), 10), "cifar10-lossless": ((3, 32, 32), 10), "cifar100": ((3, 32, 32), 100),
+        "cifar10": ((3, 32, 32), 10), "cifar10-jpeg": ((3, 32, 32), 10), "cifar10-lossless": ((3, 32, 32), 10),
+        "cifar100": ((3, 32, 32), 100),
         "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
         "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
         "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),

@@ -1,4 +1,4 @@
-"""Remarks state numbers; here each of them is computed from the committed evidence again, in the order in which it stands there."""
+"""Remarks state numbers; here each of them is computed from the committed evidence again, in the remark's order."""
 
 import re
 from functools import cache
@@ -110,7 +110,7 @@ def projections() -> list[list[str]]:
 def jpeg() -> list[list[str]]:
     t = table("fedlaw/table3-cifar10-jpeg", "short")
     even, skewed, resnet = (f"cifar10-jpeg-{name}" for name in ("simple_cnn-100", "simple_cnn-0.1", "resnet20-100"))
-    at = lambda row, column, round: t.curves(row, column)[0][round - 1]  # noqa: E731
+    at = lambda row, column, number: t.curves(row, column)[0][number - 1]  # noqa: E731
     (gamma,), (skewed_gamma,) = t.curves("fedlaw", even, "gamma"), t.curves("fedlaw", skewed, "gamma")
     largest = {row: t.curves(row, skewed, "lambda_max")[0][1:] for row in ("fedlaw_swa", "fedlaw")}
     first = ("fedlaw_swa", "fedlaw", "feddf", "fedbe", "fedavg")
