@@ -154,8 +154,8 @@ class Entry(_Strict):
     def sha(self) -> str:
         """Hex sha256 of everything here that decides the arrays; it enters every hash made downstream.
 
-        Titles, licences, class names, addresses, channel statistics and `same_as` are left out: a new mirror or a corrected title
-        must not retrain anything, and what a run does with the statistics is a setting of the run.
+        Titles, licences, class names, addresses, channel statistics and `same_as` are left out: a new mirror or a corrected
+        title must not retrain anything, and what a run does with the statistics is a setting of the run.
         """
         files = [[file.name, file.split, file.checksum] for file in self.files]  # their order is that of the images
         decides = {"name": self.name, "classes": self.classes, "native_shape": self.native_shape, "files": files}

@@ -74,6 +74,64 @@ def table(name: str, scale: str = "full") -> Table:
     return Table(name, scale)
 
 
+ALPHAS = tuple(f"alpha{alpha}-top1" for alpha in ("0.01", "0.1", "1", "10"))
+
+
+def clients() -> list[list[str]]:
+    t, columns = table("fedgh/table1"), [f"clients{number}-top1" for number in (5, 10, 15, 20)]
+    gains = [t.gain(column) for column in columns]
+    assert gains[1] < gains[2] < gains[3]  # "from 10 clients on the gain grows with their number"
+    ends = sorted(value or 0.0 for value in t.cells[FEDAVG, "clients15-top1"].per_seed.values())
+    return [
+        [*map(signed, gains), *(signed(t.printed_gain(column)) for column in columns), *map(one, ends)],
+        [signed(t.off(row, columns[0])) for row in (FEDAVG, GH)],
+    ]
+
+
+def heterogeneity() -> list[list[str]]:
+    t, standard = table("fedgh/table2"), table("fedgh/table2-standard")
+    both = [signed(gain(column)) for column in ALPHAS for gain in (t.gain, t.printed_gain)]
+    assert t.gain("iid-top1") == 0.0
+    odd = (GH, "alpha0.1-top1")
+    fitting = [t.off(row, column) for row in (FEDAVG, GH) for column in ALPHAS[:3] if (row, column) != odd]
+    short = [-t.off(row, column) for row in (FEDAVG, GH) for column in (ALPHAS[3], "iid-top1")]
+    pixels = [
+        two(value)
+        for column in ("iid-top1", *ALPHAS[:2])
+        for value in (standard.mean(FEDAVG, column), t.printed(FEDAVG, column))
+    ]
+    places = [(row, column) for row in (FEDAVG, GH) for column in (*ALPHAS, "iid-top1")]
+    best = {place: mean(max(curve) for curve in t.curves(*place)) for place in places}
+    moved = [best[place] - t.mean(*place) for place in places if place != odd]
+    late = {place: mean(mean(curve[-10:]) for curve in t.curves(*place)) - t.mean(*place) for place in places}
+    below = [-value for place, value in late.items() if place != odd]
+    return [
+        both,
+        [signed(min(fitting)), signed(max(fitting)), signed(t.off(*odd)), one(min(short)), one(max(short)), *pixels],
+        [
+            two(best[odd]),
+            two(t.printed(*odd)),
+            one(max(moved)),
+            one(min(below)),
+            one(max(below)),
+            one(late[odd]),
+        ],
+    ]
+
+
+def scaling() -> list[list[str]]:
+    t, plain = table("fedgh/table2-standard"), table("fedgh/table2")
+    said = [two(t.mean(FEDAVG, "iid-top1")), two(t.printed(FEDAVG, "iid-top1")), signed(t.off(FEDAVG, "iid-top1"))]
+    said += [two(plain.mean(FEDAVG, "iid-top1")), signed(plain.off(FEDAVG, "iid-top1"))]
+    for column in ("alpha0.1-top1", "alpha0.01-top1"):
+        rows = (FEDAVG, GH)
+        said += [*(two(t.mean(row, column)) for row in rows), *(two(t.printed(row, column)) for row in rows)]
+        said += [signed(t.off(row, column)) for row in rows]
+        said += [two(plain.mean(row, column)) for row in rows] + [signed(plain.off(row, column)) for row in rows]
+    column = "alpha0.01-top1"
+    return [said, [signed(t.gain(column)), signed(plain.gain(column)), signed(t.printed_gain(column))]]
+
+
 def partitions() -> list[list[str]]:
     t = table("fedgh/table2-partitions")
     balanced, per_class = ([two(t.mean(FEDAVG, key)), two(t.mean(GH, key))] for key in ("balanced-top1", "per-class-top1"))
@@ -151,6 +209,9 @@ def jpeg() -> list[list[str]]:
 
 
 STATED = {
+    ("fedgh/table1", "full"): clients,
+    ("fedgh/table2", "full"): heterogeneity,
+    ("fedgh/table2-standard", "full"): scaling,
     ("fedgh/table2-partitions", "full"): partitions,
     ("fedgh/table2-projections", "full"): projections,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,

@@ -1,0 +1,57 @@
+"""What FedGH's deviations and remarks say of its partitions, drawn again: classes a client, and clients without any data.
+
+The class sizes are MNIST's; which class a client gets depends on the images in no other way.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from fedrepro.config.project import load_project
+from fedrepro.data.partition import draw
+from fedrepro.data.partition.dirichlet_per_class import deal
+
+ROOT = Path(__file__).parents[3]
+SIZES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+LABELS = np.repeat(np.arange(10), SIZES)
+SEEDS = (8, 9, 10)
+
+
+def classes_held(scheme: str, clients: int) -> list[np.ndarray]:
+    """For each seed how many classes each client holds, int [n]."""
+    drawn = [draw(scheme, LABELS, 10, clients, seed).parts for seed in SEEDS]
+    return [np.array([len(np.unique(LABELS[part])) for part in parts]) for parts in drawn]
+
+
+def mean_range(held: list[np.ndarray]) -> str:
+    """`3.7 to 4.4`: the smallest and the largest mean over clients."""
+    means = [one.mean() for one in held]
+    return f"{min(means):.1f} to {max(means):.1f}"
+
+
+def test_dealing() -> None:
+    """C-D11, and the remark on Table 1."""
+    deviation = next(item.text for item in load_project(ROOT).paper("fedgh").deviations if item.id == "C-D11")
+    in_turns, five = (classes_held("dirichlet_per_client(beta=0.01)", clients) for clients in (20, 5))
+    first_come = classes_held("dirichlet_first_come(beta=0.01)", 20)
+    expected = [f"twenty clients then hold {mean_range(in_turns)}", f"five clients {mean_range(five)}"]
+    expected += [f"twenty clients hold {mean_range(first_come)}"]
+    assert all(text in " ".join(deviation.split()) for text in expected), expected
+    (remark,) = re.findall(
+        r"Each of five clients then holds (\d) to (\d) classes", (ROOT / "papers/fedgh/tables/table1.yaml").read_text()
+    )
+    assert remark == (str(min(one.min() for one in five)), str(max(one.max() for one in five)))
+
+
+def test_clients_without_data() -> None:
+    """C-D1: under a Dirichlet over the clients of each class, mean of 2,000 draws."""
+    rng = np.random.default_rng(8)
+    empty = []
+    for _ in range(2000):
+        held = np.zeros(20, dtype=int)
+        for size in SIZES:
+            held += [len(part) for part in deal(np.arange(size), rng.dirichlet(np.full(20, 0.01)))]
+        empty.append((held == 0).sum())
+    deviation = next(item.text for item in load_project(ROOT).paper("fedgh").deviations if item.id == "C-D1")
+    assert f"leaves {np.mean(empty):.1f} of twenty clients" in " ".join(deviation.split())
