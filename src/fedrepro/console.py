@@ -28,6 +28,14 @@ def say(line: str) -> None:
         _append(_log, line)
 
 
+def show(line: str) -> None:
+    """One line of a result: on stdout and in the log file."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, flush=True)
+    if _log is not None:
+        _append(_log, line)
+
+
 def fail(line: str) -> None:
     """`say`, and also leave the line for the workflow, which repeats it as its last one ($FEDREPRO_ERRORS names the file)."""
     say(line)

@@ -6,6 +6,7 @@ import difflib
 import keyword
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,17 @@ def _literal(value: Any) -> str:
         return "(" + ", ".join(map(_literal, value)) + ",)"
     bare = isinstance(value, str) and value.isidentifier() and value not in _WORDS and not keyword.iskeyword(value)
     return value if bare else repr(value)
+
+
+def named_arguments(text: str) -> dict[str, Any]:
+    """`part.argument` -> value of every call in `text`; a part that is there twice is `part.2` the second time."""
+    found: dict[str, Any] = {}
+    times: Counter[str] = Counter()
+    for call in parse(text):
+        times[call.name] += 1
+        part = call.name if times[call.name] == 1 else f"{call.name}.{times[call.name]}"
+        found |= {f"{part}.{argument}": value for argument, value in call.arguments.items()}
+    return found
 
 
 class Registry:

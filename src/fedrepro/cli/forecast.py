@@ -67,6 +67,15 @@ class Forecast:
         known = [(self.seconds.get(job.run["run_id"]), len(job.to_train)) for job in self.training]
         return [seconds * seeds for seconds, seeds in known if seconds is not None]
 
+    def later(self) -> dict[str, float]:
+        """run_id -> the time of all runs that come after it, in seeds of that run; runs of unknown length count as 0."""
+        found, after = {}, 0.0
+        for job in reversed(self.training):
+            each = self.seconds.get(job.run["run_id"], 0.0)
+            found[job.run["run_id"]] = after / each if each else 0.0
+            after += each * len(job.to_train)
+        return found
+
     def lines(self, cores: int | None) -> list[str]:
         """A line for each run, those that train first, then the totals."""
         lines = [self._line(job) for job in sorted(self.jobs, key=lambda job: not job.to_train)]
@@ -105,6 +114,8 @@ class Forecast:
         if self.device == "cuda":
             return f"about {duration(sum(jobs))} on the GPU, one run after another"
         total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
+        if cores == 1 and sum(jobs) < 3600:
+            return f"about {total}"
         return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
 
 
@@ -112,7 +123,7 @@ def announce(options: Namespace) -> None:
     """The line for what a workflow trains: standard input holds a list of [run, seeds], as JSON."""
     jobs = [Job.of(Path(), run, seeds) for run, seeds in json.load(sys.stdin)]
     arithmetic.widen()
-    line = one_line(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
+    line, _ = forecast(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
     if line:
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
 
@@ -122,22 +133,24 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def one_line(root: Path, registry: dict[str, Entry], jobs: list[Job], device: str, cores: int) -> str | None:
-    """What is about to be trained and how long it takes, measured within a few seconds; None when nothing is trained.
+def forecast(
+    root: Path, registry: dict[str, Entry], jobs: list[Job], device: str, cores: int
+) -> tuple[str | None, Forecast | None]:
+    """What is about to be trained and how long it takes, measured within a few seconds; nothing when nothing is trained.
 
     Never an error: whatever goes wrong here must not stop a training.
     """
     try:
-        forecast = Forecast(root, registry, [job for job in jobs if job.to_train], device, limit_s=1.5)
-        if not forecast.jobs:
-            return None
-        seeds = sum(len(job.to_train) for job in forecast.jobs)
-        text = f"training {_count(len(forecast.jobs), 'run')} with {_count(seeds, 'seed')} in all"
-        if forecast.seconds:
-            text += f": {forecast.sentence(cores)}"
-        return text + (f", and {_listed(forecast.unknown)}, of unknown size" if forecast.unknown else "")
+        made = Forecast(root, registry, [job for job in jobs if job.to_train], device, limit_s=1.5)
+        if not made.jobs:
+            return None, None
+        seeds = sum(len(job.to_train) for job in made.jobs)
+        text = f"training {_count(len(made.jobs), 'run')} with {_count(seeds, 'seed')} in all"
+        if made.seconds:
+            text += f": {made.sentence(cores)}"
+        return text + (f", and {_listed(made.unknown)}, of unknown size" if made.unknown else ""), made
     except Exception as error:
-        return f"how long this takes is not known ({type(error).__name__}: {error})"
+        return f"how long this takes is not known ({type(error).__name__}: {error})", None
 
 
 def _count(number: int, what: str) -> str:

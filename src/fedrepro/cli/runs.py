@@ -1,14 +1,20 @@
-"""fedrepro run | config | plan | evidence | runs."""
+"""fedrepro run | config | plan | plans | evidence."""
 
+import contextlib
 import json
 import shutil
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
+from fedrepro.cli import selection
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_atomic, write_json, write_text
+
+if TYPE_CHECKING:
+    from fedrepro.config.project import Project
 
 ROOT = Path()
 
@@ -16,28 +22,36 @@ ROOT = Path()
 def run(options: Namespace) -> None:
     console.log_to(options.log)
     by_file = options.target.endswith(".json")
-    plan = _read(Path(options.target), options.seeds) if by_file else _resolve(options)
-    wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
+    project = None if by_file else _project(options)
+    plan = _read(Path(options.target), options.seeds) if project is None else _resolve(project, options)
+    cells = _select(plan, options)
+    wanted = selection.runs(plan, cells)
+    seeds, device = options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
     if options.engine != "vectorised":
         arithmetic.widen()
     if options.dry_run:
         _forecast(wanted, seeds, device, options.cores)
         return
-    if not by_file:  # a file is a job of the workflow, which has said it for all of them
-        _announce(wanted, seeds, device)
+    from fedrepro.cli.outcome import Outcome
     from fedrepro.engine.run import Options, run_seeds
 
-    how = Options(
-        root=ROOT,
-        device=device,
-        engine=options.engine,
-        workers=options.workers,
-        checkpoint_s=options.checkpoint_seconds,
-        again=options.again,
-    )
+    outcome = Outcome(project, plan, cells, seeds) if project else None
+    later = {} if project is None else _announce(wanted, seeds, device)  # the workflow has said it for all of its jobs
     for entry in wanted:
+        how = Options(
+            root=ROOT,
+            device=device,
+            engine=options.engine,
+            workers=options.workers,
+            checkpoint_s=options.checkpoint_seconds,
+            again=options.again,
+            later=later.get(entry["run_id"], 0.0),
+            read=outcome and outcome.read,
+        )
         done = run_seeds(entry, seeds, how)
         console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
+    for line in outcome.lines() if outcome else ():
+        console.show(line)
 
 
 def _forecast(wanted: list[dict[str, Any]], seeds: list[int], device: str, cores: int | None) -> None:
@@ -48,13 +62,17 @@ def _forecast(wanted: list[dict[str, Any]], seeds: list[int], device: str, cores
     print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), jobs, device, limit_s=30).lines(cores), sep="\n")
 
 
-def _announce(wanted: list[dict[str, Any]], seeds: list[int], device: str) -> None:
-    from fedrepro.cli.forecast import Job, one_line
+def _announce(wanted: list[dict[str, Any]], seeds: list[int], device: str) -> dict[str, float]:
+    """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
+    from fedrepro.cli.forecast import Job, forecast
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    line = one_line(ROOT, load_registry(ROOT / REGISTRY), [Job.of(ROOT, entry, seeds) for entry in wanted], device, cores=1)
+    line, made = forecast(
+        ROOT, load_registry(ROOT / REGISTRY), [Job.of(ROOT, entry, seeds) for entry in wanted], device, cores=1
+    )
     if line:
         console.say(line)
+    return made.later() if made else {}
 
 
 def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
@@ -76,7 +94,7 @@ def config(options: Namespace) -> None:
 
 def plan(options: Namespace) -> None:
     options.set, options.seeds = [], None
-    text = json.dumps(_resolve(options), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(_resolve(_project(options), options), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     if options.out:
         write_text(options.out, text)
     else:
@@ -96,78 +114,71 @@ def evidence(options: Namespace) -> None:
     write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
 
 
-def runs(options: Namespace) -> None:
-    """A line a run: what the tables report of it, seed by seed; the last round's accuracy where no table asks for the run."""
-    from fedrepro.config.grid import every_run
-    from fedrepro.config.project import load_project
-    from fedrepro.config.reading import Reading
-    from fedrepro.engine.receipts import RUNS
-    from fedrepro.models.names import primary_metric
-
-    asked = every_run(load_project(ROOT))
-    if options.prune or options.dry_run:
-        from fedrepro.tracking import prune
-
-        for line in prune(ROOT, asked_runs=asked, dry_run=options.dry_run):
-            print(line)
-        return
-    for folder in sorted((ROOT / RUNS).glob("*/")):
-        receipts = {int(path.stem[4:]): read_json(path) for path in folder.glob("seed*.json")}
-        if not receipts:
-            continue
-        unasked = Reading(primary_metric(next(iter(receipts.values()))["config"]["model"]), 1)
-        for reading in asked.get(folder.name, [unasked]):
-            values = {seed: reading.of(receipt) for seed, receipt in sorted(receipts.items())}
-            shown = (f"{seed}:{'diverged' if value is None else format(value, '.2f')}" for seed, value in values.items())
-            rounds = next(iter(receipts.values()))["config"]["rounds"]
-            print(folder.name, *shown, f"({reading.metric}, {reading.rounds(rounds)})")
-
-
-def _resolve(options: Namespace) -> dict[str, Any]:
-    """The plan of paper/table under params.yaml, --scale and --set; draws what a run by hand still lacks."""
-    import yaml
-
-    from fedrepro.config.grid import plan as resolve
+def _project(options: Namespace) -> "Project":
+    """The project under params.yaml and --set."""
     from fedrepro.config.project import load_project
     from fedrepro.config.schema import read_yaml
 
-    paper, _, table = options.target.partition("/")
     content = json.loads(options.params) if getattr(options, "params", None) else read_yaml(ROOT / "params.yaml")
-    for item in options.set:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise UserError(f"--set {item}: write key=value")
-        try:
-            content["settings"] = (content.get("settings") or {}) | {key: yaml.safe_load(value)}
-        except yaml.YAMLError as error:
-            raise UserError(f"--set {item}: {value!r} is not a value; quote it") from error
-    project = load_project(ROOT, content)
-    resolved = resolve(project, paper, table, options.scale or project.params.scale)
+    asked = dict(map(_setting, options.set))
+    if asked:
+        content["settings"] = (content.get("settings") or {}) | asked
+    with _blaming_the_command_line(options):
+        return load_project(ROOT, content)
+
+
+def _resolve(project: "Project", options: Namespace) -> dict[str, Any]:
+    """The plan of paper/table at --scale; draws what a run by hand still lacks."""
+    from fedrepro.config.grid import plan as resolve
+
+    paper, _, table = options.target.partition("/")
+    with _blaming_the_command_line(options):
+        resolved = resolve(project, paper, table, options.scale or project.params.scale)
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
 
-        for entry in _select(resolved, options):
+        for entry in selection.runs(resolved, _select(resolved, options)):
             draw_missing(project, entry, options.seeds or resolved["seeds"])
     return resolved
 
 
-def _select(plan: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
-    """The runs that --rows, --columns and --run-id leave. UserError when a name is unknown or nothing is left."""
-    from fedrepro.registry import unknown
+@contextlib.contextmanager
+def _blaming_the_command_line(options: Namespace) -> Iterator[None]:
+    """What --set, --scale or the target ask for stands in no file: a mistake in it names the option."""
+    try:
+        yield
+    except UserError as error:
+        text = str(error)
+        for key in (item.partition("=")[0] for item in options.set):
+            text = text.replace(f"params.yaml: settings.{key}", f"--set {key}")
+        if options.scale:
+            text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
+        raise UserError(text.replace("params.yaml or the command: ", "")) from error
 
-    known = {"rows": [row["key"] for row in plan["rows"]], "columns": [column["key"] for column in plan["columns"]]}
-    known["run_id"] = sorted(plan["runs"])
-    for kind, names in known.items():
-        for name in getattr(options, kind) or []:
-            if name not in names:
-                raise UserError(f"{options.target}: {unknown(kind.rstrip('s').replace('_', ' '), name, names)}")
-    cells = [
-        c
-        for c in plan["cells"]
-        if c["row"] in (options.rows or known["rows"]) and c["column"] in (options.columns or known["columns"])
-    ]
-    ids = [cell["run_id"] for cell in cells if cell["run_id"] in (options.run_id or known["run_id"])]
-    if not ids:
+
+def _setting(item: str) -> tuple[str, Any]:
+    """Key and value of `--set key=value`. UserError for a key that is no setting, or a value of another type."""
+    import yaml
+
+    from fedrepro.config.layers import SETTINGS
+    from fedrepro.registry import coerce, unknown
+
+    key, equals, text = item.partition("=")
+    if not equals:
+        raise UserError(f"--set {item}: write key=value")
+    if key not in SETTINGS:
+        raise UserError(f"--set {item}: {unknown('setting', key, sorted(SETTINGS))}")
+    try:
+        return key, coerce(f"--set {key}", yaml.safe_load(text), SETTINGS[key])
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {item}: {text!r} is not a value; quote it") from error
+
+
+def _select(plan: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
+    """The cells with runs that --rows, --columns and --run-id leave. UserError when a name is unknown or nothing is left."""
+    cells = selection.cells(plan, options)
+    found = [cell for cell in cells if cell["run_id"]]
+    if not found:
         reasons = sorted({str(cell["reason"]) for cell in cells if cell["reason"]})
         raise UserError(f"{options.target}: nothing to run: {'; '.join(reasons) or 'no cell is left'}")
-    return [plan["runs"][run_id] for run_id in dict.fromkeys(ids)]
+    return found

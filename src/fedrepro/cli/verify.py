@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic, console
+from fedrepro.cli import selection
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
@@ -86,7 +87,8 @@ def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], P
             evidence = ROOT / "reports" / scale / paper / "evidence"
             if not evidence.is_dir():
                 continue
-            for run in _runs(plan(project, paper, table, scale), options):
+            made = plan(project, paper, table, scale)
+            for run in selection.runs(made, selection.cells(made, options)):
                 if by_table or run["run_id"] == options.target:
                     found |= dict.fromkeys(sorted((evidence / run["run_id"]).glob("seed*.json")), run)
         if found:
@@ -99,19 +101,3 @@ def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], P
             f"{options.target}: no evidence of it below {where}; name a table as paper/table, or a run_id that is there"
         )
     return [(run, path) for path, run in found.items()]
-
-
-def _runs(made: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
-    """The runs of a plan in the rows and columns asked for."""
-    from fedrepro.registry import unknown
-
-    for kind in ("rows", "columns"):
-        known = [entry["key"] for entry in made[kind]]
-        for name in getattr(options, kind) or []:
-            if name not in known:
-                raise UserError(f"{options.target}: {unknown(kind.rstrip('s'), name, known)}")
-    cells = made["cells"]
-    for kind, key in (("rows", "row"), ("columns", "column")):
-        wanted = getattr(options, kind)
-        cells = [cell for cell in cells if not wanted or cell[key] in wanted]
-    return [made["runs"][run_id] for run_id in dict.fromkeys(cell["run_id"] for cell in cells if cell["run_id"])]

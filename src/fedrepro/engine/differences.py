@@ -6,7 +6,7 @@ from typing import Any
 # File of a result folder -> what it is called in a sentence.
 _FILES = {"metrics.parquet": "the recorded metrics", "model.safetensors": "the final model"}
 # Key of an environment -> the reason that another value of it gives.
-_REASONS = {
+REASONS = {
     "arithmetic": "arithmetic",
     "products": "products",
     "device": "device",
@@ -70,7 +70,7 @@ def reasons(published: dict[str, Any], again: dict[str, Any], found: Comparison)
     said = [f"it was computed from {fact}" for fact in found.facts if "sha256" in fact]
     if before.get("arithmetic") != "portable":
         said.append("it was not computed in portable arithmetic, which alone is the same on every processor")
-    for key, name in _REASONS.items():
+    for key, name in REASONS.items():
         if key == "arithmetic" and before.get(key) != "portable":
             continue
         if before.get(key) != now.get(key):

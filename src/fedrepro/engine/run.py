@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, read_json, write_json
 from fedrepro.methods.compose import Method, compose
 from fedrepro.models.names import MODELS, primary_metric
+from fedrepro.reports.words import duration
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Options:
     engine: str = "auto"  # vectorised on a GPU, sequential otherwise
     workers: int = 1  # processes that the sequential engine shares a round's clients out among
     checkpoint_s: float = 20.0
-    progress_s: float = 10.0
+    progress_s: float = 10.0  # between two lines of progress at first; a minute once a run takes long
+    later: float = 0.0  # what the command trains after this run, in seeds of this run; only the time left depends on it
+    read: Callable[[dict[str, Any]], str] | None = None  # what to say of a finished seed's evidence; None: its last round
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
 
 
@@ -53,15 +57,18 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", results.identity(run))
         images, waiting = load_images(job.spec, job.inputs, job.device), []
-        for seed in dict.fromkeys(seeds):
+        ahead = dict.fromkeys(seeds)
+        for seed in list(ahead):
+            del ahead[seed]
             environment.forget_peak()
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
+            after = sum(options.again or not results.kept(options.root, run["run_id"], other) for other in ahead)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
-                done[seed] = job.repeat(task) if options.again else "kept"
+                done[seed] = job.repeat(task, after) if options.again else "kept"
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
-                job.train(task)
+                job.train(task, after)
                 done[seed] = "trained"
         if waiting:
             job.train_together(waiting)
@@ -74,7 +81,7 @@ def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, A
     job = _Job.of(run, options)
     environment.prepare(job.device)
     environment.choose_products(job.device, job.spec.products)
-    return job.again(load_task(job.spec, job.inputs, seed, job.device))
+    return job.again(load_task(job.spec, job.inputs, seed, job.device), 0)
 
 
 @dataclass(frozen=True)
@@ -94,26 +101,26 @@ class _Job:
         device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
         return cls(run, spec, Inputs(**run["inputs"], root=options.root), device, choose_engine(options, device, spec), options)
 
-    def train(self, task: Task) -> None:
-        """One seed, start to end."""
+    def train(self, task: Task, after: int) -> None:
+        """One seed, start to end; `after`: how many of the run's other seeds follow."""
         how = {"engine": self.engine, "workers": self.options.workers}
-        outcome = train(task, self._method, **how, checkpoints=self._checkpoints(task), report=self._reporter(task))
+        outcome = train(task, self._method, **how, checkpoints=self._checkpoints(task), report=self._reporter(task, after))
         self._write(task, outcome, {})
 
-    def repeat(self, task: Task) -> str:
+    def repeat(self, task: Task, after: int) -> str:
         """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
         path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        found = compare(read_json(path), self.again(task), strict=False)
+        found = compare(read_json(path), self.again(task, after), strict=False)
         if found.first:
             raise UserError(
                 f"{path}: trained again, {found.first} (another machine, library or commit?); the kept result stays"
             )
         return "trained again, identical"
 
-    def again(self, task: Task) -> dict[str, Any]:
+    def again(self, task: Task, after: int) -> dict[str, Any]:
         """The evidence of one seed, trained from the start, with the sha256 of its files; no checkpoint of other code."""
         how = {"engine": self.engine, "workers": self.options.workers}
-        outcome = train(task, self._method, **how, report=self._reporter(task))
+        outcome = train(task, self._method, **how, report=self._reporter(task, after))
         found = environment.describe(self.device, self.engine, self.spec.products)
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, {})
         with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +130,10 @@ class _Job:
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""
-        several = {"checkpoints": [self._checkpoints(t) for t in tasks], "reports": [self._reporter(t) for t in tasks]}
+        several = {
+            "checkpoints": [self._checkpoints(t) for t in tasks],
+            "reports": [self._reporter(t, 0, len(tasks)) for t in tasks],
+        }
         for position, outcome in train_together(tasks, self._method, **several):
             self._write(tasks[position], outcome, {"seeds_at_once": len(tasks)})
 
@@ -138,9 +148,11 @@ class _Job:
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
         return Checkpoints(path, key, self.options.checkpoint_s)
 
-    def _reporter(self, task: Task) -> "_Reporter":
+    def _reporter(self, task: Task, after: int, at_once: int = 1) -> "_Reporter":
+        """`after`: seeds of this run that follow; `at_once`: seeds that share each round."""
         title, metric = f"{self.run['run_id']} seed {task.seed}", primary_metric(self.spec.model)
-        return _Reporter(title, task.spec.rounds, metric, self.options.progress_s)
+        ahead = task.spec.rounds * (after + self.options.later / at_once)
+        return _Reporter(title, task.spec.rounds, ahead, metric, self.options.progress_s)
 
     def _write(self, task: Task, outcome: Outcome, shared: dict[str, int]) -> None:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
@@ -158,10 +170,13 @@ class _Job:
         results.write_seed(root, run_id, evidence, outcome)
         self._checkpoints(task).path.unlink(missing_ok=True)
         results.confirm(root, run_id, task.seed, task.inputs)
+        shown = (self.options.read or self._last_round)(evidence)
+        say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
+
+    def _last_round(self, evidence: dict[str, Any]) -> str:
         metric = primary_metric(self.spec.model)
         value = evidence["summary"][f"last_{metric}"]
-        shown = "diverged" if value is None else f"{_words(metric, value)} in the last round"
-        say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
+        return "diverged" if value is None else f"{_words(metric, value)} in the last round"
 
 
 def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
@@ -185,21 +200,24 @@ def _words(metric: str, value: float) -> str:
 
 
 class _Reporter:
-    """A line every few seconds: round, the model's metric, rate and time left."""
+    """A line every few seconds: round, the model's metric, rate, and the time left for all that the command has to do.
 
-    def __init__(self, title: str, rounds: int, metric: str, every_s: float) -> None:
-        self.title, self.rounds, self.metric, self.every_s = title, rounds, metric, every_s
+    `ahead`: rounds that follow those of this seed, at its rate. The lines become fewer, down to one a minute.
+    """
+
+    def __init__(self, title: str, rounds: int, ahead: float, metric: str, every_s: float) -> None:
+        self.title, self.rounds, self.ahead, self.metric, self.every_s = title, rounds, ahead, metric, every_s
         self.start = self.last = time.monotonic()
         self.first: int | None = None
 
     def __call__(self, round: int, progress: Progress) -> None:
         now = time.monotonic()
         self.first = round if self.first is None else self.first
-        if now - self.last < self.every_s:
+        if now - self.last < min(max(self.every_s, (now - self.start) / 10), max(self.every_s, 60.0)):
             return
         self.last = now
         rate = (round + 1 - self.first) / (now - self.start)
         value = next(value for _, name, value in reversed(progress.rows) if name == self.metric)
-        left = (self.rounds - round - 1) / rate
-        found = _words(self.metric, value)
-        say(f"{self.title}: round {round + 1}/{self.rounds}, {found}, {rate:.2f} rounds/s, {left:.0f} s left")
+        here, all_s = (rounds / rate for rounds in (self.rounds - round - 1, self.rounds - round - 1 + self.ahead))
+        left = f"{duration(all_s)} left" + (f" ({duration(here)} of this seed)" if self.ahead else "")
+        say(f"{self.title}: round {round + 1}/{self.rounds}, {_words(self.metric, value)}, {rate:.2f} rounds/s, {left}")

@@ -11,7 +11,7 @@ from typing import Any
 from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
 from fedrepro.reports.cells import Cell, tabulate
 from fedrepro.reports.evidence import Evidence, Plan
-from fedrepro.reports.paired import mean, slope_over
+from fedrepro.reports.paired import first_reaching, mean, slope_over
 
 Curve = dict[int, float]
 
@@ -257,14 +257,8 @@ def _needed(curves: dict[int, Curve | None], ends: dict[int, float | None], high
     for seed, curve in curves.items():
         if seed in ends:
             end = ends[seed]
-            found[seed] = None if curve is None or end is None else _first(curve, end, higher)
+            found[seed] = None if curve is None or end is None else first_reaching(curve, end, higher)
     return found
-
-
-def _first(curve: Curve, target: float, higher: bool) -> float:
-    """The first round at which the curve reaches `target`; one after its last when it never does."""
-    reached = (round for round, value in curve.items() if (value >= target if higher else value <= target))
-    return float(next(reached, max(curve) + 1))
 
 
 def _runs(source: Source, *places: tuple[str, str]) -> tuple[str, ...]:

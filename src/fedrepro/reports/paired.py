@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
 
@@ -24,6 +24,12 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
 def mean(values: Sequence[float]) -> float:
     """The mean, rounded once."""
     return math.fsum(values) / len(values)
+
+
+def first_reaching(curve: Mapping[int, float], target: float, higher: bool) -> float:
+    """The first round of `curve`, round -> value, that reaches `target`; one after its last when none does."""
+    reached = (round for round, value in curve.items() if (value >= target if higher else value <= target))
+    return float(next(reached, max(curve) + 1))
 
 
 def slope_over(values: Sequence[float]) -> float:

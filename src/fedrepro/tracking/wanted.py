@@ -1,6 +1,5 @@
 """Which runs the plans ask for, and what MLflow shall show of each. Pure but for reading plans, receipts and manifests."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from fedrepro.config.reading import Reading, readings
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.registry import parse
+from fedrepro.registry import named_arguments
 from fedrepro.reports.evidence import Receipt, load_plan, load_receipt
 
 PLANS = Path("results/plans")
@@ -133,13 +132,8 @@ def tags(wanted: Wanted, receipt: Receipt, content: str) -> dict[str, str]:
 
 def parameters(receipt: Receipt) -> dict[str, str]:
     """Every setting, and every argument of the method as `<part>.<argument>`."""
-    found = {key: str(value) for key, value in receipt["config"].items()} | {"seed": str(receipt["seed"])}
-    times: Counter[str] = Counter()
-    for call in parse(receipt["method"]):
-        times[call.name] += 1
-        part = call.name if times[call.name] == 1 else f"{call.name}.{times[call.name]}"  # refine and average parts may repeat
-        found |= {f"{part}.{argument}": str(value) for argument, value in call.arguments.items()}
-    return found
+    found = receipt["config"] | {"seed": receipt["seed"]} | named_arguments(receipt["method"])
+    return {key: str(value) for key, value in found.items()}
 
 
 def summary(wanted: Wanted, receipt: Receipt) -> dict[str, float | None]:

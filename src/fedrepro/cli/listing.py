@@ -1,0 +1,43 @@
+"""fedrepro runs: what has been trained, all of it read as the tables read it."""
+
+from argparse import Namespace
+from pathlib import Path
+
+ROOT = Path()
+
+
+def runs(options: Namespace) -> None:
+    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what is not as the table has it."""
+    from fedrepro.config.catalogue import Catalogue
+    from fedrepro.config.project import load_project
+
+    project = load_project(ROOT)
+    if options.prune or options.dry_run:
+        from fedrepro.config.grid import every_run
+        from fedrepro.tracking import prune
+
+        for line in prune(ROOT, asked_runs=every_run(project), dry_run=options.dry_run):
+            print(line)
+        return
+    from fedrepro.cli.outcome import read_receipts, reading_of, summary
+    from fedrepro.engine.receipts import RUNS
+
+    catalogue = Catalogue(project)
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for folder in sorted((ROOT / RUNS).glob("*/")):
+        receipts = read_receipts(folder)
+        if not receipts:
+            continue
+        config = next(iter(receipts.values()))["config"]
+        readings, changed = catalogue.find(folder.name, config)
+        for shown in readings:
+            values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
+            line = folder.name, summary(shown, values), ", ".join(map(str, changed))
+            found.setdefault(reading_of(shown, config), []).append(line)
+    if not found:
+        print(f"{RUNS}: nothing has been trained; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
+    for number, (reading, lines) in enumerate(found.items()):
+        print(*([""] if number else []), reading, sep="\n" if number else "")
+        widths = [max(len(line[i]) for line in lines) for i in range(2)]
+        for run_id, value, changed in lines:
+            print(f"  {run_id:<{widths[0]}}  {value:<{widths[1]}}  {changed}".rstrip())

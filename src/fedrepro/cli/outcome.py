@@ -1,0 +1,108 @@
+"""What a run by hand ends with: the table's number over seeds, the printed one where they compare, and the next command."""
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, unedited
+from fedrepro.config.grid import plan as resolve
+from fedrepro.config.project import Project
+from fedrepro.engine.receipts import RUNS, receipt_path
+from fedrepro.files import read_json
+from fedrepro.reports.paired import mean
+
+
+class Outcome:
+    """Of the chosen `cells` of `plan`, at `seeds`; `project` as the command has it, with its --set."""
+
+    def __init__(self, project: Project, plan: dict[str, Any], cells: list[dict[str, Any]], seeds: list[int]) -> None:
+        self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
+        self.cells = {cell.place: cell for cell in cells_of(plan)}
+        base = unedited(project)
+        self.base = {cell.place: cell for cell in cells_of(resolve(base, plan["paper"], plan["table"], plan["scale"]))}
+        self.full_scale = project.scale(plan["scale"]).comparable
+
+    def read(self, evidence: dict[str, Any]) -> str:
+        """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
+        own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
+        shown = max(own, key=lambda one: one.reading.until_round or evidence["config"]["rounds"])
+        value, unit = shown.reading.of(evidence), " %" if shown.unit == "percent" else ""
+        if value is None:
+            return "diverged"
+        name = shown.reading.metric.replace("_", " ")
+        return f"{name} {shown.number(value)}{unit} ({shown.reading.rounds(evidence['config']['rounds'])})"
+
+    def lines(self) -> list[str]:
+        """Three lines a cell, then the next command."""
+        labels = {row["key"]: row["label"] for row in self.plan["rows"]}
+        found = []
+        for chosen in self.chosen:
+            cell = self._cell(chosen)
+            config, shown, changed = cell.config, cell.shown, self._changes(cell)
+            receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
+            values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
+            what = f"{labels[chosen['row']]}, {config['dataset']} {config['model']} {config['partition']}"
+            found.append(f"{what}: {summary(shown, values)}")
+            found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
+            found.append(f"  {self._printed(chosen, shown, values, changed)}")
+            found.append(f"  {RUNS}/{cell.run_id}")
+        return [*found, f"next: {self._next()}"]
+
+    def _cell(self, chosen: dict[str, Any]) -> Cell:
+        return self.cells[f"{self.plan['paper']}/{self.plan['table']}", self.plan["scale"], chosen["row"], chosen["column"]]
+
+    def _changes(self, cell: Cell) -> list[Change]:
+        base = self.base[cell.place]
+        reading, before = cell.shown.reading.average_last, base.shown.reading.average_last
+        also = [Change("average_last", str(reading), str(before))] if reading != before else []
+        return changes(cell.config, base.config) + also
+
+    def _printed(self, chosen: dict, shown: Shown, values: dict[int, float | None], changed: list[Change]) -> str:
+        """The printed number with the difference, or why there is none."""
+        if chosen["printed"] is None:
+            return "the paper prints no such number"
+        reasons = [] if self.full_scale else [f"scale {self.plan['scale']}"]
+        reasons += ["another table than the printed one"] if self.plan["stand_in"] else []
+        reasons += ["the table runs on a budget"] if self.plan["on_budget"] else []
+        reasons += [f"{' and '.join(change.key for change in changed)} changed"] if changed else []
+        printed = f"printed {shown.number(chosen['printed'])}"
+        if reasons:
+            return f"{printed}: not comparable ({', '.join(reasons)})"
+        known = [value for value in values.values() if value is not None]
+        if len(known) < len(values):
+            return f"{printed}: a seed diverged"
+        return f"{printed}, difference {shown.number(round(mean(known) - chosen['printed'], 6), '+')}"
+
+    def _next(self) -> str:
+        """A comparison of two of the runs, or of a changed one with the table's own, where both are there."""
+        ids = list(dict.fromkeys(cell["run_id"] for cell in self.chosen))
+        for other in (self.base[self._cell(cell).place].run_id for cell in self.chosen):
+            if other not in ids and any(receipt_path(self.root, other, seed).exists() for seed in self.seeds):
+                ids = [other, *ids]
+                break
+        if len(ids) == 1:
+            return "fedrepro runs"
+        return f"fedrepro compare {' '.join(one.rpartition('-')[2] for one in ids[:2])}"
+
+
+def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dict[str, Any]]:
+    """seed -> receipt of those that are in `folder`, in the order of seeds."""
+    found = {int(path.stem[4:]): path for path in folder.glob("seed*.json") if path.stem[4:].isdecimal()}
+    return {seed: read_json(found[seed]) for seed in sorted(found) if seeds is None or seed in seeds}
+
+
+def summary(shown: Shown, values: dict[int, float | None]) -> str:
+    """`85.20 ± 0.31 over seeds 8, 9, 10`: mean and sample standard deviation; a seed that diverged leaves no mean."""
+    seeds = ", ".join(map(str, values))
+    known = [value for value in values.values() if value is not None]
+    if len(known) < len(values):
+        return f"diverged at seed {', '.join(str(seed) for seed, value in values.items() if value is None)} of {seeds}"
+    if len(known) == 1:
+        return f"{shown.number(known[0])} at seed {seeds}"
+    return f"{shown.number(mean(known))} ± {shown.number(statistics.stdev(known))} over seeds {seeds}"
+
+
+def reading_of(shown: Shown, config: dict[str, Any]) -> str:
+    """`test accuracy, mean of the last 3 of 8 rounds`."""
+    unit = " in %" if shown.unit == "percent" else ""
+    return f"{shown.reading.metric.replace('_', ' ')}{unit}, {shown.reading.rounds(config['rounds'])}"

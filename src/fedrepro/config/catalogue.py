@@ -1,0 +1,149 @@
+"""Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fedrepro.config.grid import plan
+from fedrepro.config.project import Project
+from fedrepro.config.reading import Reading, readings
+from fedrepro.errors import UserError
+from fedrepro.registry import named_arguments, parse
+
+# A setting that follows from another one; it is no change by itself.
+_FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a table shows of a run: the reading, and how its values are written and compared."""
+
+    reading: Reading
+    unit: str
+    better: str  # higher or lower
+
+    def number(self, value: float | None, sign: str = "") -> str:
+        """`85.20`; percent with two decimals, others with three; `diverged` for None."""
+        return "diverged" if value is None else f"{value:{sign}.{2 if self.unit == 'percent' else 3}f}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table at one scale, with its run."""
+
+    place: tuple[str, str, str, str]  # paper/table, scale, row, column
+    run_id: str
+    config: dict[str, Any]
+    shown: Shown
+
+    @cached_property
+    def flat(self) -> dict[str, Any]:
+        """See `flatten`."""
+        return flatten(self.config)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting or an argument of the method that differs; `method` stands for parts that only one of the two has."""
+
+    key: str
+    value: str
+    before: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value} (table: {self.before})"
+
+
+class Catalogue:
+    """All cells of all tables: as params.yaml has them, and without what params.yaml changes."""
+
+    def __init__(self, project: Project) -> None:
+        self.asked: dict[str, list[Cell]] = {}
+        for cell in cells(project):
+            self.asked.setdefault(cell.run_id, []).append(cell)
+        self.published = list(cells(unedited(project)))
+        self._by_place = {cell.place: cell for cell in self.published}
+        chosen = project.params
+        self._rank = lambda cell: (cell.place[1] != chosen.scale, cell.place[0] not in chosen.tables)
+
+    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[Shown], list[Change]]:
+        """What tables show of a run, and its changes to the table's own run. A run that no table asks for is read as the cell
+        that it has most in common with.
+        """
+        found = self.asked.get(run_id)
+        if found:
+            base = [self._by_place[cell.place] for cell in found if cell.place in self._by_place]
+            changed = changes(config, base[0].config) if base else []
+        else:
+            flat = flatten(config)
+            near = min(self.published, key=lambda cell: (_distance(flat, cell.flat), self._rank(cell)))
+            found = [cell for cell in self.published if cell.run_id == near.run_id]
+            changed = changes(config, near.config)
+        return list(dict.fromkeys(cell.shown for cell in found)), changed
+
+
+def unedited(project: Project) -> Project:
+    """The project without the settings and the arguments of params.yaml."""
+    return dataclasses.replace(project, params=project.params.model_copy(update={"settings": {}, "methods": {}}))
+
+
+def cells(project: Project) -> Iterator[Cell]:
+    """Every cell that has a run, of all tables at all scales. A table with a mistake in it is left out."""
+    for name in project.table_names():
+        for scale in project.scales:
+            paper, _, table = name.partition("/")
+            try:
+                made = plan(project, paper, table, scale)
+            except UserError:  # who asks for that table hears of it
+                continue
+            yield from cells_of(made)
+
+
+def cells_of(made: dict[str, Any]) -> Iterator[Cell]:
+    """The cells of a plan that have a run."""
+    metrics = {column["key"]: column["metric"] for column in made["columns"]}
+    for cell, reading in readings(made):
+        metric = metrics[cell["column"]]
+        place = f"{made['paper']}/{made['table']}", made["scale"], cell["row"], cell["column"]
+        config = made["runs"][cell["run_id"]]["config"]
+        yield Cell(place, cell["run_id"], config, Shown(reading, metric["unit"], metric["better"]))
+
+
+def flatten(config: dict[str, Any]) -> dict[str, Any]:
+    """Every setting of a run by its name, every argument of its method as `part.argument`, and each part."""
+    settings = {key: value for key, value in config.items() if key != "method"}
+    parts = {f"{call.name}()": True for call in parse(config["method"])}
+    return settings | parts | named_arguments(config["method"])
+
+
+def changes(config: dict[str, Any], base: dict[str, Any]) -> list[Change]:
+    """What differs between two runs' configurations, each once: arguments of parts that both have, other parts whole."""
+    found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
+    listed = [Change(key, _text(config, key), _text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
+    mine, other = (parse(one["method"]) for one in (config, base))
+    names = [{call.name for call in calls} for calls in (mine, other)]
+    alone = [
+        "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–" for i, calls in enumerate((mine, other))
+    ]
+    if alone != ["–", "–"]:
+        listed.append(Change("method", *alone))
+    here, there = (named_arguments(one["method"]) for one in (config, base))
+    shared = [key for key in here if key in there and here[key] != there[key]]
+    return listed + [Change(key, _text(here, key), _text(there, key)) for key in shared]
+
+
+def _distance(one: dict[str, Any], other: dict[str, Any]) -> int:
+    return sum(one.get(key) != other.get(key) for key in one.keys() | other.keys())
+
+
+def _text(values: dict[str, Any], key: str) -> str:
+    value = values.get(key, "default")
+    return value if isinstance(value, str) else _bare(value)
+
+
+def _bare(value: Any) -> str:
+    if isinstance(value, Iterable):
+        return "×".join(map(_bare, value))
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value:g}"
