@@ -7,6 +7,7 @@ startup.begin()
 configfile: "params.yaml"
 
 FLOW = Workflow.load(config)
+session.shorten(workflow)
 
 wildcard_constraints:
     scale="demo|short|full",
@@ -22,6 +23,7 @@ localrules: all, data, partitions, runs, reports, config, plan, evidence, track,
 
 rule all:
     input: FLOW.reports(), "results/summary.json"
+    message: "all reports are there"
     default_target: True
 
 include: "rules/data.smk"

@@ -2,6 +2,7 @@
 
 rule data:
     input: FLOW.arrays()
+    message: "all data sets are there"
 
 rule arrays:
     output:

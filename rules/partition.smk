@@ -3,6 +3,7 @@
 
 rule partitions:
     input: FLOW.drawn()
+    message: "all that is drawn is there"
 
 rule partition:
     input: ancient(lambda w: FLOW.native_manifest("partition", w.artifact))

@@ -2,6 +2,7 @@
 
 rule reports:
     input: FLOW.reports(), "results/summary.json"
+    message: "all reports are there"
 
 rule plan:
     input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", lambda w: FLOW.table_files(w.scale, w.paper, w.table)
@@ -45,16 +46,19 @@ rule current_fedlaw:
     input: multiext("reports/" + FLOW.scale + "/fedlaw/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/fedlaw/{table}.json"
     output: multiext("reports/{table}", ".md", ".html", ".json")
     log: "logs/report/current-fedlaw-{table}.log"
+    message: "reports/{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.table} > {log} 2>&1"
 
 rule current:
     input: multiext("reports/" + FLOW.scale + "/{paper}/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/{paper}/{table}.json"
     output: multiext("reports/{paper}/{table}", ".md", ".html", ".json")
     log: "logs/report/current-{paper}-{table}.log"
+    message: "reports/{wildcards.paper}/{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.paper}/{wildcards.table} > {log} 2>&1"
 
 rule summary:
     input: FLOW.documents()
     output: "results/summary.json"
     log: "logs/report/summary.log"
+    message: "means of all tables, for dvc metrics"
     shell: "fedrepro summary {input} --out {output} > {log} 2>&1"

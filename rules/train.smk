@@ -3,6 +3,7 @@
 
 rule runs:
     input: FLOW.receipts()
+    message: "all runs are there"
 
 # What one run is. Its content follows from the run_id, so it never changes once it is there. (It must not: in Snakemake 9.27 a job whose
 # ancient input is made again is dropped, even when its own outputs are missing.)

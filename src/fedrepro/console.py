@@ -24,14 +24,18 @@ def say(line: str) -> None:
     """One line on stderr and in the log file."""
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
-    if _log is not None:
-        _append(_log, line)
+    note(line)
 
 
 def show(line: str) -> None:
     """One line of a result: on stdout and in the log file."""
     with contextlib.suppress(OSError, ValueError):
         print(line, flush=True)
+    note(line)
+
+
+def note(line: str) -> None:
+    """One line in the log file alone."""
     if _log is not None:
         _append(_log, line)
 

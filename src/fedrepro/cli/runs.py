@@ -49,7 +49,11 @@ def run(options: Namespace) -> None:
             read=outcome and outcome.read,
         )
         done = run_seeds(entry, seeds, how)
-        console.say(f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items()))
+        line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items())
+        if by_file and {*done.values()} == {"trained"}:  # each seed has had its line
+            console.note(line)
+        else:
+            console.say(line)
     for line in outcome.lines() if outcome else ():
         console.show(line)
 

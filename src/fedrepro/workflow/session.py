@@ -19,6 +19,7 @@ from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow
+    from fedrepro.workflow.lines import Lines
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
@@ -27,6 +28,7 @@ TRAIN = ("train", "train_seed")
 HEAVY = ("arrays", "init", "plan")
 
 _held: list[TextIO] = []  # the lock, for as long as the process lives
+_lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
 
 
 def prepare(wanted: str) -> None:
@@ -37,6 +39,17 @@ def prepare(wanted: str) -> None:
     arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
+
+
+def shorten(workflow: Any) -> None:
+    """From here on Snakemake prints about a line a step; where a version of it knows no such logger, it prints all."""
+    with contextlib.suppress(Exception):
+        from snakemake.logging import logger
+
+        from fedrepro.workflow import lines
+
+        made = lines.shorten(logger, workflow.output_settings) if workflow.is_main_process else None
+        _lines.extend([made] if made else [])
 
 
 def begin(flow: "Workflow", workflow: Any) -> None:
@@ -50,6 +63,8 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         names = {job.rule.name for job in workflow.dag.needrun_jobs()}
         if names & {*HEAVY, *(TRAIN if flow.device == "cpu" else ())}:
             forkclient.start()
+        for one in _lines:
+            one.expect(sum(job.rule.name in TRAIN for job in workflow.dag.needrun_jobs()))
         announce(flow, workflow)
 
 
