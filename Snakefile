@@ -22,7 +22,7 @@ wildcard_constraints:
 localrules: all, data, partitions, runs, reports, config, plan, evidence, track, report, current_fedlaw, current, summary, page, site
 
 rule all:
-    input: FLOW.reports(), "results/summary.json"
+    input: FLOW.reports(), "results/summary.json", "results/means.json"
     message: "all reports are there"
     default_target: True
 

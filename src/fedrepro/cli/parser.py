@@ -249,9 +249,10 @@ def _render(add: Add) -> None:
     site = add("site", "reporting", "render the list of all papers' pages, reports/index")
     site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
 
-    summary = add("summary", "reporting", "write the means of tables for `dvc metrics show`")
+    summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
     summary.add_argument("documents", nargs="+", type=Path, help="JSON reports")
-    summary.add_argument("--out", type=Path, default=Path("results/summary.json"))
+    help = "file for the cells; means.json beside it has the methods"
+    summary.add_argument("--out", type=Path, default=Path("results/summary.json"), help=help)
 
     track = add("track", "reporting", "bring MLflow up to date with the result folders (safe to repeat)")
     track.add_argument("plans", nargs="*", type=Path, help="plan files; default: all under results/plans")

@@ -37,9 +37,11 @@ def site(options: Namespace) -> None:
 
 
 def summary(options: Namespace) -> None:
-    from fedrepro.reports.summary import write_summary
+    from fedrepro.reports.summary import write_means, write_summary
 
-    write_summary([read_json(path) for path in options.documents], options.out)
+    documents = [read_json(path) for path in options.documents]
+    write_summary(documents, options.out)
+    write_means(documents, options.out.with_name("means.json"))
 
 
 def track(options: Namespace) -> None:

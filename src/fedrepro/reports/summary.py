@@ -1,5 +1,6 @@
-"""The means of all tables as flat nested numbers, for `dvc metrics show` and `dvc metrics diff`."""
+"""What DVC compares: the mean of every cell, and of every method over a table, as nested numbers."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,3 +20,27 @@ def write_summary(documents: Iterable[Document], path: Path = Path("results/summ
             if cell["mean"] is not None:
                 table.setdefault(cell["setting"], {})[cell["method"]] = round(cell["mean"], 4)
     return write_json(Path(path), summary)
+
+
+def write_means(documents: Iterable[Document], path: Path = Path("results/means.json")) -> Path:
+    """Writes `{table: {row: mean over the table's columns}}`: few enough numbers to stand side by side in `dvc exp show`.
+
+    A table is called as its report, `table3` or `fedgh/table2`. A row has no mean where one of its runs is missing or has
+    diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
+    """
+    found: dict = {}
+    for document in documents:
+        name = document["table"] if document["paper"] == "fedlaw" else f"{document['paper']}/{document['table']}"
+        metrics = list(dict.fromkeys(cell["metric"] for cell in document["cells"]))
+        for row in (row["key"] for row in document["rows"]):
+            cells = [cell for cell in document["cells"] if cell["method"] == row and cell["run_id"]]
+            means = {metric: _mean([cell["mean"] for cell in cells if cell["metric"] == metric]) for metric in metrics}
+            known = {metric: value for metric, value in means.items() if value is not None}
+            if known:
+                found.setdefault(name, {})[row] = known[metrics[0]] if len(metrics) == 1 else known
+    return write_json(Path(path), found)
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(math.fsum(known) / len(known), 4) if values and len(known) == len(values) else None

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,35 @@ def test_every_command_has_a_function() -> None:
     for name, command in commands.items():
         module = importlib.import_module(f"fedrepro.cli.{command.get_default('module')}")
         assert callable(getattr(module, command.get_default("function"))), name
+
+
+def test_help_lists_the_commands_for_people_with_an_example_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """By what they are for; an example is a command that parses. What only the workflow calls is not listed, and works."""
+    with pytest.raises(SystemExit):
+        run("--help")
+    said = capsys.readouterr().out
+    commands = next(a for a in parser()._actions if a.dest == "command").choices
+    listed = re.findall(r"^  ([a-z]+) ", said, re.MULTILINE)
+    assert listed == ["run", "verify", "runs", "compare", "ui", "methods", "describe", "doctor"]
+    examples = re.findall(r"^ +\$ fedrepro (.*)$", said, re.MULTILINE)
+    assert [example.split()[0] for example in examples] == listed
+    for example in examples:
+        parser().parse_args(shlex.split(example))
+    assert max(map(len, said.splitlines())) <= 100
+    for name in ("plan", "evidence", "track", "config", "forkserver"):
+        assert name in commands
+        with pytest.raises(SystemExit) as end:
+            run(name, "--help")
+        assert end.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: fedrepro {name} ")
+    with pytest.raises(SystemExit) as end:
+        run("rnus")
+    assert end.value.code == 2
+    assert "unknown command 'rnus'; did you mean 'runs'? Known: run, verify" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        run("run", "fedlaw/table3", "--seeds", "8,nine")
+    assert end.value.code == 2
+    assert "argument --seeds: nine: a seed is a whole number" in capsys.readouterr().err
 
 
 # --- mistakes ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fedrepro.reports.cells import tabulate
 from fedrepro.reports.document import SCHEMA_FILE
 from fedrepro.reports.html import inline_svg
 from fedrepro.reports.render import render
-from fedrepro.reports.summary import write_summary
+from fedrepro.reports.summary import write_means, write_summary
 
 A, B = "mlp-a100", "mlp-a01"
 SOME = {
@@ -383,4 +383,22 @@ def test_summary_holds_only_the_given_tables(tmp_path):
     write_summary([report], path)
     assert json.loads(path.read_text()) == {
         "demo": {"fedlaw": {"table3": {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}}}
+    }
+
+
+def test_means_of_methods_for_experiments(tmp_path):
+    """A number a method over the table's columns, by the report's name; none where a run is missing; each metric by itself."""
+    report = json.loads(make_report(tmp_path)["json"].read_text())
+    path = tmp_path / "results" / "means.json"
+    write_means([report], path)
+    assert json.loads(path.read_text()) == {"table3": {"fedlaw": 87.225, "ours": 87.1}}
+    for cell in report["cells"]:
+        cell["metric"] = "test_top3_accuracy" if cell["setting"] == B else cell["metric"]
+    write_means([report | {"paper": "fedgh", "table": "table2"}], path)
+    assert json.loads(path.read_text()) == {
+        "fedgh/table2": {
+            "fedavg": {"test_accuracy": 89.5},
+            "fedlaw": {"test_accuracy": 88.2, "test_top3_accuracy": 86.25},
+            "ours": {"test_accuracy": 87.1},
+        }
     }

@@ -1,0 +1,316 @@
+"""A run by hand, what it ends with, and the two commands that look at runs: `fedrepro runs` and `fedrepro compare`."""
+
+import json
+import re
+import shutil
+import statistics
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from fedrepro import console
+from fedrepro.cli import main
+from fedrepro.cli.compare import find
+from fedrepro.cli.forecast import Forecast, Job
+from fedrepro.cli.outcome import Outcome
+from fedrepro.config.catalogue import changes
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.engine import run as engine_run
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+
+ROOT = Path(__file__).parents[3]
+COLUMN = "fashion_mnist-mlp-0.1"
+CELLS = ["run", "fedlaw/table3", "--rows", "fedavg,fedprox", "--columns", COLUMN]
+
+
+def make_project(root: Path) -> Path:
+    shutil.copytree(ROOT / "papers", root / "papers")
+    (root / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
+    (root / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """FedAvg and FedProx for two seeds and three rounds, and FedAvg for one seed as the table has it."""
+    root = make_project(tmp_path_factory.mktemp("by_hand"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setattr(console, "_log", None)
+        assert main([*CELLS, "--set", "rounds=3", "clients=4"]) == 0
+        assert main([*CELLS[:3], "fedavg", *CELLS[4:], "--seeds", "8"]) == 0
+    return root
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, as the current folder."""
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path / "copy"
+
+
+def ids(project: Path) -> dict[tuple[str, int], str]:
+    """(method, rounds) -> run_id."""
+    found = [json.loads(path.read_text()) for path in project.glob("results/runs/*/config.json")]
+    return {(one["method_label"], one["config"]["rounds"]): one["run_id"] for one in found}
+
+
+def last_three(project: Path, run_id: str, seed: int) -> float:
+    """The demo's reading of a seed: the mean of its last three rounds."""
+    curve = json.loads((project / f"results/runs/{run_id}/seed{seed}.json").read_text())["curves"]["test_accuracy"]
+    return statistics.fmean(curve[-3:])
+
+
+def out(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    capsys.readouterr()
+    assert main([*arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main([*arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    return err
+
+
+def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mean and deviation over seeds by the table's reading, what was changed, why the printed number is no match; the log has
+    it too. A run as the table has it is compared with the changed one's."""
+    run_id = ids(project)["fedavg", 3]
+    values = [last_three(project, run_id, seed) for seed in (8, 9)]
+    lines = out(capsys, *CELLS, "--set", "rounds=3", "clients=4", "--log", "log.txt")
+    first = (
+        f"FedAvg, digits mlp dirichlet_per_class(alpha=0.1): {statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+    )
+    assert lines[:4] == [
+        f"{first} over seeds 8, 9",
+        "  test accuracy in %, mean of all 3 rounds; changed: clients 4 (table: 10), rounds 3 (table: 8)",
+        "  printed 85.11: not comparable (scale demo, clients and rounds changed)",
+        f"  results/runs/{run_id}",
+    ]
+    assert lines[4].startswith("FedProx, digits mlp ")
+    assert lines[-1] == f"next: fedrepro compare {ids(project)['fedavg', 8][-8:]} {run_id[-8:]}"
+    assert (project / "log.txt").read_text().splitlines()[-len(lines) :] == lines
+    lines = out(capsys, *CELLS[:3], "fedavg", *CELLS[4:], "--seeds", "8")
+    assert re.fullmatch(r"FedAvg, .*: \d+\.\d\d at seed 8", lines[0])
+    assert lines[1] == "  test accuracy in %, mean of the last 3 of 8 rounds"
+    assert lines[-1] == "next: fedrepro runs"
+
+
+def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> None:
+    """Mean minus printed where nothing was changed; otherwise why not. A diverged seed leaves no mean."""
+    loaded = load_project(project)
+    made = plan(loaded, "fedlaw", "table3", "full")
+    cell = next(c for c in made["cells"] if (c["row"], c["column"]) == ("fedavg", COLUMN))
+    run = made["runs"][cell["run_id"]]
+    for seed, status in ((8, "finished"), (9, "finished"), (10, "diverged")):
+        curve = [85.0 + seed / 10] * run["config"]["rounds"]
+        receipt = {"status": status, "config": run["config"], "curves": {"test_accuracy": curve}}
+        write_json(project / f"results/runs/{cell['run_id']}/seed{seed}.json", receipt)
+    printed = cell["printed"]
+    lines = Outcome(loaded, made, [cell], [8, 9]).lines()
+    assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
+    lines = Outcome(loaded, made, [cell], [8, 9, 10]).lines()
+    assert lines[0].endswith(": diverged at seed 10 of 8, 9, 10")
+    assert lines[2] == f"  printed {printed:.2f}: a seed diverged"
+    params = {"scale": "full", "settings": {"average_last": 1}}
+    edited = load_project(project, params)
+    lines = Outcome(edited, plan(edited, "fedlaw", "table3", "full"), [cell], [8, 9]).lines()
+    assert lines[1].endswith("; changed: average_last 1 (table: 10)")
+    assert lines[2] == f"  printed {printed:.2f}: not comparable (average_last changed)"
+
+
+def test_runs_lists_all_by_the_tables_reading_with_their_changes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A heading a reading; a run that no table asks for is read as the cell next to it; what params.yaml edits is a change."""
+    listed = out(capsys, "runs")
+    assert [line for line in listed if line[:1] not in ("", " ")] == [
+        "test accuracy in %, mean of all 3 rounds",
+        "test accuracy in %, mean of the last 3 of 8 rounds",
+    ]
+    lines = {line.split()[0]: line for line in listed if line.startswith("  ")}
+    assert lines.keys() == {*ids(project).values()}
+    changed = lines[ids(project)["fedprox", 3]]
+    assert changed.endswith("over seeds 8, 9  clients 4 (table: 10), rounds 3 (table: 8)")
+    assert lines[ids(project)["fedavg", 8]].endswith(" at seed 8")
+    (project / "params.yaml").write_text("scale: demo\nseeds: [8]\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n")
+    assert main([*CELLS[:3], "fedprox", *CELLS[4:]]) == 0
+    (line,) = [line for line in out(capsys, "runs") if "mu" in line]
+    assert line.endswith("at seed 8  fedprox.mu 0.5 (table: 0.001)")
+    shutil.rmtree("results/runs")
+    (line,) = out(capsys, "runs")
+    assert "nothing has been trained" in line
+
+
+def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By parts of their run_ids: what differs, each seed's value by the table's reading, differences with their interval, the
+    rounds to the lower of the two, and costs."""
+    a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
+    lines = out(capsys, "compare", a[-8:], f"results/runs/{b}/")
+    assert lines[:2] == [f"A  {a}", f"B  {b}"]
+    assert "no setting differs" in lines
+    assert "  B  fedprox(mu=0.001, steps=None)" in lines or any(line.startswith("  B  fedprox(mu=0.001") for line in lines)
+    start = lines.index("test accuracy in %, mean of all 3 rounds")
+    assert lines[start + 1].split("  ")[0] == "seed"
+    gaps = []
+    for offset, seed in enumerate((8, 9), start=2):
+        first, second = (last_three(project, run_id, seed) for run_id in (a, b))
+        gaps.append(second - first)
+        shown, x, y, gap, *rounds = lines[start + offset].split()
+        assert (shown, x, y) == (str(seed), f"{first:.2f}", f"{second:.2f}")
+        assert gap == f"{second - first:+.2f}".replace("-", "−")
+        curves = [
+            json.loads(Path(f"results/runs/{one}/seed{seed}.json").read_text())["curves"]["test_accuracy"] for one in (a, b)
+        ]
+        target = min(first, second)
+        assert rounds == [str(next(t for t, value in enumerate(curve, start=1) if value >= target)) for curve in curves]
+    assert lines[start + 4].split()[3] == f"{statistics.fmean(gaps):+.2f}".replace("-", "−")
+    assert lines[start + 5].split()[:1] == ["deviation"]
+    assert lines[start + 5].split()[3] == f"{statistics.stdev(gaps):.2f}"
+    assert lines[start + 6].startswith("B − A on 2 paired seeds: 95 % interval ")
+    assert any(line.startswith("wall time a seed ") for line in lines)
+    assert max(map(len, lines)) < 120
+
+
+def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings with both values, other rounds, a seed of one alone, and what a seed's two runs do not share."""
+    a, b = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
+    lines = out(capsys, "compare", a, b)
+    assert ["rounds", "8", "3"] in [line.split() for line in lines]
+    assert ["clients", "10", "4"] in [line.split() for line in lines]
+    assert "test accuracy in %, mean of the last 3 of 8 rounds; B: mean of all 3 rounds" in lines
+    assert any(re.fullmatch(r"9 +– +\d+\.\d\d +– +– +–", line) for line in lines)
+    assert "not the same at a seed: partition, cohorts; the pairs share less than they could" in lines
+    path = project / f"results/runs/{b}/seed8.json"
+    receipt = json.loads(path.read_text())
+    path.write_text(json.dumps(receipt | {"status": "diverged", "environment": receipt["environment"] | {"torch": "1.0"}}))
+    lines = out(capsys, "compare", a, b)
+    assert any(re.fullmatch(r"8 +\d+\.\d\d +diverged +– +– +–", line) for line in lines)
+    assert "no seed has a value in both" in lines
+    assert any(line.startswith("torch ") and "1.0, 2" in line for line in lines)
+
+
+def test_compare_wants_two_runs_that_are_clear(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An ambiguous part lists its matches; an unknown one the near name; the same run twice, and an empty folder, are refused.
+    Published evidence is found without results."""
+    both = [run_id for (label, _), run_id in ids(project).items() if label == "fedavg"]
+    assert all(run_id in refused(capsys, "compare", "fedavg", both[0]) for run_id in both)
+    assert "did you mean 'fedprox'?" in refused(capsys, "compare", "fedporx", both[0])
+    assert "are the same run" in refused(capsys, "compare", both[0], f"results/runs/{both[0]}")
+    assert "no finished seed in it" in refused(capsys, "compare", "papers", both[0])
+    shutil.copytree(f"results/runs/{both[0]}", f"reports/short/fedlaw/evidence/{both[0]}")
+    shutil.rmtree(f"results/runs/{both[0]}")
+    assert find(Path(), both[0][-8:]).run_id == both[0]
+    with pytest.raises(UserError, match="in results/runs or below reports"):
+        find(Path(), "xxxxxxxx")
+
+
+def test_changes_name_what_a_person_sets() -> None:
+    """Arguments of shared parts one by one, other parts whole; what follows from the data set or the model is no change."""
+    base = {"dataset": "digits", "dataset_sha": "a", "classes": 10, "rounds": 8, "method": "sgd()+fixed_gamma(gamma=0.97)"}
+    assert changes(base, base) == []
+    other = base | {"dataset": "mnist", "dataset_sha": "b", "method": "sgd()+fixed_gamma(gamma=0.9)"}
+    assert [str(one) for one in changes(other, base)] == [
+        "dataset mnist (table: digits)",
+        "fixed_gamma.gamma 0.9 (table: 0.97)",
+    ]
+    assert [one.key for one in changes(base | {"dataset_sha": "c"}, base)] == ["dataset_sha"]
+    method = {"method": "fedprox(mu=1.0)+fixed_gamma(gamma=0.97)", "products": "bf16"}
+    assert [str(one) for one in changes(base | method, base)] == [
+        "products bf16 (table: default)",
+        "method fedprox(mu=1.0) (table: sgd)",
+    ]
+
+
+# --- mistakes on the command line ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("round=5", "--set round=5: unknown setting 'round'; did you mean 'rounds'?"),
+        ("rounds=many", "--set rounds: 'many' is not a whole number"),
+        ("rounds=0", "--set rounds: rounds = 0: must be at least 1"),
+        ("dataset=minst", "--set dataset: unknown data set 'minst'; did you mean 'mnist'?"),
+    ],
+)
+def test_a_mistake_in_set_blames_the_command_line(
+    given: str, said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not params.yaml, in which it does not stand."""
+    err = refused(capsys, "run", "fedlaw/table3", "--set", given)
+    assert err.startswith(f"fedrepro: error: {said}")
+    assert "params.yaml" not in err
+
+
+def test_a_mistake_in_params_yaml_still_blames_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also beside a --set of another key."""
+    (project / "params.yaml").write_text("settings: {client_lr: -1.0}\n")
+    assert "params.yaml: settings.client_lr" in refused(capsys, "run", "fedlaw/table3", "--set", "rounds=5")
+
+
+# --- time left -----------------------------------------------------------------------------------------------------------
+
+
+def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten of twenty rounds in ten seconds, and a seed and a half more: 10 + 30 seconds. After ten minutes a line a minute."""
+    now = [0.0]
+    monkeypatch.setattr(engine_run.time, "monotonic", lambda: now[0])
+
+    def said(report: engine_run._Reporter, second: float, round: int) -> str:
+        now[0] = second
+        report(round, Progress(round + 1, [(round, "test_accuracy", 50.0)], 0.0, 0, ""))
+        return capsys.readouterr().err
+
+    report = engine_run._Reporter("run seed 8", 20, 20 * 1.5, "test_accuracy", 10.0)
+    assert said(report, 1.0, 0) == ""
+    line = said(report, 10.0, 9)
+    assert line == "run seed 8: round 10/20, test accuracy 50.00 %, 1.00 rounds/s, 40.0 s left (10.0 s of this seed)\n"
+    now[0] = 0.0
+    report = engine_run._Reporter("run seed 8", 2000, 0.0, "test_accuracy", 10.0)
+    stamps = [second for second in range(1, 1801) if said(report, float(second), second - 1)]
+    assert stamps[:3] == [10, 20, 30]
+    assert stamps[-1] - stamps[-2] == 60
+    assert len(stamps) < 60
+
+
+def test_what_follows_is_counted_in_seeds_of_the_run() -> None:
+    """Three runs of 10, 20 and 5 seconds a seed, two seeds each, the last without a known length."""
+    forecast = object.__new__(Forecast)
+    runs = [{"run_id": name} for name in "abcd"]
+    forecast.jobs = [Job(run, [8, 9], {}, []) for run in runs[:3]] + [Job(runs[3], [], {8: "receipt"}, [])]
+    forecast.seconds = {"a": 10.0, "b": 20.0}
+    assert forecast.later() == {"a": 4.0, "b": 0.0, "c": 0.0}
+
+
+def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 8 is there: while 10 trains only 11 follows, and none while 11 does."""
+    asked = []
+    monkeypatch.setattr(engine_run._Job, "train", lambda self, task, after: asked.append((task.seed, after)))
+    command = [*CELLS[:3], "fedavg", *CELLS[4:], "--set", "rounds=3", "clients=4", "--seeds", "10,8,11"]
+    monkeypatch.setattr(Outcome, "lines", lambda self: [])
+    assert main(command) == 0
+    assert asked == [(10, 1), (11, 0)]
+
+
+def test_options_of_a_list(project: Path) -> None:
+    """One plan, however rows and seeds are written."""
+    from fedrepro.cli.parser import parser
+
+    def parsed(*arguments: str) -> Namespace:
+        return parser().parse_args(["run", "fedlaw/table3", *arguments])
+
+    assert parsed("--seeds", "8", "9").seeds == parsed("--seeds", "8,9").seeds == parsed("--seeds", "8,", "9").seeds == [8, 9]
+    assert parsed("--rows", "a,b").rows == parsed("--rows", "a", "b").rows == ["a", "b"]
+    assert parsed("--columns", "a,b", "c").columns == ["a", "b", "c"]
+    assert parser().parse_args(["participation", "--clients", "2", "--rounds", "1", "--seeds", "8,9"]).seeds == [8, 9]
+    assert parser().parse_args(["verify", "fedgh/table2", "--seeds", "8,9", "--rows", "a,b"]).rows == ["a", "b"]

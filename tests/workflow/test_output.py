@@ -1,0 +1,45 @@
+"""What a person sees of a run of the workflow: about a line a step, the failing job's log, nothing else hidden for good."""
+
+from pathlib import Path
+
+from tests.workflow.conftest import Project
+
+
+def test_a_line_a_step_and_the_failing_jobs_log(project: Project) -> None:
+    """Six trainings with all that goes with them; the log file of Snakemake has every job. Then a partition that cannot be
+    drawn: its log is shown, and where the whole one lies."""
+    done = project.run("snakemake", "--cores", "2", "reports/table3.md")
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line]
+    assert len(lines) < 35, "\n".join(lines)
+    assert max(map(len, lines)) < 250
+    assert sum(" steps: train digits-" in line for line in lines) == 6
+    assert sum("% in the last round, 2 rounds in" in line for line in lines) == 6
+    assert any("5 of 6 trainings, about " in line for line in lines)
+    assert any(line.endswith(" steps: reports/table3.md") for line in lines)
+    (log,) = (project.root / ".snakemake/log").glob("*.log")
+    assert "evidence of digits-" in log.read_text()
+    assert len(log.read_text().splitlines()) > 3 * len(lines)
+    assert "seed 8 trained" in next((project.root / "logs/train").glob("*.log")).read_text()
+
+    project.params(lambda p: p["settings"].update(clients=5000))
+    done = project.run("snakemake", "--cores", "2", "reports/table3.md", ok=False)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    place = next(i for i, line in enumerate(lines) if "FAILED: partition digits-" in line)
+    assert "logs/partition/" in lines[place + 1]
+    assert lines[place + 2].startswith("    | fedrepro: error: clients = 5000: more clients than")
+    assert lines[place + 3].startswith("    command: fedrepro partition digits ")
+    assert any(line.startswith("Complete log(s): ") for line in lines)
+    assert not any("RuleException" in line or "no backup found" in line for line in lines)
+
+
+def test_more_is_shown_to_who_asks(project: Project) -> None:
+    """A dry run has every job with its message and the table of counts, `--printshellcmds` the commands."""
+    said = project.run("snakemake", "--cores", "2", "-n", "reports/table3.md")
+    text = said.stdout + said.stderr
+    assert "train digits-" in text
+    assert "evidence of digits-" in text
+    assert "Job stats:" in text
+    done = project.run("snakemake", "--cores", "2", "-p", "data")
+    assert "fedrepro data digits --shape 1x28x28 > logs/arrays/" in done.stdout + done.stderr
+    assert Path(project.root / "data/arrays/digits/1x28x28/manifest.json").exists()
