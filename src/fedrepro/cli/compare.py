@@ -148,7 +148,7 @@ def _unlike(a: Run, b: Run) -> Iterator[str]:
     """What the two runs of a seed do not share, where it is drawn anew for each seed: their pairs then say less."""
     seeds = a.receipts.keys() & b.receipts.keys()
     drawn = dict(DRAWN)
-    if all(a.config[key] == b.config[key] for key in ("clients", "participation")):
+    if all(a.config.get(key) == b.config.get(key) for key in ("clients", "participation", "cohorts")):
         del drawn["participation"]  # the cohort of a round does not depend on how many rounds there are
     kinds = [
         kind for kind in drawn if any(len({one.receipts[seed]["inputs"].get(kind) for one in (a, b)}) > 1 for seed in seeds)
