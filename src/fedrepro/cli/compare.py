@@ -97,7 +97,8 @@ def _settings(a: Run, b: Run) -> Iterator[str]:
     for key in REASONS:
         found = [{str(r["environment"][key]) for r in one.receipts.values() if key in r["environment"]} for one in (a, b)]
         if found[0] != found[1] and key not in (row[0] for row in rows):
-            rows.append((key, *(", ".join(sorted(values)) or "not recorded" for values in found)))
+            of_a, of_b = (", ".join(sorted(values)) or "not recorded" for values in found)
+            rows.append((key, of_a, of_b))
     yield from aligned([("settings that differ", "A", "B"), *rows]) if rows else ["no setting differs"]
     for only_a, only_b in parts:  # too long for columns
         yield from ("parts of the method that differ", f"  A  {only_a}", f"  B  {only_b}")
