@@ -25,8 +25,11 @@ def run(options: Namespace) -> None:
         return
     if not by_file:  # a file is a job of the workflow, which has said it for all of them
         _announce(wanted, seeds, device)
+    from fedrepro.engine.artifacts import require_run
     from fedrepro.engine.run import Options, run_seeds
 
+    for entry in wanted if by_file else ():
+        require_run(entry, options.target, "delete it and run the same command again")
     how = Options(
         root=ROOT,
         device=device,
@@ -62,7 +65,7 @@ def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
     content = read_json(path)
     if "runs" in content:
         return content
-    if not {"run_id", "method", "config", "inputs"} <= content.keys():
+    if not {"run_id", "method", "method_label", "config", "inputs"} <= content.keys():
         raise UserError(f"{path}: neither a plan nor the configuration of a run; `fedrepro plan` writes one")
     if not seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
@@ -91,8 +94,12 @@ def plans(options: Namespace) -> None:
 
 
 def evidence(options: Namespace) -> None:
+    """Copies a receipt that is sound: nothing else takes the place of evidence."""
+    from fedrepro.engine.records import read_receipt
+
     if not options.receipt.is_file():
         raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
+    read_receipt(options.receipt)
     write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
 
 
@@ -102,6 +109,7 @@ def runs(options: Namespace) -> None:
     from fedrepro.config.project import load_project
     from fedrepro.config.reading import Reading
     from fedrepro.engine.receipts import RUNS
+    from fedrepro.engine.records import read
     from fedrepro.models.names import primary_metric
 
     asked = every_run(load_project(ROOT))
@@ -112,7 +120,7 @@ def runs(options: Namespace) -> None:
             print(line)
         return
     for folder in sorted((ROOT / RUNS).glob("*/")):
-        receipts = {int(path.stem[4:]): read_json(path) for path in folder.glob("seed*.json")}
+        receipts = {int(path.stem[4:]): read(path) for path in folder.glob("seed*.json")}
         if not receipts:
             continue
         unasked = Reading(primary_metric(next(iter(receipts.values()))["config"]["model"]), 1)
