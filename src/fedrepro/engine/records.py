@@ -4,7 +4,7 @@ A record holds the sha256 of its result folder's files, `metrics.parquet` among 
 number in a table can be followed back to the metrics file. A digest in the file itself is against accidents and careless edits;
 who means to forge computes it anew, and is found by `fedrepro verify`, which trains again.
 
-Needs no torch.
+Only `numbers` imports torch, and so what reads a whole result folder.
 """
 
 import math
@@ -15,7 +15,6 @@ from typing import Any
 from fedrepro.engine.identity import require_settings
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.models.names import primary_metric
 
 Record = dict[str, Any]
 Row = tuple[int, str, float]  # round, metric, value
@@ -112,6 +111,8 @@ def read_receipt(path: Path) -> Record:
 
 def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
     """`summary` and `curves` of a record, from the rows of metrics.parquet: numbers that are not finite become null."""
+    from fedrepro.models.names import primary_metric
+
     curves: dict[str, dict[int, float]] = {}
     for round, name, value in rows:
         curves.setdefault(name, {})[round] = value
