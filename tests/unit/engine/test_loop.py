@@ -1,6 +1,7 @@
 """Rounds, evaluation, divergence, checkpoints; and the evidence that is made of them."""
 
 import dataclasses
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -251,8 +252,18 @@ def scramble(path: Path) -> None:
     path.write_bytes(content)
 
 
+def flip(path: Path, bit: int | None = None) -> None:
+    """One bit, in the middle of the weights unless another is named."""
+    content = bytearray(path.read_bytes())
+    bit = len(content) * 4 if bit is None else bit
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
 def old_format(path: Path) -> None:
-    torch.save({"key": "k", "round": 3}, path)
+    """As older versions wrote them: sound, and without a digest."""
+    path.write_bytes(path.read_bytes()[hashlib.sha256().digest_size :])
+    assert torch.load(path, weights_only=True)["key"] == "k"
 
 
 @pytest.mark.parametrize(
@@ -262,19 +273,38 @@ def old_format(path: Path) -> None:
         (cut, [0, 1, 2, 3]),
         (empty, [0, 1, 2, 3]),
         (scramble, [0, 1, 2, 3]),
+        (flip, [0, 1, 2, 3]),
         (old_format, [0, 1, 2, 3]),
         (Path.unlink, [0, 1, 2, 3]),
     ],
 )
-def test_a_damaged_checkpoint_starts_anew(damage, expected: list[int], tmp_path: Path) -> None:
-    """Rounds 0 and 1 were saved. Whatever happened to the file, the result is that of an undisturbed run."""
+def test_a_damaged_checkpoint_starts_anew(
+    damage, expected: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rounds 0 and 1 were saved. Whatever happened to the file: a line names it, the result is that of an undisturbed run."""
     checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
     damage(checkpoints.path)
+    capsys.readouterr()
     seen, outcome = rounds_of(checkpoints)
     assert seen == expected
+    line = (
+        f"{checkpoints.path}: checkpoint damaged or of an older version (another sha256); the seed starts over from round 0\n"
+    )
+    assert capsys.readouterr().err == (line if expected[0] == 0 and damage is not Path.unlink else "")
     whole = train(toy.make_task(rounds=4), FEDAVG)
     assert torch.equal(outcome.params.flat, whole.params.flat)
     assert outcome.progress.rows == whole.progress.rows
+
+
+def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
+    """Bits all over the file, its digest included."""
+    path = interrupted(tmp_path / "seed8.pt", at=2).path
+    good, bits = path.read_bytes(), path.stat().st_size * 8
+    for bit in [0, 255, 256, bits - 1, *range(300, bits, bits // 200)]:
+        flip(path, bit)
+        assert checkpoint.load(path, "k") is None, bit
+        path.write_bytes(good)
+    assert checkpoint.load(path, "k") is not None
 
 
 def test_a_checkpoint_of_another_run_is_not_used(tmp_path: Path) -> None:
