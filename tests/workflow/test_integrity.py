@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro.engine.records import seal
+from fedrepro.files import write_json
 from tests.workflow.conftest import Project, make_project
 
 TABLE = ("snakemake", "--cores", "2", "reports/table3.md")
@@ -78,6 +79,28 @@ def test_damage_is_named_until_it_is_repaired(place: str, spoil: Callable, made:
     assert made.trained() == before
     again = made.run(*TABLE)
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_results_of_an_older_version_get_receipts_without_training(made: Project) -> None:
+    """No file has a digest: refused. Once evidence and receipts are deleted, result folders give them again, as they were."""
+    kept, before = of_reports(made), made.trained()
+    old = [
+        path
+        for place in ("results/runs/*/seed8.json", "reports/demo/fedlaw/evidence/*/seed8.json")
+        for path in made.root.glob(place)
+    ]
+    for path in [*old, *made.root.glob("results/runs/*/seed8/manifest.json")]:
+        content = json.loads(path.read_text())
+        del content["digest"]
+        write_json(path, content)
+    done = made.run(*TABLE, ok=False)
+    assert done.returncode != 0
+    assert "it has no digest: an older version wrote it, or a key was deleted" in done.stderr.strip().splitlines()[-1]
+    for path in old:
+        path.unlink()
+    made.run(*TABLE)
+    assert of_reports(made) == kept
+    assert made.trained() == before
 
 
 def test_new_evidence_is_rendered_by_the_first_call(made: Project) -> None:
