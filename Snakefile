@@ -37,4 +37,5 @@ onstart:
     session.begin(FLOW, workflow)
 
 onerror:
+    session.forget_unfinished(workflow)
     session.repeat_errors()

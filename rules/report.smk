@@ -1,4 +1,5 @@
-# Evidence -> reports. Reports are rendered from evidence alone, so a clone that has it renders without training.
+# Evidence -> reports. Reports are rendered from evidence alone, so a clone that has it renders without training. Outputs are `update`:
+# a job that fails leaves what was there, and the Snakefile's onerror sees to it that the next call tries again.
 
 rule reports:
     input: FLOW.reports(), "results/summary.json", "results/means.json"
@@ -15,7 +16,7 @@ rule plan:
 
 rule evidence:
     input: "results/runs/{run_id}/seed{seed}.json"
-    output: "reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json"
+    output: update("reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json")
     log: "logs/evidence/{scale}-{paper}-{run_id}-{seed}.log"
     message: "evidence of {wildcards.run_id}, seed {wildcards.seed}"
     shell: "fedrepro evidence {input} {output} > {log} 2>&1"
@@ -33,10 +34,10 @@ rule report:
     input:
         plan="results/plans/{scale}/{paper}/{table}.json",
         evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
-        tracked=ancient("results/tracked/{scale}/{paper}/{table}.json"),
+        tracked="results/tracked/{scale}/{paper}/{table}.json",
     output:
-        multiext("reports/{scale}/{paper}/{table}", ".md", ".json"),
-        report("reports/{scale}/{paper}/{table}.html", caption="captions/table.rst", category="{paper}", subcategory="{scale}", labels={"page": "{table}"}),
+        update(expand("reports/{{scale}}/{{paper}}/{{table}}{ending}", ending=[".md", ".json"])),
+        update(report("reports/{scale}/{paper}/{table}.html", caption="captions/table.rst", category="{paper}", subcategory="{scale}", labels={"page": "{table}"})),
     log: "logs/report/{scale}-{paper}-{table}.log"
     message: "report of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.scale}/{wildcards.paper}/{wildcards.table} > {log} 2>&1"
@@ -44,14 +45,14 @@ rule report:
 # The current scale of params.yaml under a short name: reports/table3.md is FedLAW's, reports/igfl/table1.md another paper's.
 rule current_fedlaw:
     input: multiext("reports/" + FLOW.scale + "/fedlaw/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/fedlaw/{table}.json"
-    output: multiext("reports/{table}", ".md", ".html", ".json")
+    output: update(expand("reports/{{table}}{ending}", ending=[".md", ".html", ".json"]))
     log: "logs/report/current-fedlaw-{table}.log"
     message: "reports/{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.table} > {log} 2>&1"
 
 rule current:
     input: multiext("reports/" + FLOW.scale + "/{paper}/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/{paper}/{table}.json"
-    output: multiext("reports/{paper}/{table}", ".md", ".html", ".json")
+    output: update(expand("reports/{{paper}}/{{table}}{ending}", ending=[".md", ".html", ".json"]))
     log: "logs/report/current-{paper}-{table}.log"
     message: "reports/{wildcards.paper}/{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.paper}/{wildcards.table} > {log} 2>&1"

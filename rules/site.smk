@@ -7,9 +7,9 @@ rule page:
         evidence=lambda w: FLOW.page_evidence(w.scale, w.paper),
         claims=lambda w: FLOW.page_claims(w.paper),
     output:
-        multiext("reports/{scale}/{paper}/index", ".md", ".json"),
-        report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"}),
-        report(directory("reports/{scale}/{paper}/figures/index"), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{paper}", subcategory="{scale}", labels={"page": "{figure}"}),
+        update(expand("reports/{{scale}}/{{paper}}/index{ending}", ending=[".md", ".json"])),
+        update(report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"})),
+        report(update(directory("reports/{scale}/{paper}/figures/index")), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{paper}", subcategory="{scale}", labels={"page": "{figure}"}),
     params: rendered=lambda w: FLOW.rendered(w.scale, w.paper)
     log: "logs/report/{scale}-{paper}-index.log"
     message: "page of {wildcards.paper}, scale {wildcards.scale}"

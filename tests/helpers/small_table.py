@@ -5,6 +5,8 @@ import json
 import math
 from pathlib import Path
 
+from fedrepro.engine.identity import settings_hash
+from fedrepro.engine.records import seal
 from fedrepro.files import canonical_hash, sha256_file, write_json
 
 METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
@@ -36,7 +38,7 @@ def make_run(method: str, column: str, rounds: int = 5) -> dict:
         "method": METHODS[method],
     }
     return {
-        "run_id": f"digits-{model}-{alpha:g}-{method}-{canonical_hash(config, 8)}",
+        "run_id": f"digits-{model}-{alpha:g}-{method}-{settings_hash(config)}",
         "method": METHODS[method],
         "method_label": method,
         "config": config,
@@ -100,6 +102,12 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
     }
 
 
+def with_settings(run: dict, **settings) -> dict:
+    """The run with other settings, and the run_id that goes with them."""
+    config = run["config"] | settings
+    return run | {"config": config, "run_id": f"{run['run_id'].rpartition('-')[0]}-{settings_hash(config)}"}
+
+
 def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes) -> dict:
     """The evidence of one seed; `accuracy` None makes it a diverged run whose second half is not finite.
 
@@ -149,7 +157,7 @@ def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes)
         },
         "files": {},
     }
-    return copy.deepcopy(receipt | changes)
+    return seal(copy.deepcopy(receipt | changes))
 
 
 def make_evidence(
@@ -197,4 +205,4 @@ def write_result(root: Path, run: dict, seed: int, accuracy: float | None = 88.0
     (folder / f"seed{seed}" / "model.safetensors").write_bytes(b"weights" + json.dumps([accuracy, seed]).encode())
     write_json(folder / f"seed{seed}" / "env.json", receipt["environment"])
     receipt["files"] = {"model.safetensors": sha256_file(folder / f"seed{seed}" / "model.safetensors")}
-    return write_json(folder / f"seed{seed}.json", receipt)
+    return write_json(folder / f"seed{seed}.json", seal(receipt))

@@ -101,8 +101,8 @@ def _runs() -> Iterator[tuple[str, str, tuple[int, int, int]]]:
 
 def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, int, int]) -> None:
     from fedrepro.cli.drawing import draw
-    from fedrepro.config.grid import FOLDERS, MODULES, definitions
     from fedrepro.data.arrays import arrays_folder
+    from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
     from fedrepro.engine.run import Options, run_seeds
     from fedrepro.engine.spec import RunSpec
     from fedrepro.methods.compose import compose

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic
+from fedrepro.console import duration
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.engine import environment, receipts
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.estimate import Rates, image_counts, makespan
 from fedrepro.engine.spec import RunSpec
-from fedrepro.reports.words import duration
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ def doctor(options: Namespace) -> int:
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
+    checks += _records()
     free = shutil.disk_usage(ROOT).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
@@ -88,6 +89,27 @@ def doctor(options: Namespace) -> int:
     for name, good, detail in checks:
         print(f"{'ok  ' if good else 'BAD '} {name:<20}{detail}")
     return 0 if all(good for _, good, _ in checks) else 1
+
+
+def _records() -> list[tuple[str, bool, str]]:
+    """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file."""
+    from fedrepro.engine import records
+    from fedrepro.engine.receipts import RUNS
+
+    runs, checks = ROOT / RUNS, []
+    for name, read, found in (
+        ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
+        ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
+        ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
+    ):
+        paths, bad = sorted(found), []
+        for path in paths:
+            try:
+                read(path)
+            except UserError as error:
+                bad.append((name, False, str(error)))
+        checks += bad or [(name, True, f"{len(paths)}, each as it was written" if paths else "none")]
+    return checks
 
 
 def _arithmetic() -> str:

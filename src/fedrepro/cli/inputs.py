@@ -4,10 +4,10 @@ import os
 from typing import Any
 
 from fedrepro.cli.drawing import draw
-from fedrepro.config.grid import FOLDERS, MODULES, definitions
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.data.prepare import prepare
+from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
 from fedrepro.engine.spec import RunSpec
 
 

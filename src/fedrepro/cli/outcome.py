@@ -8,7 +8,7 @@ from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, un
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.project import Project
 from fedrepro.engine.receipts import RUNS, receipt_path
-from fedrepro.files import read_json
+from fedrepro.engine.records import read
 from fedrepro.reports.paired import mean
 
 
@@ -88,7 +88,7 @@ class Outcome:
 def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dict[str, Any]]:
     """seed -> receipt of those that are in `folder`, in the order of seeds."""
     found = {int(path.stem[4:]): path for path in folder.glob("seed*.json") if path.stem[4:].isdecimal()}
-    return {seed: read_json(found[seed]) for seed in sorted(found) if seeds is None or seed in seeds}
+    return {seed: read(found[seed]) for seed in sorted(found) if seeds is None or seed in seeds}
 
 
 def summary(shown: Shown, values: dict[int, float | None]) -> str:

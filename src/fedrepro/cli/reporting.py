@@ -44,20 +44,22 @@ def summary(options: Namespace) -> None:
     write_means(documents, options.out.with_name("means.json"))
 
 
-def track(options: Namespace) -> None:
-    """With --out it never fails: a report must not wait for its tracking, and `fedrepro ui` syncs again."""
+def track(options: Namespace) -> int:
+    """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     from fedrepro.tracking import sync
 
     plans = options.plans or sorted((ROOT / PLANS).rglob("*.json"))
     if options.out is None:
-        console.say(str(sync(plans, ROOT)))
-        return
+        report = sync(plans, ROOT)
+        console.say(str(report))
+        return int(bool(report.problems))
     try:
         outcome = str(sync(plans, ROOT))
     except Exception as error:
         outcome = f"not synced ({type(error).__name__}: {error}); `fedrepro track` tries again"
     console.say(outcome)
     write_json(options.out, {"outcome": outcome})
+    return 0
 
 
 def ui(options: Namespace) -> None:

@@ -33,8 +33,11 @@ def run(options: Namespace) -> None:
         _forecast(wanted, seeds, device, options.cores)
         return
     from fedrepro.cli.outcome import Outcome
+    from fedrepro.engine.artifacts import require_run
     from fedrepro.engine.run import Options, run_seeds
 
+    for entry in wanted if by_file else ():
+        require_run(entry, options.target, "delete it and run the same command again")
     outcome = Outcome(project, plan, cells, seeds) if project else None
     later = {} if project is None else _announce(wanted, seeds, device)  # the workflow has said it for all of its jobs
     for entry in wanted:
@@ -84,7 +87,7 @@ def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
     content = read_json(path)
     if "runs" in content:
         return content
-    if not {"run_id", "method", "config", "inputs"} <= content.keys():
+    if not {"run_id", "method", "method_label", "config", "inputs"} <= content.keys():
         raise UserError(f"{path}: neither a plan nor the configuration of a run; `fedrepro plan` writes one")
     if not seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
@@ -113,8 +116,12 @@ def plans(options: Namespace) -> None:
 
 
 def evidence(options: Namespace) -> None:
+    """Copies a receipt that is sound: nothing else takes the place of evidence."""
+    from fedrepro.engine.records import read_receipt
+
     if not options.receipt.is_file():
         raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
+    read_receipt(options.receipt)
     write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
 
 

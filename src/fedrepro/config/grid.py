@@ -1,6 +1,5 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
-from pathlib import Path
 from typing import Any
 
 from fedrepro.config.layers import EDITED, REPORTED, Layers, argument_sources, plain
@@ -8,29 +7,18 @@ from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import Reading, readings
 from fedrepro.config.schema import Column, Metric, Row, Table
-from fedrepro.data import participation, partition, proxy
-from fedrepro.data.arrays import arrays_folder
+from fedrepro.data import partition
 from fedrepro.data.registry import Entry
+from fedrepro.engine.artifacts import artifacts
+from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash
 from fedrepro.methods.compose import Method, compose, with_arguments
-from fedrepro.models import initial
 from fedrepro.models.names import MODELS
 from fedrepro.registry import parse, require, unknown
 
-# Part of every run's hash: raise it when a change of the code is meant to change results.
-RESULTS_VERSION = 1
 # Of the plan's file: raise it when a key changes its meaning or goes away.
 PLAN_SCHEMA = 4
-# kind of artifact -> the module that defines, draws and loads it
-MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
-FOLDERS = {
-    "partition": partition.PARTITIONS,
-    "participation": participation.PARTICIPATION,
-    "proxy": proxy.PROXY,
-    "init": initial.FOLDER,
-}
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
@@ -202,23 +190,7 @@ def run_id(spec: RunSpec, method: Method) -> str:
     scheme = partition.make_scheme(spec.partition)
     values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
     slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, method.label]))
-    return f"{slug}-{canonical_hash({'spec': spec.as_dict(), 'version': RESULTS_VERSION}, 8)}"
-
-
-def artifacts(spec: RunSpec, entry: Entry) -> dict[str, str]:
-    """The artifacts that a run reads: the arrays' folder and the ids of the others."""
-    ids = {kind: MODULES[kind].artifact_id(made) for kind, made in definitions(spec, entry).items()}
-    return {"arrays": str(arrays_folder(Path(), spec.dataset, spec.input_shape))} | ids
-
-
-def definitions(spec: RunSpec, entry: Entry) -> dict[str, dict[str, Any]]:
-    """What decides each drawn artifact of a run, by kind."""
-    return {
-        "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
-        "participation": participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts),
-        "proxy": proxy.definition(entry, spec.proxy_per_class),
-        "init": initial.definition(spec.model, spec.input_shape, spec.classes),
-    }
+    return f"{slug}-{settings_hash(spec.as_dict())}"
 
 
 def _place(key: str, source: str, file: str, column: str) -> str:

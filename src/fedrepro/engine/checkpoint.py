@@ -1,11 +1,12 @@
 """Checkpoints: the state after a round, written atomically beside the results and outside any rule's outputs.
 
-Saved by the clock, never by the result: how often a run is saved, or killed, leaves no trace in its numbers.
+Saved by the clock, never by the result: how often a run is saved, or killed, leaves no trace in its numbers. A file is the
+sha256 of all that follows, then what torch saves: a flipped bit would otherwise train on unnoticed.
 """
 
 import dataclasses
+import hashlib
 import io
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,11 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     content = {"key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
     buffer = io.BytesIO()  # torch hides a full disk behind an error of its own; writing bytes says what is wrong
     torch.save(content, buffer)
-    buffer.seek(0)
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as stream:
-            shutil.copyfileobj(buffer, stream)
+            stream.write(hashlib.sha256(buffer.getbuffer()).digest())
+            stream.write(buffer.getbuffer())
 
     write_atomic(path, write)
 
@@ -49,7 +50,13 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
 def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[ServerState, dict[int, Any], Progress] | None:
     """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        with path.open("rb") as stream:
+            expected = stream.read(hashlib.sha256().digest_size)
+            if hashlib.file_digest(stream, "sha256").digest() != expected:
+                say(f"{path}: checkpoint damaged or of an older version (another sha256); the seed starts over from round 0")
+                return None
+            stream.seek(len(expected))
+            content = torch.load(stream, map_location=device, weights_only=True)
         if content["key"] != key:
             return None
         fields = {name: _unpack(value) for name, value in content["state"].items()}
@@ -59,7 +66,7 @@ def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[Serv
     except FileNotFoundError:
         return None
     except Exception as error:  # torch.load raises many types on a damaged file; whatever it is, the run starts again
-        say(f"{path}: checkpoint not readable ({type(error).__name__}); starting from round 0")
+        say(f"{path}: checkpoint not readable ({type(error).__name__}); the seed starts over from round 0")
         return None
 
 

@@ -11,11 +11,11 @@ again from the folder, at no cost.
 from pathlib import Path
 from typing import Any
 
+from fedrepro.engine.records import MANIFEST, Record, read, read_folder
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, sha256_file, write_json
+from fedrepro.files import write_json
 
 RUNS = Path("results/runs")
-SCHEMA = 2  # raised when a key changes its meaning or goes away; 2: what a table reports is no longer in it
 
 
 def identity(run: dict[str, Any]) -> dict[str, Any]:
@@ -32,25 +32,19 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     """Writes the receipt of a complete seed, from its folder or from evidence that is committed. False when there is neither.
 
     UserError when a file of it is damaged, or was computed from other inputs than today's: results are never overwritten.
+    The receipt has a digest even where an older version wrote the folder without one.
     """
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")
     if not folder.exists():
-        committed = map(read_json, _committed(root, run_id, seed))
-        wanted = {"schema": SCHEMA, "run_id": run_id, "seed": seed, "inputs": inputs}
-        found = next((content for content in committed if wanted.items() <= content.items()), None)
+        committed = map(read, _committed(root, run_id, seed))
+        found = next((record for record in committed if record["inputs"] == inputs), None)
         if found is not None:
             write_json(receipt, found)
         return found is not None
-    evidence = read_json(folder / "manifest.json")
-    again = f"delete {folder} to compute it again"
-    for name, expected in evidence["files"].items():
-        if not (folder / name).exists() or sha256_file(folder / name) != expected:
-            raise UserError(
-                f"{folder / name}: does not match the sha256 in its manifest; restore it with `dvc checkout`, or {again}"
-            )
-    _same_inputs(folder, evidence, inputs, again)
-    write_json(receipt, evidence)
+    record = read_folder(folder)
+    _same_inputs(folder, record, inputs)
+    write_json(receipt, record)
     return True
 
 
@@ -59,7 +53,7 @@ def kept(root: Path, run_id: str, seed: int) -> str | None:
     receipt = receipt_path(root, run_id, seed)
     if receipt.exists():
         return "receipt"
-    if (receipt.with_suffix("") / "manifest.json").exists():
+    if (receipt.with_suffix("") / MANIFEST).exists():
         return "result folder"
     return "evidence" if _committed(root, run_id, seed) else None
 
@@ -69,9 +63,10 @@ def _committed(root: Path, run_id: str, seed: int) -> list[Path]:
     return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
 
 
-def _same_inputs(path: Path, evidence: dict[str, Any], inputs: dict[str, str], again: str) -> None:
-    changed = [kind for kind, value in inputs.items() if evidence["inputs"].get(kind) != value]
+def _same_inputs(folder: Path, record: Record, inputs: dict[str, str]) -> None:
+    changed = [kind for kind, value in inputs.items() if record["inputs"].get(kind) != value]
     if changed:
         raise UserError(
-            f"{path}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or {again}"
+            f"{folder}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or delete "
+            f"{folder} to compute it again"
         )

@@ -7,7 +7,6 @@
 What is read of it without torch is in `fedrepro.engine.receipts`.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import pyarrow.parquet as pq
 from safetensors.torch import save
 
 from fedrepro.engine.loop import Outcome
-from fedrepro.engine.receipts import RUNS, SCHEMA, confirm, identity, kept, receipt_path
+from fedrepro.engine.receipts import RUNS, confirm, identity, kept, receipt_path
+from fedrepro.engine.records import MANIFEST, METRICS, SCHEMA, numbers, seal
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import fresh_folder, sha256_file, write_json
-from fedrepro.models.names import primary_metric
 
 __all__ = ["RUNS", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
 
@@ -30,27 +29,20 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
     with fresh_folder(folder) as new:
         rounds, names, values = zip(*outcome.progress.rows, strict=True)
         columns = {"round": pa.array(rounds, pa.int32()), "metric": pa.array(names), "value": pa.array(values, pa.float64())}
-        pq.write_table(pa.table(columns), new / "metrics.parquet")
+        pq.write_table(pa.table(columns), new / METRICS)
         tensors = {
             name: tensor.contiguous().cpu() for tree in (outcome.params, outcome.buffers) for name, tensor in tree.items()
         }
         (new / "model.safetensors").write_bytes(save(tensors))  # `save_file` hides a full disk behind an error of its own
         write_json(new / "env.json", evidence["environment"] | {"cost": evidence["cost"]})
         files = {path.name: sha256_file(path) for path in sorted(new.iterdir())}
-        write_json(new / "manifest.json", evidence | {"files": files})
+        write_json(new / MANIFEST, seal(evidence | {"files": files}))
 
 
 def evidence(
     spec: RunSpec, run: dict[str, Any], seed: int, outcome: Outcome, environment: dict, inputs: dict[str, str], cost: dict
 ):
     """What a report needs of one seed, as plain JSON values: numbers that are not finite become null."""
-    curves: dict[str, dict[int, float]] = {}
-    for round, name, value in outcome.progress.rows:
-        curves.setdefault(name, {})[round] = value
-    rounds = range(outcome.progress.round)
-    metric = primary_metric(spec.model)
-    found = list(curves[metric].values())
-    finished = outcome.status == "finished"
     return {
         "schema": SCHEMA,
         "run_id": run["run_id"],
@@ -59,17 +51,8 @@ def evidence(
         "method": run["method"],
         "method_label": run["method_label"],
         "config": run["config"],
-        "summary": {
-            f"last_{metric}": found[-1] if finished else None,
-            f"best_{metric}": max(found),
-            "test_loss": _finite(list(curves["test_loss"].values())[-1]),
-        },
-        "curves": {"round": list(rounds)} | {n: [_finite(c.get(t)) for t in rounds] for n, c in sorted(curves.items())},
+        **numbers(outcome.progress.rows, spec.model, outcome.status),
         "inputs": inputs,
         "environment": environment,
         "cost": cost,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic
-from fedrepro.console import say
-from fedrepro.engine import environment, results
+from fedrepro.console import duration, say
+from fedrepro.engine import environment, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.differences import compare
@@ -20,10 +20,9 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash, lock, read_json, write_json
+from fedrepro.files import canonical_hash, lock, write_json
 from fedrepro.methods.compose import Method, compose
 from fedrepro.models.names import MODELS, primary_metric
-from fedrepro.reports.words import duration
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class _Job:
     def repeat(self, task: Task, after: int) -> str:
         """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
         path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        found = compare(read_json(path), self.again(task, after), strict=False)
+        found = compare(records.read(path), self.again(task, after), strict=False)
         if found.first:
             raise UserError(
                 f"{path}: trained again, {found.first} (another machine, library or commit?); the kept result stays"
@@ -125,8 +124,8 @@ class _Job:
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, {})
         with tempfile.TemporaryDirectory() as folder:
             results.write_seed(Path(folder), self.run["run_id"], evidence, outcome)
-            written = results.receipt_path(Path(folder), self.run["run_id"], task.seed).with_suffix("") / "manifest.json"
-            return read_json(written)
+            written = results.receipt_path(Path(folder), self.run["run_id"], task.seed).with_suffix("")
+            return records.read_folder(written)
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""

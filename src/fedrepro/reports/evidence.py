@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.reading import readings
+from fedrepro.engine.identity import require_settings
+from fedrepro.engine.records import Record as Receipt
+from fedrepro.engine.records import read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
 Plan = dict[str, Any]
-Receipt = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
-SCHEMA = 2  # of receipts
 PLAN_SCHEMA = 4
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
     *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of"),
 )
-RECEIPT_KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label")
 
 
 def load_plan(path: Path) -> Plan:
@@ -25,7 +25,11 @@ def load_plan(path: Path) -> Plan:
     plan = read_json(path)
     if not isinstance(plan, dict) or plan.get("schema") != PLAN_SCHEMA:
         raise UserError(f"{path}: not a plan of schema {PLAN_SCHEMA}; delete it and run the same command again")
-    _require(plan, PLAN_KEYS, path)
+    missing = [key for key in PLAN_KEYS if key not in plan]
+    if missing:
+        raise UserError(f"{path}: key {missing[0]!r} is missing; delete it and run the same command again")
+    for run in plan["runs"].values():
+        require_settings(run, path, "delete it and run the same command again")
     return plan
 
 
@@ -42,7 +46,7 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
         for seed in plan["seeds"]:
             path = evidence_path(root, run_id, seed)
             if path.exists():
-                receipt = load_receipt(path, run_id, seed, *asked[run_id])
+                receipt = load_receipt(path, *asked[run_id])
                 _require_same(receipt, plan["runs"][run_id], path)
                 found.setdefault(run_id, {})[seed] = receipt
     return found
@@ -53,9 +57,7 @@ def _require_same(receipt: Receipt, run: dict[str, Any], path: Path) -> None:
     for key, value in {**run["config"], "method": run["method"]}.items():
         got = receipt["method"] if key == "method" else receipt["config"].get(key)
         if got != value:
-            raise UserError(
-                f"{path}: {key} = {got!r}, the table asks for {value!r}; delete the file and run the same command again"
-            )
+            raise UserError(f"{path}: {key} = {got!r}, the table asks for {value!r}; {repair(path)}")
 
 
 def evidence_path(root: Path, run_id: str, seed: int) -> Path:
@@ -63,24 +65,10 @@ def evidence_path(root: Path, run_id: str, seed: int) -> Path:
     return Path(root) / run_id / f"seed{seed}.json"
 
 
-def load_receipt(path: Path, run_id: str, seed: int, *metrics: str) -> Receipt:
-    """One receipt, checked to be the one that its path promises and to hold the `metrics` of the tables."""
-    receipt = read_json(path)
-    expected = {"schema": SCHEMA, "run_id": run_id, "seed": seed}
-    for key, value in expected.items():
-        if not isinstance(receipt, dict) or receipt.get(key) != value:
-            got = receipt.get(key) if isinstance(receipt, dict) else receipt
-            raise UserError(f"{path}: {key} = {got!r} where {value!r} belongs; delete the file and run the same command again")
-    _require(receipt, RECEIPT_KEYS, path)
+def load_receipt(path: Path, *metrics: str) -> Receipt:
+    """One receipt, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
+    receipt = read(path)
     for metric in metrics if receipt["status"] == "finished" else ():
         if (receipt["curves"].get(metric) or [None])[-1] is None:
-            raise UserError(
-                f"{path}: curves have no {metric!r}, which the table shows; delete the file and run the same command again"
-            )
+            raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return receipt
-
-
-def _require(value: dict, keys: tuple[str, ...], path: Path) -> None:
-    missing = [key for key in keys if key not in value]
-    if missing:
-        raise UserError(f"{path}: key {missing[0]!r} is missing; delete the file and run the same command again")

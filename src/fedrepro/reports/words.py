@@ -293,14 +293,6 @@ def total_cost(document: Document) -> str:
     return f"{about['runs_done']} runs, {duration(about['wall_s'])} of computing in all, at most {peak} each."
 
 
-def duration(seconds: float) -> str:
-    """`12.3 s`, `4 min 05 s`, `2 h 03 min`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 def versions(document: Document) -> list[tuple[str, list[str]]]:
     """Versions of what computed the numbers, then the commits."""
     return named_versions(document["provenance"]["versions"], document["about"]["commits"])

@@ -82,7 +82,7 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
 
 def read_receipt(path: Path, wanted: Wanted) -> Receipt:
     """The receipt, checked to be this run's and to hold what the tables show."""
-    return load_receipt(path, wanted.run["run_id"], wanted.seed, *(reading.metric for reading in wanted.reported))
+    return load_receipt(path, *(reading.metric for reading in wanted.reported))
 
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:

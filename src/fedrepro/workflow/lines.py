@@ -66,7 +66,7 @@ class Lines(DefaultFormatter):
         return line + (self._time_left() if rule.startswith("train") else "")
 
     def _time_left(self) -> str:
-        from fedrepro.reports.words import duration
+        from fedrepro.console import duration
 
         self.trained += 1
         if not 1 < self.trained < self.trainings:

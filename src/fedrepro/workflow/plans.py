@@ -72,9 +72,10 @@ def save(params: dict[str, Any], path: Path) -> None:
 
 def make(params: dict[str, Any]) -> Plans:
     """The plans of the project in this folder. UserError as `load`. Imports torch."""
-    from fedrepro.config.grid import FOLDERS, definitions, plan
+    from fedrepro.config.grid import plan
     from fedrepro.config.project import load_project
     from fedrepro.data.arrays import MANIFEST, arrays_folder
+    from fedrepro.engine.artifacts import FOLDERS, definitions
     from fedrepro.engine.spec import RunSpec
 
     project = load_project(Path(), params)

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
+BACKUPS = Path(".snakemake/backups")
 TRAIN = ("train", "train_seed")
 # Rules whose commands import torch.
 HEAVY = ("arrays", "init", "plan")
@@ -55,6 +57,9 @@ def shorten(workflow: Any) -> None:
 def begin(flow: "Workflow", workflow: Any) -> None:
     """Once, when Snakemake's `workflow` is about to run jobs."""
     hold_lock()
+    shutil.rmtree(
+        BACKUPS, ignore_errors=True
+    )  # of a workflow that was killed: Snakemake stumbles over them, and files are whole
     with contextlib.suppress(Exception):  # server and announcement are courtesies: no job needs them
         if workflow.touch:
             return
@@ -118,6 +123,19 @@ def announce(flow: "Workflow", workflow: Any) -> subprocess.Popen | None:
         child = subprocess.Popen(command, stdin=content, stdout=subprocess.DEVNULL)
     atexit.register(child.kill)  # what is over needs no forecast
     return child
+
+
+def forget_unfinished(workflow: Any) -> None:
+    """Has the next call repeat what this one, which failed, did not get done below reports/.
+
+    Snakemake puts back what the failed jobs were to update, but dates it today and notes down their inputs as dealt with.
+    """
+    for job in workflow.dag.needrun_jobs():
+        there = [path for path in map(Path, job.output) if path.parts[0] == "reports" and path.exists()]
+        if there:
+            workflow.persistence.cleanup(job)
+        for path in there:
+            os.utime(path, (1, 1))
 
 
 def repeat_errors() -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fedrepro import console
@@ -17,7 +19,9 @@ from fedrepro.cli import main, parser
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import run as engine_run
+from fedrepro.engine.records import numbers, seal
 from fedrepro.errors import UserError
+from fedrepro.files import sha256_file
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, SLOTS
 from fedrepro.methods.presets import PRESETS
@@ -283,10 +287,15 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
     assert run(*command, "--again") == 0
     assert "seed 8 trained again, identical" in capsys.readouterr().err
     assert receipt.read_text() == before
-    other = json.loads(before)
-    other["curves"]["test_accuracy"][1] += 0.25
+    other, metrics = json.loads(before), manifest.with_name("metrics.parquet")
+    table = pq.read_table(metrics)
+    rows = list(zip(*(table[column].to_pylist() for column in ("round", "metric", "value")), strict=True))
+    rows = [(t, name, value + 0.25 * ((t, name) == (1, "test_accuracy"))) for t, name, value in rows]
+    pq.write_table(table.set_column(2, "value", pa.array([value for _, _, value in rows])), metrics)
+    other |= numbers(rows, other["config"]["model"], "finished")
+    other["files"]["metrics.parquet"] = sha256_file(metrics)
     for path in (receipt, manifest):
-        path.write_text(json.dumps(other))
+        path.write_text(json.dumps(seal(other)))
     monkeypatch.setenv("FEDREPRO_AGAIN", "1")
     assert run(*command) == 2
     assert re.search(

@@ -10,6 +10,7 @@ import yaml
 from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.verify import sample
+from fedrepro.engine.records import seal
 
 ROOT = Path(__file__).parents[3]
 SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
@@ -47,10 +48,11 @@ def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path / "copy"
 
 
-def change(path: Path, edit) -> None:
+def change(path: Path, edit, forge: bool = True) -> None:
+    """Edits evidence. To `forge` is to compute its digest anew, so that training again alone finds it out."""
     content = json.loads(path.read_text())
     edit(content)
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(seal(content) if forge else content))
 
 
 def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,6 +80,25 @@ def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "its own sha256 of metrics and model are those of this training: numbers in the file were changed afterwards" in out
     assert "seed 9: identical to the bit" in out
     assert out.endswith("1 of 2 identical to the bit\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda c: c["curves"]["test_accuracy"].__setitem__(1, 98), "DIFFERS: test_accuracy of round 1 is "),
+        (lambda c: c["cost"].__setitem__("wall_s", 0.5), "DIFFERS: all that a training gives is identical, but the file was"),
+        (lambda c: c.pop("digest"), "DIFFERS: all that a training gives is identical, but the file was changed"),
+    ],
+)
+def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said with the file's name before anything is trained, even where the training comes out the same; exit code 1."""
+    (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
+    change(path, edit, forge=False)
+    assert main(["verify", *TABLE, "--seeds", "8"]) == 1
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert f"{path.relative_to(project)}: it" in first
+    assert "digest" in first
+    assert said in second
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Rounds, evaluation, divergence, checkpoints; and the evidence that is made of them."""
 
 import dataclasses
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from fedrepro.engine import checkpoint, evaluate, results
+from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.errors import UserError
 from fedrepro.files import sha256_file, write_json
@@ -79,7 +81,9 @@ def test_a_loss_that_is_not_finite_is_divergence_even_with_finite_weights() -> N
     assert outcome.status == "diverged"
 
 
-RUN = {"run_id": "toy-fedavg-0", "method": str(FEDAVG), "method_label": "fedavg", "config": toy.make_spec().as_dict()}
+CONFIG = toy.make_spec().as_dict() | {"method": str(FEDAVG)}
+RUN_ID = f"toy-fedavg-{settings_hash(CONFIG)}"
+RUN = {"run_id": RUN_ID, "method": str(FEDAVG), "method_label": "fedavg", "config": CONFIG}
 COST = {"wall_s": 1.0, "samples": 1}
 INPUTS = {"arrays": "a" * 64, "partition": "b" * 64}
 
@@ -103,7 +107,7 @@ def test_evidence_of_a_finished_run() -> None:
     assert found["curves"]["test_accuracy"] == accuracy
     recorded = {"client_lr", "test_accuracy", "test_top3_accuracy", "test_loss", "update_norm"}
     assert set(found["curves"]) == recorded | {"round"}
-    assert (found["schema"], found["run_id"], found["seed"], found["inputs"]) == (2, "toy-fedavg-0", 8, INPUTS)
+    assert (found["schema"], found["run_id"], found["seed"], found["inputs"]) == (2, RUN_ID, 8, INPUTS)
 
 
 def test_a_metric_that_not_every_round_has_is_null_elsewhere() -> None:
@@ -138,14 +142,14 @@ def test_evidence_of_a_diverged_run_is_valid_json_with_nulls(tmp_path: Path) -> 
 def written(tmp_path: Path) -> tuple[Path, Outcome]:
     """The root of a project in which seed 8 has been written, without its receipt."""
     outcome = train(toy.make_task(), FEDAVG)
-    results.write_seed(tmp_path, "toy-fedavg-0", evidence_of(outcome), outcome)
+    results.write_seed(tmp_path, RUN_ID, evidence_of(outcome), outcome)
     return tmp_path, outcome
 
 
 def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: tuple[Path, Outcome]) -> None:
     """Metrics as (int32, string, float64) rows, weights by name, sha256 of every file in the manifest."""
     root, outcome = written
-    folder = root / "results/runs/toy-fedavg-0/seed8"
+    folder = root / "results/runs" / RUN_ID / "seed8"
     assert sorted(path.name for path in folder.iterdir()) == [
         "env.json",
         "manifest.json",
@@ -169,15 +173,15 @@ def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: 
 def test_the_receipt_is_written_from_the_folder_and_again_when_it_is_lost(written: tuple[Path, Outcome]) -> None:
     """A failed job loses its outputs: the receipt comes back with the same bytes. Another seed is not there."""
     root, _ = written
-    receipt = results.receipt_path(root, "toy-fedavg-0", 8)
-    assert results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+    receipt = results.receipt_path(root, RUN_ID, 8)
+    assert results.confirm(root, RUN_ID, 8, INPUTS)
     before = receipt.read_bytes()
     receipt.unlink()
-    assert results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+    assert results.confirm(root, RUN_ID, 8, INPUTS)
     assert receipt.read_bytes() == before
     assert "files" in json.loads(before)
-    assert not results.confirm(root, "toy-fedavg-0", 9, INPUTS)
-    assert not results.receipt_path(root, "toy-fedavg-0", 9).exists()
+    assert not results.confirm(root, RUN_ID, 9, INPUTS)
+    assert not results.receipt_path(root, RUN_ID, 9).exists()
 
 
 @pytest.mark.parametrize("name", ["metrics.parquet", "model.safetensors", "env.json"])
@@ -185,22 +189,22 @@ def test_the_receipt_is_written_from_the_folder_and_again_when_it_is_lost(writte
 def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path, Outcome]) -> None:
     """One line with the file's path; no receipt is written for it."""
     root, _ = written
-    path = root / "results/runs/toy-fedavg-0/seed8" / name
+    path = root / "results/runs" / RUN_ID / "seed8" / name
     if damage == "delete":
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-1] + b"\0")
     with pytest.raises(UserError, match="sha256") as caught:
-        results.confirm(root, "toy-fedavg-0", 8, INPUTS)
+        results.confirm(root, RUN_ID, 8, INPUTS)
     assert str(path) in str(caught.value)
-    assert not results.receipt_path(root, "toy-fedavg-0", 8).exists()
+    assert not results.receipt_path(root, RUN_ID, 8).exists()
 
 
 def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> None:
     """The partition file is not the one that the results were computed from: said, not overwritten."""
     root, _ = written
     with pytest.raises(UserError, match="another partition") as caught:
-        results.confirm(root, "toy-fedavg-0", 8, INPUTS | {"partition": "c" * 64})
+        results.confirm(root, RUN_ID, 8, INPUTS | {"partition": "c" * 64})
     assert "\n" not in str(caught.value)
 
 
@@ -248,8 +252,18 @@ def scramble(path: Path) -> None:
     path.write_bytes(content)
 
 
+def flip(path: Path, bit: int | None = None) -> None:
+    """One bit, in the middle of the weights unless another is named."""
+    content = bytearray(path.read_bytes())
+    bit = len(content) * 4 if bit is None else bit
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
 def old_format(path: Path) -> None:
-    torch.save({"key": "k", "round": 3}, path)
+    """As older versions wrote them: sound, and without a digest."""
+    path.write_bytes(path.read_bytes()[hashlib.sha256().digest_size :])
+    assert torch.load(path, weights_only=True)["key"] == "k"
 
 
 @pytest.mark.parametrize(
@@ -259,19 +273,38 @@ def old_format(path: Path) -> None:
         (cut, [0, 1, 2, 3]),
         (empty, [0, 1, 2, 3]),
         (scramble, [0, 1, 2, 3]),
+        (flip, [0, 1, 2, 3]),
         (old_format, [0, 1, 2, 3]),
         (Path.unlink, [0, 1, 2, 3]),
     ],
 )
-def test_a_damaged_checkpoint_starts_anew(damage, expected: list[int], tmp_path: Path) -> None:
-    """Rounds 0 and 1 were saved. Whatever happened to the file, the result is that of an undisturbed run."""
+def test_a_damaged_checkpoint_starts_anew(
+    damage, expected: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rounds 0 and 1 were saved. Whatever happened to the file: a line names it, the result is that of an undisturbed run."""
     checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
     damage(checkpoints.path)
+    capsys.readouterr()
     seen, outcome = rounds_of(checkpoints)
     assert seen == expected
+    line = (
+        f"{checkpoints.path}: checkpoint damaged or of an older version (another sha256); the seed starts over from round 0\n"
+    )
+    assert capsys.readouterr().err == (line if expected[0] == 0 and damage is not Path.unlink else "")
     whole = train(toy.make_task(rounds=4), FEDAVG)
     assert torch.equal(outcome.params.flat, whole.params.flat)
     assert outcome.progress.rows == whole.progress.rows
+
+
+def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
+    """Bits all over the file, its digest included."""
+    path = interrupted(tmp_path / "seed8.pt", at=2).path
+    good, bits = path.read_bytes(), path.stat().st_size * 8
+    for bit in [0, 255, 256, bits - 1, *range(300, bits, bits // 200)]:
+        flip(path, bit)
+        assert checkpoint.load(path, "k") is None, bit
+        path.write_bytes(good)
+    assert checkpoint.load(path, "k") is not None
 
 
 def test_a_checkpoint_of_another_run_is_not_used(tmp_path: Path) -> None:

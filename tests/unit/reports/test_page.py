@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from html_page import Page
-from small_table import AVERAGE_LAST, make_plan, write_evidence
+from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
 
 from fedrepro.config.claims import load_claims
 from fedrepro.files import write_json
@@ -50,9 +50,9 @@ def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10
     for place, table in enumerate(tables):
         plan = make_plan(scale, table, **({"source": f"Table {table[5:]}"} | changes))
         if place:
-            renamed = {run_id: f"{run_id}-{table}" for run_id in plan["runs"]}
-            plan["runs"] = {renamed[run_id]: run | {"run_id": renamed[run_id]} for run_id, run in plan["runs"].items()}
-            plan["cells"] = [cell | {"run_id": renamed.get(cell["run_id"])} for cell in plan["cells"]]
+            other = {run_id: with_settings(run, clients=4 + place) for run_id, run in plan["runs"].items()}
+            plan["runs"] = {run["run_id"]: run for run in other.values()}
+            plan["cells"] = [cell | {"run_id": cell["run_id"] and other[cell["run_id"]]["run_id"]} for cell in plan["cells"]]
         else:
             write_evidence(folder_of(scale) / "evidence", plan, accuracies)
         paths.append(write_json(Path("results/plans", scale, "fedlaw", f"{table}.json"), plan))

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from small_table import make_evidence, make_plan, make_receipt, make_run, write_evidence
+from small_table import make_evidence, make_plan, make_receipt, make_run, with_settings, write_evidence
 
+from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.reports import words
@@ -89,16 +90,16 @@ def test_the_report_says_what_it_averages(tmp_path, ending):
     pages = make_report(tmp_path)
     assert "mean of the last 2 of 5 rounds" in pages[ending].read_text()
     plan = json.loads((tmp_path / "results/plans/demo/fedlaw/table3.json").read_text())
+    evidence = tmp_path / "reports/demo/fedlaw/evidence"
     for cell in plan["cells"]:
         if cell["column"] == B and cell["run_id"]:
-            plan["runs"][cell["run_id"]]["config"]["rounds"] = 1
+            before, run = evidence / cell["run_id"], with_settings(plan["runs"].pop(cell["run_id"]), rounds=1)
+            plan["runs"][run["run_id"]] = run
+            cell["run_id"] = run["run_id"]
+            for path in before.glob("seed*.json"):
+                receipt = json.loads(path.read_text()) | {"run_id": run["run_id"], "config": run["config"]}
+                write_json(evidence / run["run_id"] / path.name, seal(receipt))
     write_json(tmp_path / "plan.json", plan)
-    evidence = tmp_path / "reports/demo/fedlaw/evidence"
-    with pytest.raises(UserError, match="rounds = 5, the table asks for 1; delete the file"):
-        render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))
-    for path in evidence.glob("*/seed*.json"):
-        receipt = json.loads(path.read_text())
-        write_json(path, receipt | {"config": plan["runs"][receipt["run_id"]]["config"]})
     paths = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))
     text = next(path for path in paths if path.suffix == f".{ending}").read_text()
     label = "FashionMNIST · MLP, α = "
@@ -218,7 +219,7 @@ def test_what_a_deployment_would_send(tmp_path, ending):
         receipt = json.loads(path.read_text())
         for key in ("client_rounds", "bytes_up", "bytes_down"):
             del receipt["cost"][key]
-        write_json(path, receipt)
+        write_json(path, seal(receipt))
     paths = render(Path("results/plans/demo/fedlaw/table3.json"), Path("reports/demo/fedlaw/evidence"), Path("x"), Path("f"))
     pages = {path.suffix[1:]: path for path in paths}
     assert cells_of(pages[ending], "What it cost", "FedAvg", "2.5 s")[5:7] == ["–", "–"]
@@ -343,7 +344,7 @@ def test_inputs_that_differ_between_methods_are_reported(tmp_path):
     write_evidence(evidence, plan, SOME)
     receipt = make_receipt(run, 8, 88.0)
     receipt["inputs"]["partition"] = "f" * 64
-    write_json(evidence / run["run_id"] / "seed8.json", receipt)
+    write_json(evidence / run["run_id"] / "seed8.json", seal(receipt))
     write_json(tmp_path / "plan.json", plan)
     text = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))[0].read_text()
     assert "Input partition of FashionMNIST · MLP, α = 100 at seed 8 is not the same for every method" in text
@@ -360,19 +361,33 @@ def test_an_edited_protocol_is_said_first(tmp_path):
 
 
 def test_damaged_evidence_is_one_line(tmp_path):
-    """A receipt of another seed, and one without the table's metric, are named with what to do."""
+    """A receipt of another seed, without the table's metric, with another number, without a digest: named, with what to do."""
     make_report(tmp_path)
     path = next(tmp_path.glob("reports/demo/fedlaw/evidence/*/seed8.json"))
     whole = json.loads(path.read_text())
     for broken, said in (
         ({**whole, "seed": 9}, "seed = 9 where 8 belongs"),
-        ({**whole, "curves": {"round": [0]}}, "no 'test_accuracy'"),
+        (seal(whole | {"curves": {"round": [0]}}), "no 'test_accuracy'"),
+        ({**whole, "summary": whole["summary"] | {"best_test_accuracy": 98.0}}, "digest is not that of its content"),
+        ({key: value for key, value in whole.items() if key != "digest"}, "it has no digest"),
+        ({key: value for key, value in whole.items() if key != "files"}, "key 'files' is missing"),
+        (seal(whole | {"config": whole["config"] | {"client_lr": 0.5}}), "its settings are not those of run_id"),
     ):
         write_json(path, broken)
         with pytest.raises(UserError, match=said) as caught:
             render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))
         assert str(path) in str(caught.value)
+        assert "delete it and run the same command again" in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_plan_with_an_edited_setting_is_one_line(tmp_path):
+    """The plan is named, not the evidence, which is sound."""
+    make_report(tmp_path)
+    path = Path("results/plans/demo/fedlaw/table3.json")
+    path.write_text(path.read_text().replace('"client_lr": 0.08', '"client_lr": 0.8', 1))
+    with pytest.raises(UserError, match=r"table3\.json: its settings are not those of run_id = .*; delete it and run"):
+        render(path, Path("reports/demo/fedlaw/evidence"), Path("x"), Path("figures"))
 
 
 def test_summary_holds_only_the_given_tables(tmp_path):

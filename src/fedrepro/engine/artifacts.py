@@ -1,0 +1,47 @@
+"""Which drawn artifacts a run reads: they follow from its settings, so a file that names others is refused."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from fedrepro.data import participation, partition, proxy
+from fedrepro.data.arrays import arrays_folder
+from fedrepro.engine.identity import require_settings
+from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
+from fedrepro.models import initial
+
+# kind of artifact -> the module that defines, draws and loads it
+MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
+FOLDERS = {
+    "partition": partition.PARTITIONS,
+    "participation": participation.PARTICIPATION,
+    "proxy": proxy.PROXY,
+    "init": initial.FOLDER,
+}
+
+
+def artifacts(spec: RunSpec, entry: Any) -> dict[str, str]:
+    """The artifacts that a run reads: the arrays' folder and the ids of the others."""
+    ids = {kind: MODULES[kind].artifact_id(made) for kind, made in definitions(spec, entry).items()}
+    return {"arrays": str(arrays_folder(Path(), spec.dataset, spec.input_shape))} | ids
+
+
+def definitions(spec: RunSpec, entry: Any) -> dict[str, dict[str, Any]]:
+    """What decides each drawn artifact of a run, by kind. `entry`: the data set's `name` and `sha`, as in the registry."""
+    return {
+        "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
+        "participation": participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts),
+        "proxy": proxy.definition(entry, spec.proxy_per_class),
+        "init": initial.definition(spec.model, spec.input_shape, spec.classes),
+    }
+
+
+def require_run(run: dict[str, Any], path: Path | str, repair: str) -> None:
+    """UserError unless run_id, method and artifacts of `run` follow from its settings; `repair` ends the line."""
+    require_settings(run, path, repair)
+    spec = RunSpec(**run["config"])
+    for kind, wanted in artifacts(spec, SimpleNamespace(name=spec.dataset, sha=spec.dataset_sha)).items():
+        found = run["inputs"].get(kind)
+        if found != wanted:
+            raise UserError(f"{path}: inputs: {kind} = {found!r}, but its settings ask for {wanted!r}; {repair}")

@@ -1,0 +1,144 @@
+"""The record of a finished seed: the JSON that is manifest, receipt and committed evidence, and what must hold of it.
+
+A record holds the sha256 of its result folder's files, `metrics.parquet` among them, and a digest of all its own content. So a
+number in a table can be followed back to the metrics file. A digest in the file itself is against accidents and careless edits;
+who means to forge computes it anew, and is found by `fedrepro verify`, which trains again.
+
+Only `numbers` imports torch, and so what reads a whole result folder.
+"""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from fedrepro.engine.identity import require_settings
+from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash, read_json, sha256_file
+
+Record = dict[str, Any]
+Row = tuple[int, str, float]  # round, metric, value
+
+SCHEMA = 2  # raised when a key changes its meaning or goes away; 2: what a table reports is no longer in it
+MANIFEST, METRICS = "manifest.json", "metrics.parquet"
+KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label", "files")
+CHANGED = "its digest is not that of its content: it was changed after it was written"
+
+
+def seal(record: Record) -> Record:
+    """The record with the digest of its content."""
+    return record | {"digest": _digest(record)}
+
+
+def fault(record: Record) -> str:
+    """What is wrong with the record's digest, in words; "" when it is that of the content."""
+    if "digest" not in record:
+        return "it has no digest: an older version wrote it, or a key was deleted"
+    return "" if record["digest"] == _digest(record) else CHANGED
+
+
+def _digest(record: Record) -> str:
+    """Of canonical JSON, which numbers survive: the shortest text of a float that gives the same float again."""
+    return canonical_hash({key: value for key, value in record.items() if key != "digest"}, 64)
+
+
+def repair(path: Path) -> str:
+    """What to do about a damaged record, by where it lies."""
+    if path.name == MANIFEST:
+        return f"restore it with `dvc checkout`, or delete {path.parent} to compute it again"
+    if path.parts[-5:-4] in (("short",), ("full",)) and path.parts[-3] == "evidence":  # those that are committed
+        return f"restore it with `git checkout -- {path}`, or delete it and run the same command again"
+    return "delete it and run the same command again"
+
+
+def read(path: Path, sealed: bool = True) -> Record:
+    """The record at `<run_id>/seed<k>.json` or `<run_id>/seed<k>/manifest.json`, verified: run and seed are those of its path,
+    its digest is right, its settings have its run_id. Not `sealed`: a record without a digest will do.
+
+    UserError in one line that says how to repair it.
+    """
+    path, advice = Path(path), repair(Path(path))
+    try:
+        record = read_json(path)
+    except UserError as error:
+        raise UserError(f"{path}: {'not valid JSON' if path.is_file() else 'no such file'}; {advice}") from error
+    place = path.parent if path.name == MANIFEST else path.with_suffix("")
+    number = re.fullmatch(r"seed(\d+)", place.name)
+    expected = {"schema": SCHEMA, "run_id": place.parent.name, "seed": int(number[1]) if number else None}
+    for key, value in expected.items():
+        if not isinstance(record, dict) or record.get(key) != value:
+            got = record.get(key) if isinstance(record, dict) else record
+            raise UserError(f"{path}: {key} = {got!r} where {value!r} belongs; {advice}")
+    missing = [key for key in KEYS if key not in record]
+    if missing:
+        raise UserError(f"{path}: key {missing[0]!r} is missing; {advice}")
+    wrong = fault(record)
+    if wrong and (sealed or "digest" in record):
+        raise UserError(f"{path}: {wrong}; {advice}")
+    require_settings(record, path, advice)
+    return record
+
+
+def read_folder(folder: Path) -> Record:
+    """The record of a result folder, sealed. Verified: the sha256 of every file, curves and summary against metrics.parquet,
+    environment and cost against env.json. So a folder of an older version, without a digest, is as good as one of today.
+
+    UserError in one line that says how to repair it.
+    """
+    path = folder / MANIFEST
+    record, again = read(path, sealed=False), repair(path)
+    for name in sorted({METRICS, "env.json", "model.safetensors"} | record["files"].keys()):
+        if not _same(folder / name, record):
+            raise UserError(f"{folder / name}: does not match the sha256 in its manifest; {again}")
+    found = numbers(_rows(folder / METRICS), record["config"]["model"], record["status"])
+    for key in ("curves", "summary"):
+        if record[key] != found[key]:
+            raise UserError(f"{path}: {key} are not those of {METRICS} beside it; {again}")
+    if read_json(folder / "env.json") != record["environment"] | {"cost": record["cost"]}:
+        raise UserError(f"{path}: environment or cost are not those of env.json beside it; {again}")
+    return seal(record)
+
+
+def read_receipt(path: Path) -> Record:
+    """The receipt at `path`, verified as by `read`, and against the files of its result folder where there is one."""
+    path = Path(path)
+    record, folder = read(path), path.with_suffix("")
+    for name in record["files"] if folder.is_dir() else ():
+        if not _same(folder / name, record):
+            raise UserError(f"{path}: was made from another {name} than {folder / name}; {repair(path)}")
+    return record
+
+
+def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
+    """`summary` and `curves` of a record, from the rows of metrics.parquet: numbers that are not finite become null."""
+    from fedrepro.models.names import primary_metric
+
+    curves: dict[str, dict[int, float]] = {}
+    for round, name, value in rows:
+        curves.setdefault(name, {})[round] = value
+    metric = primary_metric(model)
+    found = list(curves[metric].values())
+    rounds = range(max(curves[metric]) + 1)
+    return {
+        "summary": {
+            f"last_{metric}": found[-1] if status == "finished" else None,
+            f"best_{metric}": max(found),
+            "test_loss": _finite(list(curves["test_loss"].values())[-1]),
+        },
+        "curves": {"round": list(rounds)} | {n: [_finite(c.get(t)) for t in rounds] for n, c in sorted(curves.items())},
+    }
+
+
+def _rows(path: Path) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    return list(zip(*(table[name].to_pylist() for name in ("round", "metric", "value")), strict=True))
+
+
+def _same(path: Path, record: Record) -> bool:
+    return path.is_file() and sha256_file(path) == record["files"].get(path.name)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,161 @@
+"""A number that was changed after the run: every command that reads it names the file, and its advice repairs it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedrepro import console
+from fedrepro.cli import main
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = {"clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
+CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
+PLAN = "results/plans/demo/fedlaw/table3.json"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one run of FedLAW's Table 3, its evidence and its plan."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copytree(ROOT / "papers" / "fedlaw", folder / "papers" / "fedlaw")
+    shutil.copy(ROOT / "papers" / "scales.yaml", folder / "papers")
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    (folder / "params.yaml").write_text(yaml.safe_dump({"seeds": [8], "settings": SETTINGS}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(console, "_log", None)
+        assert main(["run", "fedlaw/table3", *CELL]) == 0
+        (receipt,) = Path("results/runs").glob("*/seed8.json")
+        assert main(["evidence", str(receipt), f"reports/demo/fedlaw/evidence/{receipt.parent.name}/seed8.json"]) == 0
+        assert main(["plan", "fedlaw/table3", "--out", PLAN]) == 0
+    return folder
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to tamper with, as the current folder."""
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setattr(console, "_log", None)
+    return Path()
+
+
+def one(pattern: str) -> Path:
+    (path,) = Path().glob(pattern)
+    return path
+
+
+def change(path: Path, edit) -> None:
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def to_98(content: dict) -> None:
+    content["curves"]["test_accuracy"][-1] = 98.0
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def doctor(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What it says of results and evidence."""
+    capsys.readouterr()
+    main(["doctor"])
+    named = ("result folders", "receipts", "evidence")
+    return [line for line in capsys.readouterr().out.splitlines() if line[5:].startswith(named)]
+
+
+def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of each is sound; then a line for every damaged file, and only for those."""
+    assert [line.split() for line in doctor(capsys)] == [
+        ["ok", *name.split(), "1,", "each", "as", "it", "was", "written"] for name in ("result folders", "receipts", "evidence")
+    ]
+    manifest, receipt = one("results/runs/*/seed8/manifest.json"), one("results/runs/*/seed8.json")
+    evidence, model = one("reports/demo/fedlaw/evidence/*/seed8.json"), one("results/runs/*/seed8/model.safetensors")
+    for path, spoil, named in (
+        (manifest, lambda path: change(path, to_98), [manifest]),
+        (receipt, lambda path: change(path, to_98), [receipt]),
+        (evidence, lambda path: change(path, to_98), [evidence]),
+        (model, flip, [model, receipt]),
+        (manifest.with_name("metrics.parquet"), flip, [manifest.with_name("metrics.parquet"), receipt]),
+    ):
+        good = path.read_bytes()
+        spoil(path)
+        bad = [line for line in doctor(capsys) if line.startswith("BAD")]
+        assert len(bad) == len(named), bad
+        assert all(f"{name}: " in line for name, line in zip(named, bad, strict=True)), bad
+        assert main(["doctor"]) == 1
+        path.write_bytes(good)
+    assert not any(line.startswith("BAD") for line in doctor(capsys))
+
+
+def test_an_edited_receipt_reaches_neither_evidence_nor_lists_nor_mlflow(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`evidence` leaves the good copy, `runs` and `track` name the file; the advice: deleted, it comes back from its folder."""
+    receipt, evidence = one("results/runs/*/seed8.json"), one("reports/demo/fedlaw/evidence/*/seed8.json")
+    good = receipt.read_bytes()
+    for spoil in (lambda: change(receipt, to_98), lambda: receipt.write_text("")):
+        spoil()
+        for command, code in ((["evidence", str(receipt), str(evidence)], 2), (["runs"], 2), (["track", PLAN], 1)):
+            capsys.readouterr()
+            assert main(command) == code, command
+            assert f"{receipt}: " in capsys.readouterr().err, command
+        assert evidence.read_bytes() == good
+    receipt.unlink()
+    assert main(["run", "fedlaw/table3", *CELL]) == 0
+    assert "seed 8 kept" in capsys.readouterr().err
+    assert receipt.read_bytes() == good
+
+
+def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written; the advice: deleted, and copied again, it gives the report."""
+    receipt, evidence = one("results/runs/*/seed8.json"), one("reports/demo/fedlaw/evidence/*/seed8.json")
+    change(evidence, to_98)
+    assert main(["report", PLAN, "--out", "reports/table3"]) == 2
+    assert f"{evidence}: its digest is not that of its content" in capsys.readouterr().err
+    assert not list(Path("reports").glob("table3.*"))
+    evidence.unlink()
+    assert main(["evidence", str(receipt), str(evidence)]) == 0
+    assert main(["report", PLAN, "--out", "reports/table3"]) == 0
+    assert "98.00" not in Path("reports/table3.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda c: c["config"].__setitem__("client_lr", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c["config"].__setitem__("client_lr_", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c.__setitem__("method", "fedprox(mu=1.0)"), "its settings are not those of run_id = "),
+        (lambda c: c["inputs"].__setitem__("init", "lenet-1x28x28-c10-000000"), "inputs: init = 'lenet-1x28x28-c10-000000'"),
+    ],
+)
+@pytest.mark.parametrize("by", ["configuration", "plan"])
+def test_settings_that_are_not_the_run_ids_train_nothing(
+    edit, said: str, by: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the file of one run, and in a plan: one line, exit code 2. Written anew, the file trains."""
+    plan = json.loads(Path(PLAN).read_text())
+    run = plan["runs"][one("results/runs/*/seed8").parent.name]
+    path = Path("results", f"{by}.json")
+    content, command = (
+        run if by == "configuration" else plan,
+        ["run", str(path), "--seeds", "8", *(CELL if by == "plan" else [])],
+    )
+    shutil.rmtree("results/runs")
+    path.write_text(json.dumps(content))
+    change(path, edit if by == "configuration" else lambda c: edit(c["runs"][run["run_id"]]))
+    assert main(command) == 2
+    assert f"{path}: {said}" in capsys.readouterr().err
+    assert not Path("results/runs").exists()
+    path.write_text(json.dumps(content))
+    assert main(command) == 0
+    assert one("results/runs/*/seed8.json").is_file()

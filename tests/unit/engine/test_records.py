@@ -1,0 +1,181 @@
+"""The digest chain from metrics.parquet to evidence: real files, real edits, and folders that an older version wrote."""
+
+import json
+import random
+import shutil
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedrepro.engine import records, results
+from fedrepro.engine.identity import settings_hash
+from fedrepro.engine.loop import train
+from fedrepro.errors import UserError
+from fedrepro.files import sha256_file, write_json
+from fedrepro.methods.compose import compose
+from tests import toy
+
+FEDAVG = compose("fedavg")
+CONFIG = toy.make_spec().as_dict() | {"method": str(FEDAVG)}
+RUN_ID = f"toy-fedavg-{settings_hash(CONFIG)}"
+RUN = {"run_id": RUN_ID, "method": str(FEDAVG), "method_label": "fedavg", "config": CONFIG}
+INPUTS = {"arrays": "a" * 64, "partition": "b" * 64}
+FOLDER = Path("results/runs", RUN_ID, "seed8")
+RECEIPT = FOLDER.with_suffix(".json")
+EVIDENCE = Path("reports/full/fedlaw/evidence", RUN_ID, "seed8.json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The result folder of seed 8 in a project of its own, the current folder; no receipt yet."""
+    monkeypatch.chdir(tmp_path)
+    outcome = train(toy.make_task(), FEDAVG)
+    found = results.evidence(toy.make_spec(), RUN, 8, outcome, {"device": "cpu"}, INPUTS, {"wall_s": 1.5})
+    results.write_seed(Path(), RUN_ID, found, outcome)
+    return FOLDER
+
+
+def confirm() -> bool:
+    return results.confirm(Path(), RUN_ID, 8, INPUTS)
+
+
+def edit(path: Path, change) -> None:
+    """Changes one value of a JSON file, and nothing else."""
+    content = json.loads(path.read_text())
+    change(content)
+    write_json(path, content)
+
+
+def without_digest(path: Path) -> None:
+    """As the versions before digests wrote it."""
+    edit(path, lambda content: content.pop("digest"))
+
+
+def to_98(content: dict) -> None:
+    content["curves"]["test_accuracy"][-1] = 98.0
+
+
+def test_a_digest_survives_any_number(tmp_path: Path) -> None:
+    """A thousand floats of random bits, written and read again, give the same digest; another last bit gives another."""
+    draw = random.Random(8)
+    values = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(1000)]
+    values = [value for value in values if value == value and abs(value) != float("inf")] + [0.1, 1e22, 5e-324, -0.0, 1.0, 1]
+    record = records.seal({"values": values, "name": "α"})
+    again = json.loads(write_json(tmp_path / "x.json", record).read_text())
+    assert records.fault(again) == ""
+    (bits,) = struct.unpack("<q", struct.pack("<d", values[0]))
+    again["values"][0] = struct.unpack("<d", struct.pack("<q", bits ^ 1))[0]
+    assert records.fault(again) == records.CHANGED
+
+
+def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -> None:
+    """The same bytes from the result folder to the committed file, with the sha256 of the metrics in them."""
+    assert confirm()
+    assert RECEIPT.read_bytes() == (folder / "manifest.json").read_bytes()
+    record = records.read_receipt(RECEIPT)
+    assert record["files"]["metrics.parquet"] == sha256_file(folder / "metrics.parquet")
+    assert record == records.seal(record) == records.read_folder(folder)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["with a digest", "as older versions wrote it"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        to_98,
+        lambda c: c["summary"].__setitem__("best_test_accuracy", 98.0),
+        lambda c: c["cost"].__setitem__("wall_s", 0.5),
+        lambda c: c["environment"].__setitem__("device", "cuda"),
+        lambda c: c["config"].__setitem__("client_lr", 0.5),
+        lambda c: c.__setitem__("method", "fedprox(mu=1.0)"),
+        lambda c: c["files"].__setitem__("metrics.parquet", "0" * 64),
+        lambda c: c["files"].pop("model.safetensors"),
+        lambda c: c["inputs"].__setitem__("partition", "c" * 64),
+        lambda c: c.__setitem__("seed", 9),
+        lambda c: c.pop("cost"),
+    ],
+)
+def test_an_edited_manifest_is_refused(change, old: bool, folder: Path) -> None:
+    """Any key of it, in one line with the repair; no receipt is made of it. Once the folder is deleted, the seed is trained."""
+    manifest = folder / "manifest.json"
+    if old:
+        without_digest(manifest)
+    edit(manifest, change)
+    with pytest.raises(UserError, match=f"delete {folder} to compute it again$") as caught:
+        confirm()
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not RECEIPT.exists()
+    shutil.rmtree(folder)
+    assert not confirm()
+
+
+def test_a_folder_of_an_older_version_gets_a_receipt_of_today(folder: Path) -> None:
+    """Without a digest, but all that it says follows from the files beside it: nothing trains, the folder stays as it is."""
+    sealed = (folder / "manifest.json").read_bytes()
+    without_digest(folder / "manifest.json")
+    old = (folder / "manifest.json").read_bytes()
+    assert confirm()
+    assert RECEIPT.read_bytes() == sealed
+    assert (folder / "manifest.json").read_bytes() == old
+    assert records.read_receipt(RECEIPT)["digest"]
+
+
+def test_metrics_that_were_replaced_are_refused(folder: Path) -> None:
+    """Another metrics.parquet, its sha256 and a digest forged into the manifest: the curves still tell."""
+    table = pq.read_table(folder / "metrics.parquet")
+    named = zip(table["metric"].to_pylist(), table["value"].to_pylist(), strict=True)
+    values = [98.0 if name == "test_accuracy" else value for name, value in named]
+    pq.write_table(table.set_column(2, "value", pa.array(values)), folder / "metrics.parquet")
+    with pytest.raises(UserError, match=r"metrics\.parquet: does not match the sha256 in its manifest"):
+        confirm()
+    record = json.loads((folder / "manifest.json").read_text())
+    record["files"]["metrics.parquet"] = sha256_file(folder / "metrics.parquet")
+    write_json(folder / "manifest.json", records.seal(record))
+    with pytest.raises(UserError, match=r"manifest\.json: curves are not those of metrics\.parquet"):
+        confirm()
+
+
+def test_an_edited_receipt_is_refused_and_written_again(folder: Path) -> None:
+    """Read by whatever makes evidence of it. The advice: once it is deleted, the folder gives the same receipt."""
+    assert confirm()
+    good = RECEIPT.read_bytes()
+    for spoil in (lambda: edit(RECEIPT, to_98), lambda: without_digest(RECEIPT), lambda: RECEIPT.write_text("")):
+        spoil()
+        with pytest.raises(UserError, match=r"delete it and run the same command again$") as caught:
+            records.read_receipt(RECEIPT)
+        assert str(caught.value).startswith(f"{RECEIPT}: ")
+        RECEIPT.unlink()
+        assert confirm()
+        assert RECEIPT.read_bytes() == good
+
+
+def test_a_receipt_of_other_files_is_refused(folder: Path) -> None:
+    """A sound receipt beside a folder whose metrics are not those that it was made from."""
+    assert confirm()
+    pq.write_table(pq.read_table(folder / "metrics.parquet").slice(1), folder / "metrics.parquet")
+    with pytest.raises(UserError, match=r"seed8\.json: was made from another metrics\.parquet"):
+        records.read_receipt(RECEIPT)
+
+
+def test_committed_evidence_is_verified_before_it_becomes_a_receipt(folder: Path) -> None:
+    """In a clone without results. Edited, or without a digest: named, with both repairs; sound: taken; deleted: trained."""
+    assert confirm()
+    good = RECEIPT.read_bytes()
+    shutil.rmtree("results")
+    EVIDENCE.parent.mkdir(parents=True)
+    for change in (to_98, lambda content: content.pop("digest")):
+        EVIDENCE.write_bytes(good)
+        edit(EVIDENCE, change)
+        advice = f"restore it with `git checkout -- {EVIDENCE}`, or delete it and run the same command again$"
+        with pytest.raises(UserError, match=advice):
+            confirm()
+        assert not RECEIPT.exists()
+    EVIDENCE.write_bytes(good)
+    assert confirm()
+    assert RECEIPT.read_bytes() == good
+    RECEIPT.unlink()
+    EVIDENCE.unlink()
+    assert not confirm()
