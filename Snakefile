@@ -9,7 +9,7 @@ configfile: "params.yaml"
 FLOW = Workflow.load(config)
 
 wildcard_constraints:
-    scale="demo|short|full",
+    scale="(edited-)?(demo|short|full)",
     paper="fedlaw|igfl|fedgh|elastic|fedima",
     table=r"(table|figure)\d+(-[a-z0-9]+)*",
     dataset=r"[a-z0-9_-]+",

@@ -17,7 +17,7 @@ def run(options: Namespace) -> None:
     console.log_to(options.log)
     by_file = options.target.endswith(".json")
     plan = _read(Path(options.target), options.seeds) if by_file else _resolve(options)
-    wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
+    wanted, seeds, device = _select(plan, options), options.seeds or plan["seeds"], options.device or "auto"
     if options.engine != "vectorised":
         arithmetic.widen()
     if options.dry_run:
@@ -142,6 +142,7 @@ def _resolve(options: Namespace) -> dict[str, Any]:
         except yaml.YAMLError as error:
             raise UserError(f"--set {item}: {value!r} is not a value; quote it") from error
     project = load_project(ROOT, content)
+    options.device = getattr(options, "device", None) or project.params.device
     resolved = resolve(project, paper, table, options.scale or project.params.scale)
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing

@@ -86,7 +86,7 @@ def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], P
             evidence = ROOT / "reports" / scale / paper / "evidence"
             if not evidence.is_dir():
                 continue
-            for run in _runs(plan(project, paper, table, scale), options):
+            for run in _runs(plan(project.as_published(scale), paper, table, scale), options):
                 if by_table or run["run_id"] == options.target:
                     found |= dict.fromkeys(sorted((evidence / run["run_id"]).glob("seed*.json")), run)
         if found:

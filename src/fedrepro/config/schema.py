@@ -222,6 +222,7 @@ class Scale(_Strict):
 
     note: str
     comparable: bool = False  # may a measured number be held against a printed one?
+    published_seeds: Seeds | None = None  # of its committed reports, which params.yaml does not touch; None: there are none
     only_demo_columns: bool = False
     settings: dict[str, Times | Scalar] = {}
     methods: dict[str, Arguments] = {}
