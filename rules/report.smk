@@ -14,12 +14,12 @@ rule plan:
 
 # Evidence that is settled is a source like any other: nothing that it was once made from is looked at, drawn or trained.
 rule evidence:
-    input: lambda w: FLOW.origin(w.run_id, w.seed)
+    input: receipt=lambda w: FLOW.origin(w.run_id, w.seed), missing=lambda w: FLOW.missing(w.scale)
     output: "reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json"
     wildcard_constraints: scale=rf"(?!(?:{FLOW.settled})$)[a-z-]+"
     log: "logs/evidence/{scale}-{paper}-{run_id}-{seed}.log"
     message: "evidence of {wildcards.run_id}, seed {wildcards.seed}"
-    shell: "fedrepro evidence {input} {output} > {log} 2>&1"
+    shell: "fedrepro evidence {input.receipt} {output} > {log} 2>&1"
 
 rule track:
     input:

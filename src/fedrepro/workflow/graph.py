@@ -17,6 +17,8 @@ from fedrepro.files import canonical_hash, sha256_file
 from fedrepro.workflow import plans, session
 from fedrepro.workflow.plans import Plans
 
+MISSING = Path(".snakemake/fedrepro-missing")
+
 
 class Workflow:
     """The project of params.yaml, seen as files."""
@@ -201,6 +203,15 @@ class Workflow:
             if scale in self.made.published_seeds or not trained(Path(), run_id, int(path.stem[4:])):
                 found.append(str(path.relative_to("reports")))
         return _any_of(found)
+
+    def missing(self, scale: str) -> list[str]:
+        """For evidence that no rule would make if it were there, a file newer than any report: without it, a report from before
+        the evidence was taken away would count as up to date."""
+        if scale not in self.made.published_seeds:
+            return []
+        MISSING.parent.mkdir(exist_ok=True)
+        MISSING.touch()
+        return [str(MISSING)]
 
     def origin(self, run_id: str, seed: str) -> str:
         """What evidence is copied from: the receipt, or evidence that is published elsewhere where nothing is trained here."""
