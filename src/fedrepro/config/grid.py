@@ -43,9 +43,10 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     table, paper, scale = project.table(paper_name, table_name), project.paper(paper_name), project.scale(scale_name)
     check_paper(project, paper_name, paper, table_name, table)
     budget = table.budget.get(scale_name)
-    printed = printed_numbers(project.root / "papers" / paper_name / "published" / table.published, table)
+    printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
+    in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
-    rows = [(row, True) for row in table.rows]
+    rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
     metrics = {column.key: column.metric or table.metric for column in columns}
     runs, cells = {}, []
