@@ -37,7 +37,7 @@ def test_edits_for_another_run_leave_committed_pages_alone(project: Project) -> 
     """The list and the pages of all papers, before and after an edit of everything: there is nothing to do, and rendered all
     the same not a byte of pages, pictures and tables changes."""
     site = ("snakemake", "--cores", "2", "reports/index.html")
-    project.run(*site)
+    project.run(*site, "--forcerun", "plan")  # as today's code and tables have it
     before = contents(project, "full", "short", "")
     assert len(before) > 200
     project.params(edit)
