@@ -10,7 +10,7 @@ FLOW = Workflow.load(config)
 session.shorten(workflow)
 
 wildcard_constraints:
-    scale="demo|short|full",
+    scale="(edited-)?(demo|short|full)",
     paper="fedlaw|igfl|fedgh|elastic|fedima",
     table=r"(table|figure)\d+(-[a-z0-9]+)*",
     dataset=r"[a-z0-9_-]+",

@@ -6,20 +6,22 @@ rule reports:
     message: "all reports are there"
 
 rule plan:
-    input: "params.yaml", "papers/scales.yaml", "data/registry.yaml", "papers/{paper}/paper.yaml", lambda w: FLOW.table_files(w.scale, w.paper, w.table)
+    input: lambda w: FLOW.plan_files(w.scale, w.paper, w.table)
     output: "results/plans/{scale}/{paper}/{table}.json"
-    params: content=FLOW.params_json
+    params: content=lambda w: FLOW.plan_params(w.scale)
     log: "logs/plan/{scale}-{paper}-{table}.log"
     message: "plan of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
     shell:
         "fedrepro plan {wildcards.paper}/{wildcards.table} --scale {wildcards.scale} --params {params.content:q} --out {output} > {log} 2>&1"
 
+# Evidence that is settled is a source like any other: nothing that it was once made from is looked at, drawn or trained.
 rule evidence:
-    input: "results/runs/{run_id}/seed{seed}.json"
+    input: receipt=lambda w: FLOW.origin(w.run_id, w.seed), missing=lambda w: FLOW.missing(w.scale)
     output: update("reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json")
+    wildcard_constraints: scale=rf"(?!(?:{FLOW.settled})$)[a-z-]+"
     log: "logs/evidence/{scale}-{paper}-{run_id}-{seed}.log"
     message: "evidence of {wildcards.run_id}, seed {wildcards.seed}"
-    shell: "fedrepro evidence {input} {output} > {log} 2>&1"
+    shell: "fedrepro evidence {input.receipt} {output} > {log} 2>&1"
 
 rule track:
     input:
@@ -33,7 +35,7 @@ rule track:
 rule report:
     input:
         plan="results/plans/{scale}/{paper}/{table}.json",
-        evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
+        evidence=lambda w: FLOW.shown(w.scale, w.paper, w.table),
         tracked="results/tracked/{scale}/{paper}/{table}.json",
     output:
         update(expand("reports/{{scale}}/{{paper}}/{{table}}{ending}", ending=[".md", ".json"])),
@@ -42,16 +44,16 @@ rule report:
     message: "report of {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.scale}/{wildcards.paper}/{wildcards.table} > {log} 2>&1"
 
-# The current scale of params.yaml under a short name: reports/table3.md is FedLAW's, reports/igfl/table1.md another paper's.
+# params.yaml's scale and values under a short name: reports/table3.md is FedLAW's, reports/igfl/table1.md another paper's.
 rule current_fedlaw:
-    input: multiext("reports/" + FLOW.scale + "/fedlaw/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/fedlaw/{table}.json"
+    input: lambda w: FLOW.current_files("fedlaw", w.table), plan=lambda w: FLOW.current_plan("fedlaw", w.table)
     output: update(expand("reports/{{table}}{ending}", ending=[".md", ".html", ".json"]))
     log: "logs/report/current-fedlaw-{table}.log"
     message: "reports/{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.table} > {log} 2>&1"
 
 rule current:
-    input: multiext("reports/" + FLOW.scale + "/{paper}/{table}", ".md", ".html", ".json"), plan="results/plans/" + FLOW.scale + "/{paper}/{table}.json"
+    input: lambda w: FLOW.current_files(w.paper, w.table), plan=lambda w: FLOW.current_plan(w.paper, w.table)
     output: update(expand("reports/{{paper}}/{{table}}{ending}", ending=[".md", ".html", ".json"]))
     log: "logs/report/current-{paper}-{table}.log"
     message: "reports/{wildcards.paper}/{wildcards.table}.md"

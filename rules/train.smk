@@ -19,7 +19,7 @@ rule train:
         config=ancient("results/configs/{run_id}.json"),
         data=ancient(lambda w: FLOW.inputs_of(w.run_id, FLOW.seeds)),
     output: expand("results/runs/{{run_id}}/seed{seed}.json", seed=FLOW.seeds)
-    wildcard_constraints: run_id=rf"(?!(?:{FLOW.budget_runs})/)[A-Za-z0-9_.+-]+"
+    wildcard_constraints: run_id=rf"(?!(?:{FLOW.apart})/)[A-Za-z0-9_.+-]+"
     log: "logs/train/{run_id}.log"
     threads: FLOW.workers
     resources: gpu=FLOW.gpus_per_run
@@ -27,13 +27,13 @@ rule train:
     shell:
         "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --workers {threads} --log {log}"
 
-# Runs of tables whose budget names seeds of its own: a job a seed, since the outputs of the rule above are those of params.yaml's.
+# Other seeds than params.yaml's, of a budget or a published report: a job a seed, since the outputs of the rule above are params.yaml's.
 rule train_seed:
     input:
         config=ancient("results/configs/{run_id}.json"),
         data=ancient(lambda w: FLOW.inputs_of(w.run_id, [w.seed])),
     output: "results/runs/{run_id}/seed{seed}.json"
-    wildcard_constraints: run_id=FLOW.budget_runs
+    wildcard_constraints: run_id=rf"(?:{FLOW.apart})(?=/)|[A-Za-z0-9_.+-]+(?=/seed(?!(?:{'|'.join(map(str, FLOW.seeds))})\.))"
     log: "logs/train/{run_id}-{seed}.log"
     threads: FLOW.workers
     resources: gpu=FLOW.gpus_per_run

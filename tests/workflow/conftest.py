@@ -1,6 +1,7 @@
 """A small copy of the project in a folder of its own, and real processes in it: snakemake, dvc, git, fedrepro."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,6 +73,15 @@ class Project:
 def new_trainings(before: dict, after: dict) -> set[str]:
     """Seed folders that were trained between two looks."""
     return {name for name, stamp in after.items() if before.get(name) != stamp}
+
+
+def scramble_times(root: Path, *folders: str) -> None:
+    """Gives every file below the folders a random age, the order in which they were made forgotten."""
+    dice = random.Random(0)
+    for path in [p for folder in folders for p in (root / folder).rglob("*") if p.is_file()]:
+        age = 1_700_000_000 + dice.randrange(10_000_000)
+        os.utime(path, (age, age))
+    os.utime(root / "params.yaml")
 
 
 def make_project(root: Path, seeds: tuple[int, ...] = (8,)) -> Project:

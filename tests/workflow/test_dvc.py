@@ -1,12 +1,10 @@
 """DVC around the graph: an edit trains what it touches, a pulled clone trains nothing. Every step counts the trainings."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import Project, make_project, new_trainings
+from tests.workflow.conftest import Project, make_project, new_trainings, scramble_times
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> N
     clone.run("dvc", "pull")
     pulled = clone.trained()
     assert len(pulled) == 22
-    scramble_times(clone.root)
+    scramble_times(clone.root, "data", "results", "papers")
     pulled = clone.trained()
     clone.run("snakemake", "--cores", "2", "reports/table3.md")
     assert not new_trainings(pulled, clone.trained())
@@ -72,12 +70,3 @@ def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> N
     tried = new_trainings(before, clone.trained())
     assert len(tried) == 6
     assert all("-fedlaw-" in name for name in tried), tried
-
-
-def scramble_times(root: Path) -> None:
-    """Gives every artifact a random age, the order in which they were made forgotten."""
-    dice = random.Random(0)
-    for path in [p for folder in ("data", "results", "papers") for p in (root / folder).rglob("*") if p.is_file()]:
-        age = 1_700_000_000 + dice.randrange(10_000_000)
-        os.utime(path, (age, age))
-    os.utime(root / "params.yaml")

@@ -26,7 +26,7 @@ def run(options: Namespace) -> None:
     plan = _read(Path(options.target), options.seeds) if project is None else _resolve(project, options)
     cells = _select(plan, options)
     wanted = selection.runs(plan, cells)
-    seeds, device = options.seeds or plan["seeds"], options.device or plan.get("device", "auto")
+    seeds, device = options.seeds or plan["seeds"], options.device or (project.params.device if project else "auto")
     if options.engine != "vectorised":
         arithmetic.widen()
     if options.dry_run:

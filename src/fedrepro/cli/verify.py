@@ -94,7 +94,7 @@ def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], P
             evidence = ROOT / "reports" / scale / paper / "evidence"
             if not evidence.is_dir():
                 continue
-            made = plan(project, paper, table, scale)
+            made = plan(project.as_published(scale), paper, table, scale)
             for run in selection.runs(made, selection.cells(made, options)):
                 if by_table or run["run_id"] == options.target:
                     found |= dict.fromkeys(sorted((evidence / run["run_id"]).glob("seed*.json")), run)

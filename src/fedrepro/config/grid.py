@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fedrepro.config import scales
 from fedrepro.config.layers import EDITED, REPORTED, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
@@ -22,13 +23,18 @@ PLAN_SCHEMA = 4
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
-    """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full."""
+    """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full.
+
+    `scale_name` may be `edited-full`: the same plan under the name that reports with params.yaml's values have.
+    """
+    shown_scale, scale_name = scale_name, scales.plain(scale_name)
     table, paper, scale = project.table(paper_name, table_name), project.paper(paper_name), project.scale(scale_name)
     check_paper(project, paper_name, paper, table_name, table)
     budget = table.budget.get(scale_name)
-    printed = printed_numbers(project.root / "papers" / paper_name / "published" / table.published, table)
+    printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
+    in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
-    rows = [(row, True) for row in table.rows]
+    rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
     metrics = {column.key: column.metric or table.metric for column in columns}
     runs, cells = {}, []
@@ -59,13 +65,12 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "table": table_name,
         "title": table.title,
         "source": table.source,
-        "scale": scale_name,
+        "scale": shown_scale,
         "scale_note": budget.note if budget else scale.note,
         "remarks": table.remarks.get(scale_name, []) + (budget.remarks if budget else []),
         "stand_in": table.stand_in,
         "on_budget": budget is not None,
         "seeds": (budget and budget.seeds) or project.params.seeds,
-        "device": project.params.device,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
         "variant_of": table.variant_of,
@@ -104,13 +109,13 @@ def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], metrics: dict
 
 
 def every_run(project: Project) -> dict[str, list[Reading]]:
-    """run_id -> what tables show of it; all tables, all scales, params.yaml as it stands."""
+    """run_id -> what tables show of it; all tables, all scales, as published and as params.yaml stands."""
     found: dict[str, dict[Reading, None]] = {}
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
-            made = plan(project, paper, table, scale)
-            for cell, reading in readings(made):
-                found.setdefault(cell["run_id"], {})[reading] = None
+            for made in (plan(project, paper, table, scale), plan(project.as_published(scale), paper, table, scale)):
+                for cell, reading in readings(made):
+                    found.setdefault(cell["run_id"], {})[reading] = None
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,11 @@ class Project:
         if name not in self.scales:
             raise UserError(f"params.yaml: scale: {unknown('scale', name, sorted(self.scales))}")
         return self.scales[name]
+
+    def as_published(self, scale: str) -> "Project":
+        """Behind reports/<scale>: params.yaml's values only where the scale has no published seeds (demo)."""
+        seeds = self.scale(scale).published_seeds
+        return self if seeds is None else replace(self, params=Params(scale=scale, seeds=seeds))
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:

@@ -99,7 +99,8 @@ class Row(_Strict):
     label: str
     method: str | None = None
     pending: str | None = None
-    published: str | None = None  # the method's name in the published CSV, where that is not the row's key
+    # The method's name in the published CSV, where that is not the row's key. A row that the CSV does not name is ours.
+    published: str | None = None
     variant: str | None = None  # rows that read the paper in the same way; without: as the paper's own table
     setting: dict[str, Scalar] = {}  # over the column's
     replace: dict[str, dict[str, Scalar]] = {}  # setting -> {the column's value: what the row takes instead}
@@ -159,7 +160,7 @@ class Column(_Strict):
     label: str
     group: str
     setting: dict[str, Scalar]
-    published: dict[str, str]
+    published: dict[str, str] = {}  # without it the column is ours: nothing in it is printed
     metric: Metric | None = None  # instead of the table's
     round: Annotated[int, Field(ge=1)] | None = (
         None  # read after so many of the protocol's rounds; the same share of fewer rounds
@@ -174,7 +175,7 @@ class Table(_Strict):
 
     title: str
     source: str
-    published: str  # file name under papers/<paper>/published/
+    published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
     metric: Metric
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever held against a printed number
@@ -203,6 +204,10 @@ class Table(_Strict):
                 for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
                     raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
         for column in self.columns:
+            if column.published and self.published is None:
+                raise ValueError(
+                    f"column {column.key} has printed numbers, but the table names no file of them: add `published`"
+                )
             for scale in column.budget.keys() - self.budget.keys():
                 raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
         for place, budgets in [("the table", self.budget), *((f"column {c.key}", c.budget) for c in self.columns)]:
@@ -222,6 +227,7 @@ class Scale(_Strict):
 
     note: str
     comparable: bool = False  # may a measured number be held against a printed one?
+    published_seeds: Seeds | None = None  # of its committed reports, which params.yaml does not touch; None: there are none
     only_demo_columns: bool = False
     settings: dict[str, Times | Scalar] = {}
     methods: dict[str, Arguments] = {}

@@ -37,8 +37,8 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")
     if not folder.exists():
-        committed = map(read, _committed(root, run_id, seed))
-        found = next((record for record in committed if record["inputs"] == inputs), None)
+        found_there = map(read, committed(root, run_id, seed))
+        found = next((record for record in found_there if record["inputs"] == inputs), None)
         if found is not None:
             write_json(receipt, found)
         return found is not None
@@ -50,15 +50,19 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
 
 def kept(root: Path, run_id: str, seed: int) -> str | None:
     """What there is, unread, of a seed that is complete: receipt, result folder or evidence; None when it would be trained."""
+    return trained(root, run_id, seed) or ("evidence" if committed(root, run_id, seed) else None)
+
+
+def trained(root: Path, run_id: str, seed: int) -> str | None:
+    """What there is of a seed that was trained in this folder."""
     receipt = receipt_path(root, run_id, seed)
     if receipt.exists():
         return "receipt"
-    if (receipt.with_suffix("") / MANIFEST).exists():
-        return "result folder"
-    return "evidence" if _committed(root, run_id, seed) else None
+    return "result folder" if (receipt.with_suffix("") / MANIFEST).exists() else None
 
 
-def _committed(root: Path, run_id: str, seed: int) -> list[Path]:
+def committed(root: Path, run_id: str, seed: int) -> list[Path]:
+    """Published evidence of a seed; several where papers share the run."""
     scales = ("short", "full")
     return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
 

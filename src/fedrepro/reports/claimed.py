@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from fedrepro.config import scales
 from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
 from fedrepro.reports.cells import Cell, tabulate
 from fedrepro.reports.evidence import Evidence, Plan
@@ -67,7 +68,7 @@ class Source:
         """Why it may not."""
         if self.plan["stand_in"]:
             return "this is not the printed table: " + self.plan["stand_in"]
-        scale = self.plan["scale"]
+        scale = scales.plain(self.plan["scale"])
         return f"scale {scale} is not the paper's protocol" if scale != "full" else "the protocol is edited or on a budget"
 
     def missing(self, *places: tuple[str, str]) -> str:

@@ -11,6 +11,8 @@ from fedrepro.files import read_json, write_json, write_text
 from fedrepro.reports import claims, document, figures, html, markdown, page, page_markdown
 from fedrepro.reports.evidence import load_evidence, load_plan
 
+_SCALES = ["full", "edited-full", "short", "edited-short", "demo"]  # in this order on the list of pages
+
 
 def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Path) -> list[Path]:
     """Writes `<out_stem>.json`, `.html`, `.md` and the learning curves; returns all of them, the Markdown page first.
@@ -54,7 +56,7 @@ def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim]) 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
     """Writes `<folder>/index.md` and `.html`, the list of `pages`, which are the JSON files of papers' pages."""
     found = [(path, read_json(path)) for path in map(Path, pages)]
-    found.sort(key=lambda pair: (pair[1]["paper_name"], ["full", "short", "demo"].index(pair[1]["scale"])))
+    found.sort(key=lambda pair: (pair[1]["paper_name"], _SCALES.index(pair[1]["scale"])))
     return [
         write_text(Path(folder) / "index.md", page_markdown.render_site(found, folder)),
         write_text(Path(folder) / "index.html", html.render_site(found, folder)),

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from fedrepro.config import scales
 from fedrepro.files import write_json
 from fedrepro.reports.words import Document
 
@@ -15,7 +16,11 @@ def write_summary(documents: Iterable[Document], path: Path = Path("results/summ
     """
     summary: dict = {}
     for document in documents:
-        table = summary.setdefault(document["scale"], {}).setdefault(document["paper"], {}).setdefault(document["table"], {})
+        table = (
+            summary.setdefault(scales.plain(document["scale"]), {})
+            .setdefault(document["paper"], {})
+            .setdefault(document["table"], {})
+        )
         for cell in document["cells"]:
             if cell["mean"] is not None:
                 table.setdefault(cell["setting"], {})[cell["method"]] = round(cell["mean"], 4)

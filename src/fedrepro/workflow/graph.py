@@ -2,17 +2,22 @@
 
 import json
 import re
+import sys
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from fedrepro import arithmetic
+from fedrepro.config import scales
 from fedrepro.engine.environment import pick_device
-from fedrepro.engine.receipts import RUNS, identity
+from fedrepro.engine.receipts import RUNS, committed, identity, receipt_path, trained
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, sha256_file
 from fedrepro.workflow import plans, session
 from fedrepro.workflow.plans import Plans
+
+MISSING = Path(".snakemake/fedrepro-missing")
 
 
 class Workflow:
@@ -20,8 +25,7 @@ class Workflow:
 
     def __init__(self, made: Plans, params: dict[str, Any]) -> None:
         self.made, self.params = made, params
-        self.params_json = json.dumps(params, sort_keys=True)
-        self.scale, self.seeds, self.own_seeds = made.scale, made.seeds, made.own_seeds
+        self.scale, self.seeds = made.scale, made.seeds
         self.device = pick_device(made.device)
         self.gpus_per_run = int(self.device == "cuda")
         self.workers = made.workers if self.device == "cpu" else 1
@@ -29,6 +33,7 @@ class Workflow:
         every = reversed(made.tables_at_scale.values())
         self.runs: dict[str, dict[str, Any]] = {run_id: run for table in every for run_id, run in table["runs"].items()}
         """run_id -> the run as the first table has it that asks for it."""
+        self._told: set[str] = set()
 
     @classmethod
     def load(cls, params: dict[str, Any]) -> "Workflow":
@@ -45,13 +50,36 @@ class Workflow:
             from fedrepro.config.project import load_project
 
             with session.one_line():
-                return plan(load_project(Path(), self.params), paper, table, scale)
+                if scale != scales.plain(scale):
+                    self._require_edited(scales.plain(scale), paper)
+                project = load_project(Path(), self.params)
+                return plan(project.as_published(scale) if scale in self.made.published_seeds else project, paper, table, scale)
         return self.made.tables_at_scale[name]
 
-    def table_files(self, scale: str, paper: str, table: str) -> list[str]:
-        """The file of a table, and that of the table which it varies."""
-        names = table, self.plan(scale, paper, table)["variant_of"]
-        return [f"papers/{paper}/tables/{name}.yaml" for name in names if name]
+    def current(self, paper: str) -> str:
+        """The scale that a paper's reports with params.yaml's values have; `edited-full` where they are not published."""
+        return scales.edited(self.scale) if f"{self.scale}/{paper}" in self.made.edited else self.scale
+
+    def plan_params(self, scale: str) -> str:
+        """What stands in params.yaml, as far as the plans of a scale depend on it: nothing, for published reports. As JSON."""
+        seeds = self.made.published_seeds.get(scale)
+        return json.dumps(self.params if seeds is None else {"scale": scale, "seeds": seeds}, sort_keys=True)
+
+    def plan_files(self, scale: str, paper: str, table: str) -> list[str]:
+        """The files that a plan follows from."""
+        own = [] if scale in self.made.published_seeds else ["params.yaml"]
+        folder, varied = Path("papers", paper), self.plan(scale, paper, table)["variant_of"]
+        tables = [f"{folder}/tables/{name}.yaml" for name in (table, varied) if name]
+        printed = sorted(map(str, folder.glob("published/*.csv")))
+        return [*own, "papers/scales.yaml", "data/registry.yaml", f"{folder}/paper.yaml", *tables, *printed]
+
+    def _require_edited(self, scale: str, paper: str) -> None:
+        """UserError where params.yaml has nothing to report at the scale but what is published."""
+        place = f"reports/{scales.edited(scale)}/{paper}"
+        if scale != self.scale:
+            raise UserError(f"{place}: params.yaml: scale = {self.scale!r}; set it to {scale}, or add --config scale={scale}")
+        if f"{scale}/{paper}" not in self.made.edited:
+            raise UserError(f"{place}: params.yaml changes nothing there; ask for reports/{scale}/{paper}")
 
     def config_json(self, run_id: str) -> str:
         """What a training needs to know of its run, as JSON."""
@@ -60,11 +88,33 @@ class Workflow:
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables at its scale, under their short names too."""
         short = [f"reports/{table}.md" if paper == "fedlaw" else f"reports/{paper}/{table}.md" for paper, table in self.tables]
-        return [f"reports/{self.scale}/{paper}/{table}.md" for paper, table in self.tables] + short
+        return [f"reports/{self.current(paper)}/{paper}/{table}.md" for paper, table in self.tables] + short
 
     def documents(self) -> list[str]:
         """The JSON reports that the summary is made from."""
-        return [f"reports/{self.scale}/{paper}/{table}.json" for paper, table in self.tables]
+        return [f"reports/{self.current(paper)}/{paper}/{table}.json" for paper, table in self.tables]
+
+    def current_files(self, paper: str, table: str) -> list[str]:
+        """The report that a short name stands for."""
+        return [f"reports/{self.current(paper)}/{paper}/{table}.{ending}" for ending in ("md", "html", "json")]
+
+    def current_plan(self, paper: str, table: str) -> str:
+        """Its plan."""
+        return f"results/plans/{self.current(paper)}/{paper}/{table}.json"
+
+    def shown(self, scale: str, paper: str, table: str) -> list[str]:
+        """`evidence` of a report that is asked for; says so where params.yaml has values that are not in it."""
+        place = f"{scale}/{paper}"
+        if place in self.made.edited and place not in self._told:
+            self._told.add(place)
+            there = f"reports/{scales.edited(scale)}/{paper}" + (
+                "" if scale == self.scale else f" (with --config scale={scale})"
+            )
+            print(
+                f"fedrepro: reports/{place} keeps to the paper's own settings and published seeds; with params.yaml's: {there}",
+                file=sys.stderr,
+            )
+        return self.evidence(scale, paper, table)
 
     def evidence(self, scale: str, paper: str, table: str) -> list[str]:
         """The evidence that one report is rendered from."""
@@ -86,9 +136,13 @@ class Workflow:
         return [f"results/plans/{scale}/{paper}/{table}.json" for table in self.page_tables(scale, paper)]
 
     def page_evidence(self, scale: str, paper: str) -> list[str]:
-        """The evidence of a paper's page that is there now: a page never asks for a training."""
+        """The evidence of a paper's page that is there now, or is published elsewhere: a page never asks for a training."""
         wanted = (path for table in self.page_tables(scale, paper) for path in self.evidence(scale, paper, table))
-        return [path for path in dict.fromkeys(wanted) if Path(path).exists()]
+        return [
+            path
+            for path in map(Path, dict.fromkeys(wanted))
+            if path.exists() or committed(Path(), path.parent.name, int(path.stem[4:]))
+        ]
 
     def page_claims(self, paper: str) -> list[str]:
         """What the paper says of its tables, where somebody has written it down."""
@@ -126,13 +180,45 @@ class Workflow:
 
     @property
     def drawn_seeds(self) -> list[int]:
-        """The seeds that every artifact is drawn for: those of params.yaml, and those that budgets ask for besides."""
-        return list(dict.fromkeys([*self.seeds, *(seed for seeds in self.own_seeds.values() for seed in seeds)]))
+        """The seeds that every artifact is drawn for: those of params.yaml, of published reports, and of budgets."""
+        asked = (seed for table in self.made.tables_at_scale.values() for seed in table["seeds"])
+        return list(dict.fromkeys([*self.seeds, *asked]))
 
-    @property
-    def budget_runs(self) -> str:
-        """A regular expression of the run_ids in `own_seeds`; matches nothing when there are none."""
-        return "|".join(map(re.escape, sorted(self.own_seeds))) or "(?!)"
+    @cached_property
+    def apart(self) -> str:
+        """A regular expression of the run_ids that no table asks for with params.yaml's seeds."""
+        tables = self.made.tables_at_scale.values()
+        together = {run_id for table in tables if {*table["seeds"]} == {*self.seeds} for run_id in table["runs"]}
+        return _any_of(sorted(self.runs.keys() - together))
+
+    @cached_property
+    def settled(self) -> str:
+        """A regular expression of the evidence, below reports/, that is taken as it is: no rule makes it.
+
+        What is published, whatever has been trained here since; and what nothing is left of but the evidence.
+        """
+        found = []
+        for path in sorted(Path("reports").glob("*/*/evidence/*/seed*.json")):
+            _, scale, _, _, run_id, _ = path.parts
+            if scale in self.made.published_seeds or not trained(Path(), run_id, int(path.stem[4:])):
+                found.append(str(path.relative_to("reports")))
+        return _any_of(found)
+
+    def missing(self, scale: str) -> list[str]:
+        """For evidence that no rule would make if it were there, a file newer than any report: without it, a report from before
+        the evidence was taken away would count as up to date."""
+        if scale not in self.made.published_seeds:
+            return []
+        MISSING.parent.mkdir(exist_ok=True)
+        MISSING.touch()
+        return [str(MISSING)]
+
+    def origin(self, run_id: str, seed: str) -> str:
+        """What evidence is copied from: the receipt, or evidence that is published elsewhere where nothing is trained here."""
+        if not trained(Path(), run_id, int(seed)):
+            for path in committed(Path(), run_id, int(seed)):
+                return str(path)
+        return str(receipt_path(Path(), run_id, int(seed)))
 
     def arguments(self, kind: str, artifact: str) -> str:
         """The command-line arguments that draw an artifact."""
@@ -146,13 +232,18 @@ class Workflow:
         """run_id -> seeds, of every run of params.yaml's tables."""
         found: dict[str, list[int]] = {}
         for paper, table in self.tables:
-            made = self.plan(self.scale, paper, table)
+            made = self.plan(self.current(paper), paper, table)
             for run_id in made["runs"]:
                 found[run_id] = list(dict.fromkeys([*found.get(run_id, []), *made["seeds"]]))
         return found
 
     def _drawn(self, run_id: str, seeds: list[int]) -> list[str]:
         return [f"{folder}/seed{seed}.json" for folder in self.made.drawn[run_id] for seed in seeds]
+
+
+def _any_of(texts: list[str]) -> str:
+    """A regular expression of them; matches nothing when there are none."""
+    return "|".join(map(re.escape, texts)) or "(?!)"
 
 
 _ARGUMENTS = {

@@ -16,6 +16,7 @@ from typing import Any
 
 import fedrepro
 from fedrepro.cli import forkclient
+from fedrepro.config import scales
 from fedrepro.errors import UserError
 from fedrepro.files import write_text
 
@@ -32,8 +33,11 @@ class Plans:
     device: str  # as params.yaml has it: auto, cpu or cuda
     workers: int  # of params.yaml
     # scale/paper/table -> plan; params.yaml's own scale and tables come first. One with a mistake in it is left out.
+    # Of the scales that are published, all with the papers' settings; and params.yaml's scale as edited-<scale>/paper/table too
+    # where it has other settings.
     tables_at_scale: dict[str, dict[str, Any]]
-    own_seeds: dict[str, list[int]]  # run_id -> the seeds that its table's budget asks for instead of params.yaml's
+    published_seeds: dict[str, list[int]]  # of the scales that are published
+    edited: list[str]  # scale/paper, published, of which params.yaml would change some table
     arrays: dict[str, list[str]]  # run_id -> manifests of its data set, at the native shape and the model's
     drawn: dict[str, list[str]]  # run_id -> the folders of its partition, cohorts, proxy split and initial model
     # kind/artifact -> what it is drawn from, and `native`, the manifest of the arrays whose labels it is drawn from
@@ -72,7 +76,6 @@ def save(params: dict[str, Any], path: Path) -> None:
 
 def make(params: dict[str, Any]) -> Plans:
     """The plans of the project in this folder. UserError as `load`. Imports torch."""
-    from fedrepro.config.grid import plan
     from fedrepro.config.project import load_project
     from fedrepro.data.arrays import MANIFEST, arrays_folder
     from fedrepro.engine.artifacts import FOLDERS, definitions
@@ -81,21 +84,17 @@ def make(params: dict[str, Any]) -> Plans:
     project = load_project(Path(), params)
     chosen = project.params
     every_table = list(dict.fromkeys([*chosen.tables, *project.table_names()]))
-    made, runs = {}, {}
-    own_seeds: dict[str, list[int]] = {}
+    asked = {(chosen.scale, name) for name in chosen.tables}
+    published = {name: scale.published_seeds for name, scale in project.scales.items() if scale.published_seeds}
+    made: dict[str, dict[str, Any]] = {}
     for scale in dict.fromkeys([chosen.scale, *project.scales]):
-        for name in every_table:
-            paper, _, table = name.partition("/")
-            budget = project.table(paper, table).budget.get(scale)
-            try:
-                found = plan(project, paper, table, scale)
-            except UserError:
-                if (scale, name) in ((chosen.scale, asked) for asked in chosen.tables):
-                    raise
-                continue  # whoever asks for it hears of it
-            made[f"{scale}/{name}"] = found
-            runs = found["runs"] | runs
-            own_seeds |= dict.fromkeys(found["runs"], found["seeds"]) if budget and budget.seeds else {}
+        made |= _plans(project.as_published(scale), scale, every_table, asked)
+    changed = {scale: _plans(project, scales.edited(scale), every_table, asked) for scale in published}
+    edited = _edited(made, changed)
+    for name, found in changed.get(chosen.scale, {}).items():
+        if f"{chosen.scale}/{found['paper']}" in edited:
+            made[name] = found
+    runs = {run_id: run for found in made.values() for run_id, run in found["runs"].items()}
     arrays, drawn, artifacts = {}, {}, {}
     for run_id, run in runs.items():
         spec = RunSpec(**run["config"])
@@ -105,8 +104,33 @@ def make(params: dict[str, Any]) -> Plans:
         drawn[run_id] = [f"{FOLDERS[kind]}/{run['inputs'][kind]}" for kind in FOLDERS]
         for kind, definition in definitions(spec, entry).items():
             artifacts[f"{kind}/{run['inputs'][kind]}"] = definition | {"native": arrays[run_id][0]}
-    asked = (chosen.scale, chosen.seeds, chosen.tables, chosen.device, chosen.workers)
-    return Plans(*asked, made, own_seeds, arrays, drawn, artifacts)
+    own = (chosen.scale, chosen.seeds, chosen.tables, chosen.device, chosen.workers)
+    return Plans(*own, made, published, edited, arrays, drawn, artifacts)
+
+
+def _plans(project: Any, scale: str, tables: list[str], asked: set[tuple[str, str]]) -> dict[str, dict[str, Any]]:
+    """scale/paper/table -> plan. UserError for a mistake in one of `asked`; others with a mistake are left out."""
+    from fedrepro.config.grid import plan
+
+    found = {}
+    for name in tables:
+        paper, _, table = name.partition("/")
+        try:
+            found[f"{scale}/{name}"] = plan(project, paper, table, scale)
+        except UserError:
+            if (scales.plain(scale), name) in asked:
+                raise
+    return found
+
+
+def _edited(made: dict[str, dict[str, Any]], changed: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """scale/paper where a plan with params.yaml's values is not the published one."""
+    found = {}
+    for scale, plans in changed.items():
+        for name, own in plans.items():
+            if own | {"scale": scale} != made.get(scales.plain(name)):
+                found[f"{scale}/{own['paper']}"] = None
+    return list(found)
 
 
 def key(params: dict[str, Any]) -> str:

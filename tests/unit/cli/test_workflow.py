@@ -56,16 +56,15 @@ def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
     assert both.drawn_seeds == [9, 10, 8]
     jpeg = [path for path in both.receipts() if "cifar10-jpeg" in path]
     assert len(jpeg) == 19
-    assert all(re.fullmatch(both.budget_runs, Path(path).parent.name) and path.endswith("seed8.json") for path in jpeg)
+    assert all(re.fullmatch(both.apart, Path(path).parent.name) and path.endswith("seed8.json") for path in jpeg)
 
 
-def test_without_such_tables_no_run_has_seeds_of_its_own(project: Path) -> None:
+def test_without_such_tables_no_run_is_trained_seed_by_seed(project: Path) -> None:
     """The rule for them then matches nothing, not everything."""
     for table in [path for path in project.glob("papers/*/tables/*.yaml") if "seeds:" in path.read_text()]:
         table.unlink()
     flow = load()
-    assert flow.own_seeds == {}
-    assert not re.fullmatch(flow.budget_runs, "")
+    assert not re.fullmatch(flow.apart, "")
     assert flow.drawn_seeds == flow.seeds
 
 
@@ -77,8 +76,8 @@ def dry_run(*arguments: str) -> str:
 
 
 def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> None:
-    """With params.yaml's three seeds. Without one receipt its run is trained at that seed alone; the jobs of the others,
-    which the new data wakes, find their evidence and keep it."""
+    """With params.yaml's three seeds, whatever params.yaml says besides. Without one receipt its run is trained at that seed
+    alone; no job of the others wakes."""
     flow = load()
     made = flow.plan(*TABLE)
     for path in map(Path, flow.evidence(*TABLE)):
@@ -90,7 +89,10 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
     lost.unlink()
     said = dry_run(REPORT)
     assert f"train {lost.parent.name}, seed 8" in said
-    assert not re.search(r"^train +\d+$", said, re.MULTILINE)
+    assert set(re.findall(r"^(train|train_seed|evidence) +(\d+)$", said, re.MULTILINE)) == {
+        ("train_seed", "1"),
+        ("evidence", "1"),
+    }
     jobs = [Job.of(project, run, made["seeds"]) for run in made["runs"].values()]
     assert {job.run["run_id"]: job.to_train for job in jobs if job.to_train} == {lost.parent.name: [8]}
 

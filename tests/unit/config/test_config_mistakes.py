@@ -150,9 +150,24 @@ MISTAKES = {
     ),
     "published column": (
         edit(lambda f: COLUMN(f).update(published={"data": "mist"})),
-        ["numbers.csv", "'fedavg'", "'mnist'", "published"],
+        ["numbers.csv", "no printed number for column 'mnist'", "published"],
     ),
-    "ambiguous column": (edit(lambda f: COLUMN(f).update(published={})), ["numbers.csv", "two numbers", "'mnist'"]),
+    "ambiguous column": (edit(lambda f: COLUMN(f).update(published={"note": ""})), ["numbers.csv", "two numbers", "'mnist'"]),
+    "row like a printed one": (
+        edit(lambda f: f.table["rows"][1].update(key="fedporx")),
+        ["numbers.csv", "'fedporx'", "'fedprox'"],
+    ),
+    "row under a name that is not printed": (
+        edit(lambda f: f.table["rows"][1].update(published="prox")),
+        ["numbers.csv", "no printed number for row 'fedprox'"],
+    ),
+    "cell that is not printed": (
+        edit(
+            lambda f: setattr(f, "numbers", "\n".join(line for line in f.numbers.splitlines() if line[:13] != "mnist,fedprox"))
+        ),
+        ["numbers.csv", "row 'fedprox', column 'mnist'"],
+    ),
+    "numbers of no file": (edit(lambda f: f.table.pop("published")), ["table1.yaml", "column mnist", "`published`"]),
     "published file": (edit(lambda f: f.table.update(published="nope.csv")), ["nope.csv", "no such file"]),
     "paper's key": (edit(lambda f: f.paper.update(protocl={})), ["paper.yaml", "'protocl'", "'protocol'"]),
     "paper's value": (edit(lambda f: f.paper["protocol"].update(rounds=5)), ["paper.yaml: protocol.rounds"]),

@@ -1,0 +1,71 @@
+"""docs/adding-a-method.md to the letter: its method in a row, then a column and a table that no paper prints."""
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import yaml
+
+from tests.workflow.conftest import COLUMNS, ROOT, Project
+
+TABLES = Path("papers/fedlaw/tables")
+
+
+def blocks(language: str) -> list[str]:
+    """The code of the document."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/adding-a-method.md").read_text(), flags=re.DOTALL)
+
+
+def cells(project: Project, report: str) -> dict[tuple[str, str], dict]:
+    document = json.loads((project.root / "reports" / report).with_suffix(".json").read_text())
+    return {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
+
+
+def test_rows_columns_and_tables_of_ones_own(project: Project) -> None:
+    """The documented row trains alone and is shown with the status `not printed`; so are a column and a table of one's own, in
+    the report, the paper's page, the summary and MLflow."""
+    own = {"PYTHONPATH": str(project.root / "src")}
+    table = ("snakemake", "--cores", "2", "reports/table3.md")
+    project.run(*table, **own)
+    before = project.trained()
+    (code,), (row,) = blocks("python"), blocks("yaml")
+    (project.root / "src/fedrepro/methods/aggregate/median.py").write_text(code)
+    path = project.root / TABLES / "table3.yaml"
+    text = yaml.safe_dump(yaml.safe_load(path.read_text()), sort_keys=False)
+    path.write_text(text.replace("rows:\n", "rows:\n" + row.replace("  - ", "- ")))
+    project.run(*table, **own)
+    trained = set(project.trained()) - set(before)
+    assert len(trained) == len(COLUMNS)
+    assert all("-median-" in name for name in trained), trained
+    found = cells(project, "table3")
+    for column in COLUMNS:
+        assert found["median", column]["status"] == "not printed"
+        assert found["median", column]["mean"] > 10
+        assert found["fedavg", column]["printed"] is not None
+
+    content = yaml.safe_load(path.read_text())
+    column = {**content["columns"][0], "key": "iid", "label": "iid"}
+    del column["published"]
+    column["setting"] = {**column["setting"], "partition": "iid"}
+    path.write_text(yaml.safe_dump({**content, "columns": [*content["columns"], column]}))
+    mine = {**content, "title": "mine", "source": "Our table", "columns": [column]}
+    del mine["published"]
+    (project.root / TABLES / "table90.yaml").write_text(yaml.safe_dump(mine))
+    asked = ("reports/demo/fedlaw/table3.md", "reports/demo/fedlaw/table90.md", "results/summary.json")
+    project.run("snakemake", "--cores", "2", *asked, **own)
+    project.run("snakemake", "--cores", "2", "reports/demo/fedlaw/index.html", **own)
+    found = cells(project, "demo/fedlaw/table3") | {
+        ("90", key): cell for key, cell in cells(project, "demo/fedlaw/table90").items()
+    }
+    without = [cell for cell in found.values() if cell["setting"] == "iid" or cell["method"] == "median"]
+    assert len(without) == len(COLUMNS) + 4 + 4
+    assert all(cell["status"] == "not printed" and cell["mean"] is not None for cell in without)
+    for report in ("table3", "table90", "index"):
+        for ending in ("md", "html"):
+            assert "Median" in (project.root / f"reports/demo/fedlaw/{report}.{ending}").read_text()
+    summary = json.loads((project.root / "results/summary.json").read_text())["demo"]["fedlaw"]["table3"]
+    assert set(summary["iid"]) == set(summary[COLUMNS[0]]) == {"fedavg", "fedprox", "fedlaw", "median"}
+    with sqlite3.connect(project.root / "mlflow.db") as database:
+        names = {name for (name,) in database.execute("select value from tags where key = 'mlflow.runName'")}
+    assert any(name.startswith("Median") for name in names), names
