@@ -7,8 +7,11 @@ weights [K, ...]; client k's samples meet client k's weights, as one batched pro
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fedrepro.models import convolutions, kernels
+
+_EPS = 1e-5  # of BatchNorm, torch's default
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -52,10 +55,40 @@ def batch_norm(
     """
     clients = weight.shape[:-1]
     wide = _clients_as_channels(x) if clients else x
-    new_mean, new_var = (t.detach().flatten().clone() if train else t.flatten() for t in (mean, var))
-    y = F.batch_norm(wide, new_mean, new_var, weight.flatten(), bias.flatten(), training=train, momentum=0.1)
+    old_mean, old_var, scale, shift = (t.flatten() for t in (mean, var, weight, bias))
+    if train and wide.device.type == "cpu" and wide.dtype in (torch.float32, torch.float64):
+        y, batch_mean, batch_var = _BatchNorm.apply(wide, scale, shift)  # type: ignore[misc]
+        count = wide.numel() / wide.shape[1]
+        new_mean = 0.9 * old_mean.detach() + 0.1 * batch_mean
+        new_var = 0.9 * old_var.detach() + 0.1 * count / (count - 1) * batch_var
+    else:
+        new_mean, new_var = (t.detach().clone() if train else t for t in (old_mean, old_var))
+        y = F.batch_norm(wide, new_mean, new_var, scale, shift, training=train, momentum=0.1)
     y = y.unflatten(1, (*clients, -1)).transpose(0, 1) if clients else y
     return y, new_mean.view(mean.shape), new_var.view(var.shape)
+
+
+class _BatchNorm(torch.autograd.Function):
+    """(y, mean, biased variance) of a batch on a CPU.
+
+    With channels last, torch's own kernel adds up a channel's values one after the other: its variances are off by 1e-5 at
+    64 x 32 x 32 values, and ResNet-20's gradients by 2e-3. Its `mean` adds in a tree, and is as fast.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor):
+        mean = x.mean((0, 2, 3))
+        var = (x - mean[:, None, None]).square_().mean((0, 2, 3))
+        ctx.save_for_backward(x, weight, mean, (var + _EPS).rsqrt())
+        ctx.mark_non_differentiable(mean, var)
+        return F.batch_norm(x, mean, var, weight, bias, training=False, eps=_EPS), mean, var
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor, *_):  # type: ignore[override]
+        x, weight, mean, inverse = ctx.saved_tensors
+        mask = [True, True, True]
+        return torch.ops.aten.native_batch_norm_backward(g, x, weight, None, None, mean, inverse, True, _EPS, mask)
 
 
 def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
@@ -83,7 +116,7 @@ def padded_batch_norm(
     batch_mean = (x * real).sum((1, 3, 4)) / count
     away = x - wide(batch_mean)
     batch_var = (away.square() * real).sum((1, 3, 4)) / count
-    y = away * wide((batch_var + 1e-5).rsqrt() * weight) + wide(bias)
+    y = away * wide((batch_var + _EPS).rsqrt() * weight) + wide(bias)
     with torch.no_grad():
         new_mean = 0.9 * mean + 0.1 * batch_mean
         new_var = 0.9 * var + 0.1 * batch_var * count / (count - 1)
