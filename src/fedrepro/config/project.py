@@ -56,7 +56,7 @@ class Project:
     def as_published(self, scale: str) -> "Project":
         """Behind reports/<scale>: params.yaml's values only where the scale has no published seeds (demo)."""
         seeds = self.scale(scale).published_seeds
-        return self if seeds is None else replace(self, params=Params(scale=scale, seeds=seeds))
+        return self if seeds is None else replace(self, params=Params.model_validate({"scale": scale, "seeds": seeds}))
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:

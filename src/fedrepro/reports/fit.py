@@ -46,8 +46,8 @@ def _distances(table: str, report: Document, variant: str | None) -> dict[Place,
 
 def _entry(variant: str | None, tables: list[str], measured: dict[Place, float | None]) -> dict[str, Any]:
     once: dict[tuple[str, str, float], list[float | None]] = {}
-    for (_, *number), distance in measured.items():
-        once.setdefault(tuple(number), []).append(distance)
+    for (_, row, metric, printed), distance in measured.items():
+        once.setdefault((row, metric, printed), []).append(distance)
     whole = lambda values: None if None in values or not values else round(mean(values), 6)  # noqa: E731
     numbers = [whole(distances) for distances in once.values()]
     return {

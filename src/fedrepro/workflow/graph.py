@@ -139,7 +139,7 @@ class Workflow:
         """The evidence of a paper's page that is there now, or is published elsewhere: a page never asks for a training."""
         wanted = (path for table in self.page_tables(scale, paper) for path in self.evidence(scale, paper, table))
         return [
-            path
+            str(path)
             for path in map(Path, dict.fromkeys(wanted))
             if path.exists() or committed(Path(), path.parent.name, int(path.stem[4:]))
         ]
