@@ -8,6 +8,7 @@ from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import Reading, readings
 from fedrepro.config.schema import Column, Metric, Row, Table
+from fedrepro.config.varied import varied
 from fedrepro.data import participation, partition, proxy
 from fedrepro.data.arrays import arrays_folder
 from fedrepro.data.registry import Entry
@@ -22,7 +23,7 @@ from fedrepro.registry import parse, require, unknown
 # Part of every run's hash: raise it when a change of the code is meant to change results.
 RESULTS_VERSION = 1
 # Of the plan's file: raise it when a key changes its meaning or goes away.
-PLAN_SCHEMA = 4
+PLAN_SCHEMA = 5
 # kind of artifact -> the module that defines, draws and loads it
 MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
 FOLDERS = {
@@ -56,7 +57,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 "run_id": None,
             }
             cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
-            cell |= {"average_last": None, "average_last_source": None, "until_round": None}
+            cell |= {"average_last": None, "average_last_source": None, "until_round": None, "instead_of": {}}
             if cell["reason"] is None:
                 run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
@@ -81,6 +82,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
         "variant_of": table.variant_of,
+        "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
             column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
@@ -178,7 +180,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         "argument_sources": argument_sources(method, row.method or "", arguments, layers.table.source),
         "inputs": artifacts(spec, entry),
     }
-    return run, reported | {f"{key}_source": settings[key].source for key in REPORTED} | {"until_round": until}
+    reported |= {f"{key}_source": settings[key].source for key in REPORTED}
+    return run, reported | {"until_round": until, "instead_of": layers.instead_of(settings)}
 
 
 def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

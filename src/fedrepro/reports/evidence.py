@@ -12,10 +12,10 @@ Receipt = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
 SCHEMA = 2  # of receipts
-PLAN_SCHEMA = 4
+PLAN_SCHEMA = 5
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
-    *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of"),
+    *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of", "varied"),
 )
 RECEIPT_KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label")
 

@@ -41,7 +41,7 @@ def render_page(page: Document, folder: Path) -> str:
         page_words=page_words,
         pictures=_Pictures(PICTURES_LIMIT).inline,
         labels=_labels,
-        calm=bool(page["tables"]) and all(table["comparable"] and not table["warnings"] for table in page["tables"]),
+        good=bool(page["tables"]) and all(table["comparable"] for table in page["tables"]),
     )
 
 
