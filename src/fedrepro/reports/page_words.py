@@ -21,7 +21,10 @@ GAPS = (
     "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
     "wide interval."
 )
-PARTITIONS = "Training samples by client (across) and class (upwards), as drawn for the first seed and read by every method."
+PARTITIONS = (
+    "Training samples of each client (downwards) by class (across), as drawn for the first seed and read by every method. A "
+    "class that a client lacks stays empty."
+)
 # Key of a page's document (or `curves`, `again`) -> its heading, short.
 SECTIONS = {
     "claims": "Claims and verdicts",
@@ -106,9 +109,21 @@ def cell_status(cell: dict[str, Any]) -> str:
     return status(cell["status"]) + (f": {cell['reason']}" if cell["reason"] else "")
 
 
+def protocol(page: Document) -> list[str]:
+    """What was run, where that is the same for every table of the page."""
+    said = {tuple(words.protocol(table)) for table in page["tables"]}
+    return list(said.pop()) if len(said) == 1 else []
+
+
+def headings(page: Document) -> dict[str, str]:
+    """What each table of the page is called where its source alone may not be enough."""
+    return {table["table"]: f"{table['source']}: {table['title']}" for table in page["tables"]}
+
+
 def notes(page: Document, table: Document) -> list[str]:
     """What to know before reading a table: only what the head of the page does not say already."""
-    said = words.protocol(table) + ([] if table["scale_note"] == page["scale_note"] else [table["scale_note"]])
+    said = [] if protocol(page) else words.protocol(table)
+    said += [] if table["scale_note"] == page["scale_note"] else [table["scale_note"]]
     return [*said, *table["warnings"], *([words.rule(table)] if table["comparable"] else [])]
 
 

@@ -148,6 +148,11 @@ def column_label(column: dict[str, Any]) -> str:
     return " · ".join(part for part in (column.get("group"), column["label"]) if part)
 
 
+def metric_label(name: str) -> str:
+    """`test top-3 accuracy` for test_top3_accuracy."""
+    return name.replace("_", " ").replace("top3", "top-3")
+
+
 def measured(cell: dict[str, Any]) -> str:
     """The mean, or why there is none."""
     if cell["mean"] is not None:
@@ -290,7 +295,7 @@ def comparisons(document: Document) -> tuple[list[str], list[list[str]]]:
     header += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
     rows = []
     for one in document["comparisons"]:
-        row = [one["method_label"], one["baseline_label"], one["metric"].replace("_", " ")]
+        row = [one["method_label"], one["baseline_label"], metric_label(one["metric"])]
         rows.append([*row, *(text for side in ("printed", "measured") for text in _score(one[side], digits[one["metric"]]))])
     return header, rows
 

@@ -168,6 +168,14 @@ def test_a_variation_says_what_differs(tmp_path, ending):
     assert "Full scale: the paper" not in text
 
 
+@pytest.mark.parametrize(("scale", "banners"), [("full", ["banner good", "banner warn"]), ("demo", ["banner warn"])])
+def test_a_good_message_is_not_a_warning(tmp_path, scale, banners):
+    """Full scale says so in a calm box; what is incomplete or diverged stands in an amber one."""
+    text = make_report(tmp_path, scale)["html"].read_text()
+    assert re.findall(r'<div class="(banner[^"]*)">', text) == banners
+    assert "diverged; their cells have no mean" in text.split('banner warn">')[1].split("</div>")[0]
+
+
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_how_to_run_the_other_variant(tmp_path, ending):
     """Each line as it is written into params.yaml, keys joined by dots."""
