@@ -61,10 +61,10 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
                 runs[run["run_id"]] = run
             cell = {"row": method, "column": column, "printed": PRINTED.get((method, column)), "note": ""}
             cell |= {"average_last": AVERAGE_LAST if run else None, "average_last_source": "paper" if run else None}
-            cell |= {"until_round": None}
+            cell |= {"until_round": None, "instead_of": {"rounds": 200} if run and scale != "full" else {}}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {
-        "schema": 4,
+        "schema": 5,
         "paper": "fedlaw",
         "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",
@@ -75,6 +75,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "scale_note": "Handwritten digits stand in for the paper's data." if scale == "demo" else "The paper's protocol.",
         "stand_in": None,
         "variant_of": None,
+        "varied": None,
         "on_budget": False,
         "seeds": list(SEEDS),
         "comparable": scale == "full",

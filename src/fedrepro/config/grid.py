@@ -8,6 +8,7 @@ from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import Reading, readings
 from fedrepro.config.schema import Column, Metric, Row, Table
+from fedrepro.config.varied import varied
 from fedrepro.data import partition
 from fedrepro.data.registry import Entry
 from fedrepro.engine.artifacts import artifacts
@@ -19,7 +20,7 @@ from fedrepro.models.names import MODELS
 from fedrepro.registry import parse, require, unknown
 
 # Of the plan's file: raise it when a key changes its meaning or goes away.
-PLAN_SCHEMA = 4
+PLAN_SCHEMA = 5
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 "run_id": None,
             }
             cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
-            cell |= {"average_last": None, "average_last_source": None, "until_round": None}
+            cell |= {"average_last": None, "average_last_source": None, "until_round": None, "instead_of": {}}
             if cell["reason"] is None:
                 run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
@@ -74,6 +75,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
         "variant_of": table.variant_of,
+        "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
             column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
@@ -171,7 +173,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         "argument_sources": argument_sources(method, row.method or "", arguments, layers.table.source),
         "inputs": artifacts(spec, entry),
     }
-    return run, reported | {f"{key}_source": settings[key].source for key in REPORTED} | {"until_round": until}
+    reported |= {f"{key}_source": settings[key].source for key in REPORTED}
+    return run, reported | {"until_round": until, "instead_of": layers.instead_of(settings)}
 
 
 def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

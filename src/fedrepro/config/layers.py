@@ -58,6 +58,14 @@ class Layers:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
         return {key: item for key, item in found.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
+    def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
+        """The paper's values of those `settings` that a scale, a budget or a stand-in changes; params.yaml is left out."""
+        paper = self._as_printed()
+        paper["dataset"] = Sourced(value=self._dataset, source="")
+        known = {key: coerce(key, item.value, SETTINGS[key]) for key, item in paper.items() if key not in REPORTED}
+        changed = {key: item for key, item in settings.items() if item.source != EDITED}
+        return {key: known[key] for key, item in changed.items() if key in known and item.value != known[key]}
+
     def until_round(self, rounds: int) -> int | None:
         """After how many of a run's `rounds` the column is read: the share that `round` is of the protocol's rounds.
 

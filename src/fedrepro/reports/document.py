@@ -33,6 +33,7 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
         "on_budget",
         "comparable",
         "variant_of",
+        "varied",
         "metric",
         "rows",
         "columns",
@@ -40,6 +41,8 @@ def build(plan: Plan, evidence: Evidence, evidence_root: Path, figures: dict[str
     return {
         "schema": SCHEMA,
         **{key: plan[key] for key in copied},
+        "seeds": plan["seeds"],
+        "ran": settings.ran(plan),
         "about": about.about(plan, evidence, measured),
         "warnings": about.warnings(plan, evidence, measured),
         "cells": [cell_json(cell) for cell in measured],

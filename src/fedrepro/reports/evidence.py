@@ -13,10 +13,10 @@ from fedrepro.files import read_json
 Plan = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
-PLAN_SCHEMA = 4
+PLAN_SCHEMA = 5
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
-    *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of"),
+    *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of", "varied"),
 )
 
 

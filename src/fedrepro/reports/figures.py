@@ -6,24 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.files import write_atomic
+from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
+from fedrepro.reports import words
 from fedrepro.reports.evidence import Evidence, Plan, Receipt
 
 # Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
-WIDTH = 5.2  # inches: text of 9 points stays readable where a phone shows the whole picture
-INK = "#404040"  # text and axes; pages replace it by their own text colour
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "fedrepro",  # identifiers inside the file depend on its content alone
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
 
 
 def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> dict[str, Path]:
@@ -81,36 +70,39 @@ def _line(receipts: list[Receipt], metric: str) -> dict[str, list[float]] | None
 
 
 def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
-    import matplotlib
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
     from matplotlib.ticker import MaxNLocator
 
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9 + 0.17 * math.ceil(len(lines) / 3)), layout="constrained")
+    title = " · ".join(part for part in (column.get("group"), column["label"]) if part)
+    title = wrapped(f"{title}   [{plan['scale']}\u00a0scale]", 56)
+    across = _legend_columns(max(len(line["label"]) for line in lines))
+    height = 2.9 + LINE * title.count("\n") + 1.25 * LINE * math.ceil(len(lines) / across)
+    with styled():
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         for line in lines:
             colour = COLOURS[line["row"] % len(COLOURS)]
             dash = DASHES[line["row"] // len(COLOURS) % len(DASHES)]
-            axes.fill_between(line["round"], line["low"], line["high"], color=colour, alpha=0.13, linewidth=0)
-            axes.plot(line["round"], line["mean"], color=colour, linestyle=dash, linewidth=1.5, label=line["label"])
+            rounds = [number + 1 for number in line["round"]]  # evidence counts from 0, readers from 1
+            axes.fill_between(rounds, line["low"], line["high"], color=colour, alpha=0.13, linewidth=0)
+            axes.plot(rounds, line["mean"], color=colour, linestyle=dash, linewidth=1.5, label=line["label"])
         metric = column["metric"]
         unit = {"percent": " (%)"}.get(metric["unit"], "")
         axes.set_xlabel("communication round")
-        axes.set_ylabel(metric["name"].replace("_", " ") + unit)
-        title = " · ".join(part for part in (column.get("group"), column["label"]) if part)
-        axes.set_title(f"{title}   [{plan['scale']} scale]", fontsize=10, loc="left")
+        axes.set_ylabel(words.metric_label(metric["name"]) + unit)
+        axes.set_title(title, fontsize=10, loc="left")
         axes.grid(alpha=0.25, linewidth=0.5)
         axes.spines[["top", "right"]].set_visible(False)
         axes.margins(x=0.01)
         axes.set_ylim(bottom=_bottom(lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+        figure.legend(loc="outside lower left", ncols=across, frameon=False)
         save(figure, path)
 
 
-def save(figure: Any, path: Path) -> None:
-    """Writes a figure that was drawn with STYLE: equal drawings, equal bytes."""
-    figure.savefig(path, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+def _legend_columns(longest: int) -> int:
+    """How many names of up to `longest` characters fit beside each other below a picture."""
+    return 3 if longest <= 15 else 2 if longest <= 27 else 1
 
 
 def _bottom(lines: list[dict]) -> float | None:

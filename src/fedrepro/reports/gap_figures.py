@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.files import write_atomic
+from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
 from fedrepro.reports import page_words as words
-from fedrepro.reports.figures import COLOURS, STYLE, WIDTH, save
+from fedrepro.reports.figures import COLOURS
 
 OURS, PRINTED = COLOURS[1], COLOURS[2]
 
@@ -19,12 +20,15 @@ def draw(gap: dict[str, Any], folder: Path) -> Path:
 
 
 def _draw(gap: dict[str, Any], path: Path) -> None:
-    import matplotlib
     from matplotlib.figure import Figure
 
     settings = gap["settings"]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 1.1 + 0.27 * len(settings)), layout="constrained")
+    labels = [wrapped(one["label"], 30) for one in settings]
+    title = f"{wrapped(words.gap_title(gap), 64 - max(map(_longest, labels)))}\n({words.gap_unit(gap)})"
+    lines = 1 + max(label.count("\n") for label in labels)
+    height = 0.95 + LINE * (1 + title.count("\n")) + (0.12 + LINE * lines) * len(settings)
+    with styled():
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         axes.axvline(0, color=COLOURS[0], linewidth=1)
         if words.shows_printed(gap):
@@ -46,14 +50,18 @@ def _draw(gap: dict[str, Any], path: Path) -> None:
         at = [(one["ours"], place) for place, one in enumerate(settings) if one["ours"] is not None]
         label = "ours" + (" with 95 % t-interval over seeds" if any(one["low"] is not None for one in settings) else "")
         axes.plot(*_columns(at), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
-        axes.set_yticks(range(len(settings)), [one["label"] for one in settings])
+        axes.set_yticks(range(len(settings)), labels)
         axes.set_ylim(len(settings) - 0.5, -0.5)  # first setting on top
-        axes.set_xlabel(f"{words.gap_title(gap)} ({words.gap_unit(gap)})")
+        axes.set_xlabel(title)
         axes.grid(axis="x", alpha=0.25, linewidth=0.5)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=8)
+        figure.legend(loc="outside upper left", ncols=2, frameon=False)
         save(figure, path)
+
+
+def _longest(label: str) -> int:
+    return max(map(len, label.split("\n")))
 
 
 def _columns(points: list[tuple[float, int]]) -> tuple[list[float], list[int]]:

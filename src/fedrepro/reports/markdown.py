@@ -37,7 +37,8 @@ def _escape(text: str) -> str:
 
 
 def _opening(document: Document, folder: Path) -> str:
-    first = [f"# {words.title(document)}", f"> **{words.headline(document)}** {document['scale_note']}"]
+    banner = [f"**{words.headline(document)}**", *words.protocol(document), document["scale_note"]]
+    first = [f"# {words.title(document)}", f"> {' '.join(banner)}"]
     first += ["\n".join(f"- **{sentence}**" for sentence in document["warnings"])] if document["warnings"] else []
     facts = [[f"**{name}**", value] for name, value in words.facts(document)]
     return "\n\n".join([*first, table(["what this is", ""], facts)])

@@ -21,7 +21,7 @@ PICTURES = Path("figures/index")  # below a paper's reports: pictures that its p
 PARTITIONS = Path("data/partitions")
 # Of a table's report: what its page keeps. The rest is about the paper, or stands once for all tables.
 KEPT = ("table", "title", "source", "scale", "scale_note", "stand_in", "on_budget", "comparable", "rows", "columns", "cells")
-KEPT = (*KEPT, "variant_of", "counts", "remarks", "warnings", "command", "rule")
+KEPT = (*KEPT, "variant_of", "varied", "ran", "seeds", "counts", "remarks", "warnings", "command", "rule")
 
 
 def build(
@@ -39,7 +39,7 @@ def build(
     run = [(made, evidence, report) for made, evidence, report in reports if evidence]
     differences = [gap for _, _, report in run for gap in gaps(report)]
     cost = _cost(report for _, _, report in run)
-    note = next((made["scale_note"] for made, _ in tables if not made["on_budget"]), "")
+    note = next((made["scale_note"] for made, evidence in tables if evidence and not made["on_budget"]), "")
     return {
         "schema": SCHEMA,
         **{key: plan[key] for key in ("paper", "paper_name", "paper_title", "scale")},

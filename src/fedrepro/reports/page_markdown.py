@@ -26,7 +26,8 @@ def render_site(pages: Sequence[tuple[Path, Document]], folder: Path) -> str:
 
 
 def _opening(page: Document, folder: Path) -> str:
-    headline = f"> **{page_words.headline(page)}** {page['scale_note']}".rstrip()
+    banner = [f"**{page_words.headline(page)}**", *page_words.protocol(page), page["scale_note"]]
+    headline = f"> {' '.join(banner)}".rstrip()
     first = [f"# {page_words.title(page)}", f"{page['paper_title']}.", headline]
     facts = [[f"**{name}**", value] for name, value in page_words.facts(page)]
     return "\n\n".join([*first, table(["what this is", ""], facts)])
@@ -54,7 +55,7 @@ def _tables(page: Document, folder: Path) -> str:
     parts = ["## Tables"]
     for one in page["tables"]:
         parts += [
-            f"### {one['source']}: {one['title']}",
+            f"### {page_words.headings(page)[one['table']]}",
             *page_words.notes(page, one),
             f"Cells: {page_words.counts(one['counts'])}.",
         ]

@@ -21,7 +21,10 @@ GAPS = (
     "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
     "wide interval."
 )
-PARTITIONS = "Training samples by client (across) and class (upwards), as drawn for the first seed and read by every method."
+PARTITIONS = (
+    "Training samples of each client (downwards) by class (across), as drawn for the first seed and read by every method. A "
+    "class that a client lacks stays empty."
+)
 # Key of a page's document (or `curves`, `again`) -> its heading, short.
 SECTIONS = {
     "claims": "Claims and verdicts",
@@ -37,8 +40,8 @@ TOO_LARGE = "picture in a file of its own, to keep this page small"
 CLAIM_NUMBERS = ("printed", "ours", "interval", "every seed")
 SITE = "All pages"
 SITE_NOTE = (
-    "One page per paper and scale. Only at scale full, and there only where a page says so, may numbers be held against the "
-    "printed ones: short has a share of the rounds, demo has other data."
+    "One page for each paper and scale. Only at scale full, and there only where a page says so, may numbers be compared with "
+    "the printed ones. Scale short has fewer rounds, demo has other data; each page says what was run."
 )
 FITS = (
     "Where the paper leaves something open, each reading of it has been run. The distance is the mean of |ours − printed| over "
@@ -55,14 +58,20 @@ def title(page: Document) -> str:
 
 
 def headline(page: Document) -> str:
-    """Whether the numbers of the page may be held against the printed ones."""
+    """Whether the numbers of the page may be compared with the printed ones."""
     tables = page["tables"]
     if not tables:
         return f"{page['scale'].capitalize()} scale: nothing has run yet."
-    held = [table for table in tables if table["comparable"]]
-    if len(held) in (0, len(tables)):
+    compared = [table for table in tables if table["comparable"]]
+    if not compared:
         return words.headline(tables[0])
-    return f"{len(held)} of {len(tables)} tables may be held against the printed ones: {_listed(held)}. The others say why not."
+    if len(compared) < len(tables):
+        share = f"{len(compared)} of {len(tables)} tables"
+        return f"{share} may be compared with the printed ones: {_listed(compared)}. The others say why not."
+    varied = sum(table["varied"] is not None for table in tables)
+    says = "one more that varies it and says how" if varied == 1 else f"{varied} more that vary it and say how"
+    protocol = f"{len(tables) - varied} tables by the paper's protocol, {says}" if varied else "the paper's protocol"
+    return f"Full scale: {protocol}. Measured numbers may be compared with the printed ones."
 
 
 def facts(page: Document) -> list[tuple[str, str]]:
@@ -100,9 +109,21 @@ def cell_status(cell: dict[str, Any]) -> str:
     return status(cell["status"]) + (f": {cell['reason']}" if cell["reason"] else "")
 
 
+def protocol(page: Document) -> list[str]:
+    """What was run, where that is the same for every table of the page."""
+    said = {tuple(words.protocol(table)) for table in page["tables"]}
+    return list(said.pop()) if len(said) == 1 else []
+
+
+def headings(page: Document) -> dict[str, str]:
+    """What each table of the page is called where its source alone may not be enough."""
+    return {table["table"]: f"{table['source']}: {table['title']}" for table in page["tables"]}
+
+
 def notes(page: Document, table: Document) -> list[str]:
     """What to know before reading a table: only what the head of the page does not say already."""
-    said = [] if table["scale_note"] == page["scale_note"] else [table["scale_note"]]
+    said = [] if protocol(page) else words.protocol(table)
+    said += [] if table["scale_note"] == page["scale_note"] else [table["scale_note"]]
     return [*said, *table["warnings"], *([words.rule(table)] if table["comparable"] else [])]
 
 

@@ -31,6 +31,31 @@ def reported(plan: Plan) -> list[dict[str, Any]]:
     return _setting("reported", values, [], plan)["values"]
 
 
+def ran(plan: Plan) -> list[dict[str, Any]]:
+    """Data, rounds, and what else a scale, a budget or a stand-in has changed: `[{key, values: [{where, value}]}]`.
+
+    `value` names ours and the paper's; `where` as in `settings`. What params.yaml edits counts as ours alone.
+    """
+    cells = _cells(plan)
+    changed = dict.fromkeys(key for cell in cells for key in cell["instead_of"])
+    found = []
+    for key in dict.fromkeys(["dataset", "rounds", *changed]):
+        values = [(cell, _instead(key, plan["runs"][cell["run_id"]]["config"].get(key), cell["instead_of"])) for cell in cells]
+        said = [value for value in _setting(key, values, [], plan)["values"] if value["value"]]
+        found.append({"key": key, "values": [value | {"where": []} for value in said] if key == "dataset" else said})
+    return found
+
+
+def _instead(key: str, ours: Any, paper: dict[str, Any]) -> str:
+    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the paper's."""
+    if key == "rounds":
+        all_of_them = f"all {ours} rounds" if ours > 1 else "the only round"
+        return f"{ours} of the paper's {paper[key]} rounds" if paper.get(key, ours) > ours else all_of_them
+    if key == "dataset":
+        return f"{ours} in the place of {paper[key]}" if key in paper else ours
+    return f"{key.replace('_', ' ')} {show(ours)} instead of {show(paper[key])}" if key in paper else ""
+
+
 def _cells(plan: Plan) -> list[dict]:
     return [cell for cell in plan["cells"] if cell["run_id"]]
 
@@ -41,12 +66,29 @@ def _setting(key: str, values: list[tuple[dict, str]], sources: list[str | None]
     for cell, value in values:
         where = " / ".join(_label(plan, axis, cell) for axis in place)
         shared.setdefault(value, {})[where] = None
+    whole = _groups(plan) if varies == "setting" else {}
     return {
         "key": key,
         "varies": varies,
-        "values": [{"where": [w for w in where if w], "value": value} for value, where in shared.items()],
+        "values": [{"where": _named(where, whole), "value": value} for value, where in shared.items()],
         "source": "; ".join(source for source in dict.fromkeys(sources) if source),
     }
+
+
+def _groups(plan: Plan) -> dict[str, list[str]]:
+    """Group of columns -> the labels of those in which anything runs."""
+    run = {cell["column"] for cell in _cells(plan)}
+    found: dict[str, list[str]] = {}
+    for column in plan["columns"]:
+        if column.get("group") and column["key"] in run:
+            found.setdefault(column["group"], []).append(f"{column['group']} · {column['label']}")
+    return found
+
+
+def _named(where: dict[str, None], whole: dict[str, list[str]]) -> list[str]:
+    """The places; a group whose columns are all there by its own name."""
+    groups = {label: group for group, labels in whole.items() if set(labels) <= set(where) for label in labels}
+    return list(dict.fromkeys(groups.get(label, label) for label in where if label))
 
 
 def _dependence(values: list[tuple[dict, str]]) -> tuple[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fedrepro.console import duration
+from fedrepro.reports.settings import show
 
 Document = dict[str, Any]
 
@@ -39,11 +40,32 @@ def title(document: Document) -> str:
 
 
 def headline(document: Document) -> str:
-    """The first sentence: whether these numbers may be held against the printed ones."""
+    """The first sentence: whether these numbers may be compared with the printed ones."""
     if document["comparable"]:
-        return "Full scale: the paper's protocol. Measured numbers may be held against the printed ones."
+        protocol = f"a variation of {document['varied']['source']}" if document["varied"] else "the paper's protocol"
+        return f"Full scale: {protocol}. Measured numbers may be compared with the printed ones."
     scale = document["scale"].capitalize() + (" scale, on a budget" if document["on_budget"] else " scale")
     return f"{scale}: these numbers are not comparable with the printed ones; no difference is computed."
+
+
+def protocol(document: Document) -> list[str]:
+    """What was run where it is not the paper's protocol; how a variation differs from its table. From the plan alone."""
+    said = []
+    if not document["comparable"]:
+        parts = [", ".join(_places(value) for value in entry["values"]) for entry in document["ran"]]
+        planned = sum(cell["run_id"] is not None for cell in document["cells"])
+        share = [f"{planned} of {len(document['cells'])} cells"] if planned < len(document["cells"]) else []
+        said.append(f"Run here: {'; '.join([*parts, _seeds(document), *share])}.")
+    if document["varied"]:
+        values = [f"in {key}: {', '.join(map(show, new))}" for key, new in document["varied"]["values"].items()]
+        source = document["varied"]["source"]
+        said.append(f"It differs from {source} {'; '.join(values)}." if values else f"Here it is the same as {source}.")
+    return said
+
+
+def _seeds(document: Document) -> str:
+    seeds = document["seeds"]
+    return f"seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))}"
 
 
 def facts(document: Document) -> list[tuple[str, str]]:
@@ -54,9 +76,9 @@ def facts(document: Document) -> list[tuple[str, str]]:
     )
     return [
         ("paper", f"{document['paper_title']}; {document['source']}"),
-        ("data", "; ".join(_data(entry) for entry in about["data"]) or "no run is planned"),
+        ("data", _data(about["data"]) or "no run is planned"),
         ("metric", "; ".join(metrics)),
-        ("reported", ", ".join(_rounds(entry) for entry in about["reported"]) or "no run is planned"),
+        ("reported", ", ".join(_places(entry) for entry in about["reported"]) or "no run is planned"),
         ("seeds", ", ".join(map(str, about["seeds"]))),
         ("device", "; ".join(about["devices"]) or "no run yet"),
         ("arithmetic", arithmetic(document)),
@@ -84,12 +106,15 @@ def arithmetic(document: Document) -> str:
     return f"{text}; to see for yourself: fedrepro verify {document['paper']}/{document['table']} --scale {document['scale']}"
 
 
-def _data(entry: dict[str, Any]) -> str:
-    """`FashionMNIST columns: run on digits (1×28×28)`."""
-    return f"{entry['printed']} columns ran on {' and '.join(entry['used'])}"
+def _data(entries: list[dict[str, Any]]) -> str:
+    """`mnist (1×28×28)`; where columns differ, `FashionMNIST columns ran on digits (1×28×28)` for each group of them."""
+    used = {" and ".join(entry["used"]): entry for entry in entries}
+    if len(used) == 1:
+        return next(iter(used))
+    return "; ".join(f"{entry['printed']} columns ran on {' and '.join(entry['used'])}" for entry in entries)
 
 
-def _rounds(entry: dict[str, Any]) -> str:
+def _places(entry: dict[str, Any]) -> str:
     """`the last of 5 rounds (CNN, α = 0.1)`; without the place where it is the same everywhere."""
     return entry["value"] + (f" ({'; '.join(entry['where'])})" if entry["where"] else "")
 
@@ -122,6 +147,11 @@ def ordered_rows(document: Document) -> list[dict[str, Any]]:
 def column_label(column: dict[str, Any]) -> str:
     """`FashionMNIST · MLP, α = 100`."""
     return " · ".join(part for part in (column.get("group"), column["label"]) if part)
+
+
+def metric_label(name: str) -> str:
+    """`test top-3 accuracy` for test_top3_accuracy."""
+    return name.replace("_", " ").replace("top3", "top-3")
 
 
 def measured(cell: dict[str, Any]) -> str:
@@ -266,7 +296,7 @@ def comparisons(document: Document) -> tuple[list[str], list[list[str]]]:
     header += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
     rows = []
     for one in document["comparisons"]:
-        row = [one["method_label"], one["baseline_label"], one["metric"].replace("_", " ")]
+        row = [one["method_label"], one["baseline_label"], metric_label(one["metric"])]
         rows.append([*row, *(text for side in ("printed", "measured") for text in _score(one[side], digits[one["metric"]]))])
     return header, rows
 

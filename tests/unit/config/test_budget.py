@@ -69,3 +69,14 @@ def test_a_stand_in_takes_settings_and_arguments_of_the_data_set_it_stands_for(f
     assert law["argument_sources"]["fedlaw.server_lr"] == "as mnist: paper"
     assert law["sources"]["client_momentum"] == "paper"
     assert (made["stand_in"], made["comparable"]) == ("Digits in the place of MNIST.", False)
+
+
+def test_the_papers_values_stand_beside_what_changes_them(files: Files) -> None:
+    """Scale, budget and stand-in are named with the paper's value; what params.yaml edits is not, and full scale has none."""
+    made = with_budget(files, rounds=2)
+    places = "mnist", "fashion_mnist"
+    assert [cell(made, "fedavg", place)["instead_of"]["rounds"] for place in places] == [200, 200]
+    assert [cell(files.plan(FULL), "fedavg", place)["instead_of"] for place in places] == [{}, {}]
+    assert "rounds" not in cell(files.plan({"scale": "short", "settings": {"rounds": 7}}), "fedavg", "mnist")["instead_of"]
+    stand_in(files)
+    assert cell(files.plan(FULL), "fedavg", "mnist")["instead_of"] == {"dataset": "mnist"}

@@ -62,3 +62,12 @@ def test_an_edit_of_the_table_that_is_varied_counts(files: Files) -> None:
     varied(files).plan(FULL, VARIANTS)
     files.table["columns"][0]["setting"]["model"] = "lenet"
     assert run_of(files.plan(FULL, VARIANTS), "other")["config"]["model"] == "lenet"
+
+
+def test_it_says_how_it_differs(files: Files) -> None:
+    """Settings and arguments that no run of the varied table has; nothing where it has the same runs."""
+    assert files.plan(FULL)["varied"] is None
+    assert varied(files).plan(FULL, VARIANTS)["varied"] == {"source": "Table 1", "values": {}}
+    row = {"setting": {"clients": 7}, "method": "fedavg+mean(weighting=uniform)"}
+    made = varied(files, **row).plan(FULL, VARIANTS)["varied"]
+    assert made == {"source": "Table 1", "values": {"clients": [7], "mean.weighting": ["uniform"]}}

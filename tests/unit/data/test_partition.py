@@ -1,6 +1,7 @@
 """Partitions: invariants of every scheme, definitions, files, and what is refused. Each scheme also has tests of its own."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from fedrepro.data import partition
 from fedrepro.data.arrays import arrays_folder, load_arrays
 from fedrepro.data.partition import SCHEMES, draw
+from fedrepro.data.partition.picture import save_picture
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import sha256_file
@@ -218,6 +220,17 @@ def test_the_picture_is_undated_svg(saved):
     assert "<svg" in text
     assert "dc:date" not in text
     assert "digits, dirichlet_per_class(alpha=0.1), seed 8" in text
+
+
+def test_the_picture_has_a_legible_number_in_every_cell_that_holds_samples(saved, tmp_path):
+    """At most 20 clients by 10 classes: each count in type of at least 9 points, on a picture of one width; none for 0."""
+    counts = np.arange(1000, 1200).reshape(20, 10)
+    counts[3, 4] = 0
+    text = save_picture(tmp_path / "p.svg", counts, "a title").read_text()
+    shown = re.findall(r"font-size: ?([\d.]+)px|font: ([\d.]+)px", text)
+    assert min(float(size) for pair in shown for size in pair if size) >= 9
+    assert re.findall(r">(1[01]\d\d)</text>", text) == [str(count) for count in counts.flat if count]
+    assert 'width="374.4pt"' in text
 
 
 def test_damage_is_one_line(saved):

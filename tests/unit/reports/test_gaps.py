@@ -78,6 +78,20 @@ def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):
     assert "FashionMNIST · MLP, α = 100: measured +1.00, 95 % interval −1.48 to +3.48, 3 seeds, printed −0.78" in text
 
 
+def test_long_names_are_wrapped(tmp_path):
+    """No line of a picture is longer than what its width holds; all words are there."""
+    found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
+    (gap,) = gaps(report_of(tmp_path, found))
+    gap["method_label"] = "copies of all updates, divided by the norm of each update itself"
+    gap["settings"][0]["label"] = "the same, no client above its share, at least 10 samples · top-1"
+    text = gap_figures.draw(gap, tmp_path).read_text()
+    lines = re.findall(r">([^<>]+)</(?:text|tspan)>", text)
+    assert max(map(len, lines)) <= 50
+    words = " ".join(lines).replace("\u00a0", " ")
+    for said in (gap["method_label"], gap["settings"][0]["label"], "percentage points"):
+        assert said in words, words
+
+
 def test_at_demo_scale_no_printed_number_is_drawn(tmp_path):
     """Other data: the printed difference stays out of picture and text."""
     found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}

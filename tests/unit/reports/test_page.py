@@ -241,10 +241,17 @@ def test_claims_are_shown_with_verdict_reason_and_rule():
             assert said in text, (ending, said)
 
 
+def test_pictures_take_what_the_texts_leave(monkeypatch):
+    """The page stays below its limit as long as its texts do."""
+    whole = len(make_page()["html"].read_text())
+    monkeypatch.setattr(html, "PAGE_LIMIT", whole - 5000)
+    assert len(make_page()["html"].read_text()) < whole - 5000
+
+
 def test_a_large_page_links_its_pictures_instead(monkeypatch):
     """Above the limit no picture is inside; each is a link to its file."""
     size = make_page()["html"].stat().st_size
-    monkeypatch.setattr(html, "PICTURES_LIMIT", 0)
+    monkeypatch.setattr(html, "PAGE_LIMIT", 0)
     pages = make_page()
     text = pages["html"].read_text()
     assert "<svg" not in text

@@ -13,7 +13,7 @@ from small_table import make_evidence, make_plan, make_receipt, make_run, with_s
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from fedrepro.reports import words
+from fedrepro.reports import settings, words
 from fedrepro.reports.cells import tabulate
 from fedrepro.reports.document import SCHEMA_FILE
 from fedrepro.reports.html import inline_svg
@@ -129,6 +129,52 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
             assert fact in opening, fact
         assert "of other data and for orientation only" in pages[ending].read_text()
         assert said["remarks"][0] in pages[ending].read_text().split("What these numbers show")[1].split("Every seed")[0]
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_the_report_says_what_was_run(tmp_path, ending):
+    """Below full scale: data, rounds of the paper's rounds, seeds and the share of cells, each from the plan."""
+    text = make_report(tmp_path, "short", seeds=[4])[ending].read_text().replace("&#39;", "'")
+    assert "Run here: digits; 5 of the paper's 200 rounds; seed 4; 5 of 6 cells." in text
+    assert "Run here" not in make_report(tmp_path, "full")[ending].read_text()
+
+
+def test_what_was_run_names_places_only_where_they_differ():
+    """A group of columns that is the same throughout goes by its own name."""
+    plan = make_plan("short")
+    plan["columns"][1]["group"] = "other"
+    for cell in plan["cells"]:
+        cell["instead_of"] = {"dataset": "mnist"} | ({"rounds": 10} if cell["column"] == A else {"clients": 20})
+    assert settings.ran(plan) == [
+        {"key": "dataset", "values": [{"where": [], "value": "digits in the place of mnist"}]},
+        {
+            "key": "rounds",
+            "values": [
+                {"where": ["FashionMNIST"], "value": "5 of the paper's 10 rounds"},
+                {"where": ["other"], "value": "all 5 rounds"},
+            ],
+        },
+        {"key": "clients", "values": [{"where": ["other"], "value": "clients 4 instead of 20"}]},
+    ]
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_a_variation_says_what_differs(tmp_path, ending):
+    """It is never called the paper's protocol, and its values are those of the plan."""
+    values = {"partition": ["iid", "dirichlet_balanced(alpha=0.01)"], "gh.order": ["ascending"]}
+    pages = make_report(tmp_path, "full", variant_of="table2", varied={"source": "Table 2", "values": values})
+    text = pages[ending].read_text()
+    assert "Full scale: a variation of Table 2." in text
+    assert "differs from Table 2 in gh.order: ascending; in partition: iid, dirichlet_balanced(alpha=0.01)." in text
+    assert "Full scale: the paper" not in text
+
+
+@pytest.mark.parametrize(("scale", "banners"), [("full", ["banner good", "banner warn"]), ("demo", ["banner warn"])])
+def test_a_good_message_is_not_a_warning(tmp_path, scale, banners):
+    """Full scale says so in a calm box; what is incomplete or diverged stands in an amber one."""
+    text = make_report(tmp_path, scale)["html"].read_text()
+    assert re.findall(r'<div class="(banner[^"]*)">', text) == banners
+    assert "diverged; their cells have no mean" in text.split('banner warn">')[1].split("</div>")[0]
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
