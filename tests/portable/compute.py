@@ -103,6 +103,7 @@ def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, 
     from fedrepro.cli.drawing import draw
     from fedrepro.data.arrays import arrays_folder
     from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
+    from fedrepro.engine.identity import settings_hash
     from fedrepro.engine.run import Options, run_seeds
     from fedrepro.engine.spec import RunSpec
     from fedrepro.methods.compose import compose
@@ -114,8 +115,9 @@ def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, 
     for kind, definition in definitions(spec, entry).items():
         draw(MODULES[kind], FOLDERS[kind], definition, [8], folder)
         inputs[kind] = MODULES[kind].artifact_id(definition)
-    name = f"{model}-{method}".replace(" ", "")
-    run = {"run_id": name, "method": str(made), "method_label": method, "config": spec.as_dict(), "inputs": inputs}
+    label, config = f"{model}-{method}".replace(" ", ""), spec.as_dict()
+    run_id = f"digits-{label}-{settings_hash(config)}"
+    run = {"run_id": run_id, "method": str(made), "method_label": label, "config": config, "inputs": inputs}
     run_seeds(run, [8], Options(root=folder, device="cpu"))
 
 

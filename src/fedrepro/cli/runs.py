@@ -32,13 +32,16 @@ def run(options: Namespace) -> None:
     if options.dry_run:
         _forecast(wanted, seeds, device, options.cores)
         return
-    from fedrepro.cli.outcome import Outcome
     from fedrepro.engine.artifacts import require_run
     from fedrepro.engine.run import Options, run_seeds
 
     for entry in wanted if by_file else ():
         require_run(entry, options.target, "delete it and run the same command again")
-    outcome = Outcome(project, plan, cells, seeds) if project else None
+    outcome = None
+    if project:  # by hand; a job of the workflow does without what this imports
+        from fedrepro.cli.outcome import Outcome
+
+        outcome = Outcome(project, plan, cells, seeds)
     later = {} if project is None else _announce(wanted, seeds, device)  # the workflow has said it for all of its jobs
     for entry in wanted:
         how = Options(

@@ -57,8 +57,10 @@ def batch_norm(
     wide = _clients_as_channels(x) if clients else x
     old_mean, old_var, scale, shift = (t.flatten() for t in (mean, var, weight, bias))
     if train and wide.device.type == "cpu" and wide.dtype in (torch.float32, torch.float64):
+        count = wide.numel() // wide.shape[1]
+        if count == 1:
+            raise ValueError(f"BatchNorm needs more than one value a channel in training, found x of shape {tuple(x.shape)}")
         y, batch_mean, batch_var = _BatchNorm.apply(wide, scale, shift)  # type: ignore[misc]
-        count = wide.numel() / wide.shape[1]
         new_mean = 0.9 * old_mean.detach() + 0.1 * batch_mean
         new_var = 0.9 * old_var.detach() + 0.1 * count / (count - 1) * batch_var
     else:

@@ -19,6 +19,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.records import KEYS, SCHEMA, seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 
@@ -115,8 +116,9 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
     run = made["runs"][cell["run_id"]]
     for seed, status in ((8, "finished"), (9, "finished"), (10, "diverged")):
         curve = [85.0 + seed / 10] * run["config"]["rounds"]
-        receipt = {"status": status, "config": run["config"], "curves": {"test_accuracy": curve}}
-        write_json(project / f"results/runs/{cell['run_id']}/seed{seed}.json", receipt)
+        receipt = {key: {} for key in KEYS} | {"schema": SCHEMA, "run_id": cell["run_id"], "seed": seed, "status": status}
+        receipt |= {key: run[key] for key in ("config", "method", "method_label")} | {"curves": {"test_accuracy": curve}}
+        write_json(project / f"results/runs/{cell['run_id']}/seed{seed}.json", seal(receipt))
     printed = cell["printed"]
     lines = Outcome(loaded, made, [cell], [8, 9]).lines()
     assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
@@ -192,7 +194,7 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
     assert "not the same at a seed: partition, cohorts; the pairs share less than they could" in lines
     path = project / f"results/runs/{b}/seed8.json"
     receipt = json.loads(path.read_text())
-    path.write_text(json.dumps(receipt | {"status": "diverged", "environment": receipt["environment"] | {"torch": "1.0"}}))
+    write_json(path, seal(receipt | {"status": "diverged", "environment": receipt["environment"] | {"torch": "1.0"}}))
     lines = out(capsys, "compare", a, b)
     assert any(re.fullmatch(r"8 +\d+\.\d\d +diverged +– +– +–", line) for line in lines)
     assert "no seed has a value in both" in lines

@@ -248,10 +248,10 @@ def test_statistics_before_any_training(name: str) -> None:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_one_sample_is_too_few(name: str) -> None:
-    """At one place an image torch has no variance for a batch of one, and says so; evaluation does not mind."""
+    """At one place an image there is no variance for a batch of one, and says so; evaluation does not mind."""
     model = build(name, (1, 4, 4), 3)
     params, x = initial.draw(model, 8), torch.ones(1, 1, 4, 4)
-    with pytest.raises(ValueError, match="more than 1 value per channel"):
+    with pytest.raises(ValueError, match="more than one value a channel"):
         model.forward(params, model.first_buffers(), x, True)
     assert torch.isfinite(model.forward(params, model.first_buffers(), x, False)[0]).all()
 
