@@ -132,6 +132,45 @@ def scaling() -> list[list[str]]:
     return [said, [signed(t.gain(column)), signed(plain.gain(column)), signed(t.printed_gain(column))]]
 
 
+FRACTIONS = ("0.2", "0.4", "0.6", "0.8", "1.0")
+TOP1 = tuple(f"fraction{fraction}-top1" for fraction in FRACTIONS)
+TOP3 = tuple(f"fraction{fraction}-top3" for fraction in FRACTIONS)
+
+
+def distance(t: Table, prefix: str = "") -> float:
+    """Mean |ours - printed| over the twenty cells of Table 3, in one reading of it."""
+    return mean(abs(t.off(f"{prefix}{row}", column)) for row in (FEDAVG, GH) for column in (*TOP1, *TOP3))
+
+
+def fractions() -> list[list[str]]:
+    t, variants = table("fedgh/table3"), table("fedgh/table3-variants")
+    low = [f(row, TOP1[0]) for f in (t.mean, t.printed) for row in (FEDAVG, GH)]
+    higher = [t.off(row, column) for row in (FEDAVG, GH) for column in TOP3[:4]]
+    gains = [t.gain(column) for column in TOP1]
+    assert min(gains) > 0
+    jumps = [mean(max(c) - c[-1] for c in t.curves(row, TOP1[0])) for row in (FEDAVG, GH)]
+    return [
+        [*map(one, low), one(min(higher)), one(max(higher)), one(distance(t)), one(distance(variants, "all-"))],
+        [*map(signed, gains), *(signed(t.printed_gain(column)) for column in TOP1[2:4])],
+        [one(min(jumps)), one(max(jumps))],
+    ]
+
+
+def readings() -> list[list[str]]:
+    t, plain = table("fedgh/table3-variants"), table("fedgh/table3")
+    both = [one(f(row, column)) for column in TOP1[:4] for f, row in ((t.mean, "all-fedavg"), (t.printed, "all-fedavg"))]
+    harmonised = [one(f(row, column)) for column in TOP1[:4] for f, row in ((t.mean, f"all-{GH}"), (t.printed, f"all-{GH}"))]
+    over = [t.off(f"all-{GH}", column) for column in (*TOP1[2:4], *TOP3[2:4])]
+    gains = [t.gain(column, f"all-{GH}", "all-fedavg") for column in TOP1]
+    others = [distance(t, prefix) for prefix in ("fixed-", "class-standard-all-")]
+    assert distance(t, "all-") < min(others) < distance(plain)
+    return [
+        [one(distance(t, "all-")), one(distance(plain)), *both],
+        [*harmonised, one(min(over)), one(max(over)), *map(signed, gains)],
+        [*map(one, others)],
+    ]
+
+
 def partitions() -> list[list[str]]:
     t = table("fedgh/table2-partitions")
     balanced, per_class = ([two(t.mean(FEDAVG, key)), two(t.mean(GH, key))] for key in ("balanced-top1", "per-class-top1"))
@@ -212,6 +251,8 @@ STATED = {
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
     ("fedgh/table2-standard", "full"): scaling,
+    ("fedgh/table3", "full"): fractions,
+    ("fedgh/table3-variants", "full"): readings,
     ("fedgh/table2-partitions", "full"): partitions,
     ("fedgh/table2-projections", "full"): projections,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,
