@@ -162,6 +162,8 @@ def readings() -> list[list[str]]:
     harmonised = [one(f(row, column)) for column in TOP1[:4] for f, row in ((t.mean, f"all-{GH}"), (t.printed, f"all-{GH}"))]
     over = [t.off(f"all-{GH}", column) for column in (*TOP1[2:4], *TOP3[2:4])]
     gains = [t.gain(column, f"all-{GH}", "all-fedavg") for column in TOP1]
+    readings = ("all-", "fixed-", "class-standard-all-")
+    assert min(t.gain(column, f"{key}{GH}", f"{key}{FEDAVG}") for key in readings for column in TOP1[2:4]) > 0
     others = [distance(t, prefix) for prefix in ("fixed-", "class-standard-all-")]
     assert distance(t, "all-") < min(others) < distance(plain)
     return [
