@@ -20,7 +20,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> dict[str, Any]:
     receipts = _all(evidence)
     cost = [receipt["cost"] for receipt in receipts]
     return {
-        "data": _data(plan),
+        "data": _data(plan, evidence),
         "reported": reported(plan),
         "seeds": plan["seeds"],
         "devices": _distinct(_device(receipt["environment"]) for receipt in receipts),
@@ -129,16 +129,16 @@ def _conflicts(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**entry, "sha256": ", ".join(d[:12] for d in entry["sha256"])} for entry in entries if len(entry["sha256"]) > 1]
 
 
-def _data(plan: Plan) -> list[dict[str, Any]]:
-    """Per column group of the printed table: the data set (and input shape) that the runs really used."""
+def _data(plan: Plan, evidence: Evidence) -> list[dict[str, Any]]:
+    """Per column group of the printed table: the data set (and input shape) of its runs, if any has evidence of those."""
     columns = {column["key"]: column for column in plan["columns"]}
     used: dict[str, dict[str, None]] = {}
-    for cell in plan["cells"]:
-        if cell["run_id"]:
-            config = plan["runs"][cell["run_id"]]["config"]
-            shape = config.get("input_shape")
-            name = config["dataset"] + (f" ({show(shape)})" if shape else "")
-            used.setdefault(columns[cell["column"]].get("group") or columns[cell["column"]]["label"], {})[name] = None
+    planned = [cell for cell in plan["cells"] if cell["run_id"]]
+    for cell in [cell for cell in planned if evidence.get(cell["run_id"])] or planned:
+        config = plan["runs"][cell["run_id"]]["config"]
+        shape = config.get("input_shape")
+        name = config["dataset"] + (f" ({show(shape)})" if shape else "")
+        used.setdefault(columns[cell["column"]].get("group") or columns[cell["column"]]["label"], {})[name] = None
     return [{"printed": group, "used": list(names)} for group, names in used.items()]
 
 
