@@ -37,10 +37,11 @@ def site(options: Namespace) -> None:
 
 
 def summary(options: Namespace) -> None:
+    from fedrepro.data.registry import REGISTRY, load_registry
     from fedrepro.reports.summary import write_means, write_summary
 
     documents = [read_json(path) for path in options.documents]
-    write_summary(documents, options.out)
+    write_summary(documents, load_registry(ROOT / REGISTRY), options.out)
     write_means(documents, options.out.with_name("means.json"))
 
 

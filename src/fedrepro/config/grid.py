@@ -3,10 +3,10 @@
 from typing import Any
 
 from fedrepro.config import scales
-from fedrepro.config.layers import EDITED, REPORTED, Layers, argument_sources, plain
+from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
-from fedrepro.config.reading import Reading, readings
+from fedrepro.config.reading import EDITED, Reading, readings
 from fedrepro.config.schema import Column, Metric, Row, Table
 from fedrepro.config.varied import varied
 from fedrepro.data import partition

@@ -3,6 +3,7 @@
 import math
 from dataclasses import MISSING, dataclass, fields
 
+from fedrepro.config.reading import EDITED
 from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Row, Scalar, Scale, Sourced, Table, Times
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
@@ -17,7 +18,6 @@ REPORTED = {"average_last": int}  # the value of a cell is the mean over so many
 SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED} | REPORTED
 # name -> default of those that a paper's files need not give
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
-EDITED = "params.yaml"
 
 SourcedArguments = dict[str, dict[str, Sourced]]
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
+
 
 class Reading(NamedTuple):
     """The mean of `metric` over the `average_last` rounds up to the `until_round`-th (None: the last), those that have it."""

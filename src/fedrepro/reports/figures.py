@@ -73,7 +73,7 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
     from matplotlib.ticker import MaxNLocator
 
-    title = " · ".join(part for part in (column.get("group"), column["label"]) if part)
+    title = " · ".join(part for part in (_data(plan, column) or column.get("group"), column["label"]) if part)
     title = wrapped(f"{title}   [{plan['scale']}\u00a0scale]", 56)
     across = _legend_columns(max(len(line["label"]) for line in lines))
     height = 2.9 + LINE * title.count("\n") + 1.25 * LINE * math.ceil(len(lines) / across)
@@ -98,6 +98,16 @@ def _draw(plan: Plan, column: dict, lines: list[dict], path: Path) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         figure.legend(loc="outside lower left", ncols=across, frameon=False)
         save(figure, path)
+
+
+def _data(plan: Plan, column: dict) -> str | None:
+    """`digits in the place of FashionMNIST` for a column that is called after data which were not used; None for others."""
+    cells = [cell for cell in plan["cells"] if cell["column"] == column["key"] and cell["run_id"]]
+    used = dict.fromkeys(plan["runs"][cell["run_id"]]["config"]["dataset"] for cell in cells)
+    called_after = lambda names: all(column["key"].startswith(f"{name}-") for name in names)  # noqa: E731
+    if called_after(used) or not called_after(cell["instead_of"].get("dataset") for cell in cells):
+        return None
+    return f"{', '.join(used)} in the place of {column['group']}"
 
 
 def _legend_columns(longest: int) -> int:

@@ -1,18 +1,20 @@
 """What DVC compares: the mean of every cell, and of every method over a table, as nested numbers."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from fedrepro.config import scales
 from fedrepro.files import write_json
 from fedrepro.reports.words import Document
 
 
-def write_summary(documents: Iterable[Document], path: Path = Path("results/summary.json")) -> Path:
+def write_summary(documents: Iterable[Document], data_sets: Collection[str], path: Path = Path("results/summary.json")) -> Path:
     """Writes `{scale: {paper: {table: {column: {row: mean}}}}}` of the given report documents and of nothing else.
 
-    Cells without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
+    A column called after one of `data_sets`, as `fashion_mnist-mlp-100` is, is called after the one that was used here. Cells
+    without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
     """
     summary: dict = {}
     for document in documents:
@@ -23,8 +25,16 @@ def write_summary(documents: Iterable[Document], path: Path = Path("results/summ
         )
         for cell in document["cells"]:
             if cell["mean"] is not None:
-                table.setdefault(cell["setting"], {})[cell["method"]] = round(cell["mean"], 4)
+                table.setdefault(_column(cell, data_sets), {})[cell["method"]] = round(cell["mean"], 4)
     return write_json(Path(path), summary)
+
+
+def _column(cell: dict[str, Any], data_sets: Collection[str]) -> str:
+    own, used = (
+        max((name for name in data_sets if text.startswith(f"{name}-")), key=len, default="")
+        for text in (cell["setting"], cell["run_id"])
+    )
+    return used + cell["setting"].removeprefix(own) if own and used else cell["setting"]
 
 
 def write_means(documents: Iterable[Document], path: Path = Path("results/means.json")) -> Path:

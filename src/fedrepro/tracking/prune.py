@@ -8,6 +8,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import lock, writing
 from fedrepro.tracking import store
 from fedrepro.tracking import wanted as view
+from fedrepro.tracking.shown import KEY
 
 CHECKPOINTS = Path("results/checkpoints")  # holds the lock that a training keeps on its run folder
 
@@ -29,7 +30,7 @@ def prune(
     plans = view.plan_files(root)
     if not plans:
         raise UserError(f"{root / view.PLANS}: no plans, so everything would go; make a report first, it makes its plan")
-    asked = set(view.collect(plans))
+    asked = view.places(view.collect(plans))
     return [
         *_prune_results(root, {key for _, key in asked}, set(asked_runs), dry_run),
         *_prune_mlflow(root, asked, dry_run, root / database),
@@ -72,8 +73,8 @@ def _prune_mlflow(root: Path, asked: set[tuple[str, str]], dry_run: bool, databa
     with store.writer(root), store.opened(database) as client:
         for name, identity in sorted(store.our_experiments(client).items()):
             for run in store.our_runs(client, identity):
-                if (name, run.data.tags[view.KEY]) not in asked:
+                if (name, run.data.tags[KEY]) not in asked:
                     if not dry_run:
                         store.remove_run(client, run)
-                    said.append(f"MLflow {name}: {run.data.tags[view.KEY]}")
+                    said.append(f"MLflow {name}: {run.data.tags[KEY]}")
     return said

@@ -3,11 +3,15 @@
 import os
 import socket
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from fedrepro import console
 from fedrepro.errors import UserError
 from fedrepro.tracking.store import ARTIFACTS
+
+APP = "fedrepro"  # of pyproject.toml's entry points
+DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
 
 
 def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database: str = "mlflow.db") -> None:
@@ -22,13 +26,20 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database:
     console.say(f"MLflow UI: http://{host}:{port} (Ctrl-C ends it)")
     # Telemetry and background jobs are off: nothing here uses them, and they write into the database.
     environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    environment |= {DATABASE: address(root, database)}
     os.execve(sys.executable, command(root, host, port, database), environment)
 
 
 def command(root: Path, host: str, port: int, database: str = "mlflow.db") -> list[str]:
     """The server's command line: one worker, artifacts read from where the runs say they are."""
-    where = ["--backend-store-uri", f"sqlite:///{root / database}", "--artifacts-destination", str(root / ARTIFACTS)]
+    app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
+    where = [*app, "--backend-store-uri", address(root, database), "--artifacts-destination", str(root / ARTIFACTS)]
     return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
+
+
+def address(root: Path, database: str) -> str:
+    """The database as MLflow names it."""
+    return f"sqlite:///{root / database}"
 
 
 def _check_port(host: str, port: int) -> None:

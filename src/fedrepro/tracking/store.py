@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
 from fedrepro.reports.evidence import Receipt
 from fedrepro.tracking import wanted as view
+from fedrepro.tracking.shown import DIGEST, KEY, PARENT, Mean, Seed
+from fedrepro.tracking.views import SAVED
 from fedrepro.tracking.wanted import Wanted
 
 ARTIFACTS = Path("mlartifacts")
 METRICS, PARAMETERS = 900, 100  # a call; MLflow takes 1000 in all, of which 100 parameters
 OURS = "fedrepro.experiment"
-# Tells the UI that this is model training, and which metric counts.
-LOOK = {"mlflow.experimentKind": "custom_model_development", "mlflow.experiment.primaryMetric.name": "summary/test_accuracy"}
 
 
 @contextlib.contextmanager
@@ -89,8 +88,9 @@ def _do_not_wait(connection: Any, record: Any) -> None:
     connection.execute("PRAGMA synchronous = OFF")
 
 
-def experiment_id(client: Any, root: Path, name: str) -> str:
-    """The experiment called `name`, with its artifacts below this root; created, or taken out of the bin, when needed."""
+def experiment_id(client: Any, root: Path, name: str, tags: dict[str, str]) -> str:
+    """The experiment called `name`, with these tags and its artifacts below this root; created, or taken out of the bin, when
+    needed."""
     location = (root / ARTIFACTS / name).as_uri()
     found = client.get_experiment_by_name(name)
     if found is not None and found.lifecycle_stage == "deleted":
@@ -100,7 +100,13 @@ def experiment_id(client: Any, root: Path, name: str) -> str:
         client.delete_experiment(found.experiment_id)
         found = None
     if found is None:
-        return client.create_experiment(name, artifact_location=location, tags={OURS: "true", **LOOK})
+        return client.create_experiment(name, artifact_location=location, tags={OURS: "true", **tags})
+    for key, value in tags.items():
+        if found.tags.get(key) != value:
+            client.set_experiment_tag(found.experiment_id, key, value)
+    for key in found.tags:
+        if key.startswith(SAVED) and key not in tags:
+            client.delete_experiment_tag(found.experiment_id, key)
     return found.experiment_id
 
 
@@ -114,29 +120,37 @@ def our_runs(client: Any, experiment: str) -> list[Any]:
     found, token = [], None
     while True:
         page = client.search_runs([experiment], max_results=1000, page_token=token)
-        found += [run for run in page if view.KEY in run.data.tags]
+        found += [run for run in page if KEY in run.data.tags]
         token = page.token
         if not token:
             return found
 
 
-def write_run(client: Any, experiment: str, root: Path, wanted: Wanted, receipt: Receipt, content: str) -> None:
-    """Writes one run. Its digest is written last, so that a run left half-way by a kill is known by the lack of it."""
+def newest_experiment(client: Any) -> str | None:
+    """The id of our experiment whose run ended last."""
+    ours = list(our_experiments(client).values())
+    found = client.search_runs(ours, order_by=["attributes.end_time DESC"], max_results=1) if ours else []
+    return found[0].info.experiment_id if found else None
+
+
+def write_run(client: Any, experiment: str, root: Path, run: Seed | Mean, parent: str | None = None) -> str:
+    """Writes one run and returns MLflow's id of it. The digest comes last: its lack marks a run that a kill left half-way."""
     from mlflow.entities import Metric, Param
 
-    started, ended = (_milliseconds(receipt["cost"][key]) for key in ("started_at", "finished_at"))
-    tags = view.tags(wanted, receipt, content)
-    tags.pop(view.DIGEST)
+    started, ended = run.span
+    tags = {key: value for key, value in run.tags.items() if key != DIGEST} | ({PARENT: parent} if parent else {})
     run_id = (info := client.create_run(experiment, start_time=started, tags=tags).info).run_id
-    parameters = [Param(key, value) for key, value in view.parameters(receipt).items()]
-    values = [Metric(name, value, time, number) for name, value, time, number in view.metrics(wanted, receipt, started, ended)]
+    parameters = [Param(key, value) for key, value in run.parameters.items()]
+    values = [Metric(name, value, time, number) for name, value, time, number in run.metrics]
     for some, described in zip_longest(_chunks(values, METRICS), _chunks(parameters, PARAMETERS), fillvalue=()):
         client.log_batch(run_id, metrics=some, params=described, synchronous=True)
-    client.log_inputs(run_id, datasets=_datasets(root, wanted, receipt))
-    for name, path in view.artifacts(root, wanted).items():
-        _place(path, _local(info.artifact_uri) / name)
-    client.set_terminated(run_id, "FINISHED" if receipt["status"] == "finished" else "FAILED", end_time=ended)
-    client.set_tag(run_id, view.DIGEST, content)
+    if isinstance(run, Seed):
+        client.log_inputs(run_id, datasets=_datasets(root, run.wanted, run.receipt))
+        for name, path in view.artifacts(root, run.wanted).items():
+            _place(path, _local(info.artifact_uri) / name)
+    client.set_terminated(run_id, "FINISHED" if run.finished else "FAILED", end_time=ended)
+    client.set_tag(run_id, DIGEST, run.digest)
+    return run_id
 
 
 def remove_run(client: Any, run: Any) -> None:
@@ -174,10 +188,6 @@ def _place(source: Path, target: Path) -> None:
 
 def _local(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path))
-
-
-def _milliseconds(stamp: str) -> int:
-    return int(datetime.fromisoformat(stamp).timestamp() * 1000)
 
 
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:

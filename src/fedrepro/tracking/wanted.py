@@ -1,4 +1,4 @@
-"""Which runs the plans ask for, and what MLflow shall show of each. Pure but for reading plans, receipts and manifests."""
+"""Which runs the plans ask for, and where their files lie. Pure but for reading plans, receipts and manifests."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 from fedrepro.config.reading import Reading, readings
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.registry import named_arguments
 from fedrepro.reports.evidence import Receipt, load_plan, load_receipt
+from fedrepro.tracking.names import Name, run_names
 
 PLANS = Path("results/plans")
 RUNS = Path("results/runs")
 FOLDERS = {"partition": "partitions", "participation": "participation", "proxy": "proxy", "init": "init"}
-FORMAT = 2  # raise it when the way a run is shown changes: every run is then written again
-KEY, DIGEST, LIVE = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live"
+FORMAT = 3  # raise it when the way a run is shown changes: every run is then written again
+LONGEST = 20  # characters of a method's label; longer ones describe a variant, whose settings the name of the run has anyway
 
 
 @dataclass
@@ -25,25 +25,26 @@ class Wanted:
     scale: str
     run: dict[str, Any]  # entry of plan["runs"]
     seed: int
-    names: list[str] = field(default_factory=list)  # row labels
-    settings: list[str] = field(default_factory=list)  # column labels
+    methods: list[str] = field(default_factory=list)  # what the tables call its method
     tables: list[str] = field(default_factory=list)
     reported: list[Reading] = field(default_factory=list)  # what the tables show of it
+    place: tuple[int, int] = (0, 0)  # of the first cell: column, row
+    name: Name = field(default_factory=lambda: Name("", ""))  # given by `collect`, which knows all others
 
     @property
     def key(self) -> str:
         """`<run_id>/seed<k>`, the same in reports and in MLflow."""
-        return f"{self.run['run_id']}/seed{self.seed}"
+        return f"{self.run_id}/seed{self.seed}"
+
+    @property
+    def run_id(self) -> str:
+        """The key of the mean over the run's seeds."""
+        return self.run["run_id"]
 
     @property
     def experiment(self) -> str:
         """`<paper>/<scale>`."""
         return f"{self.paper}/{self.scale}"
-
-    @property
-    def title(self) -> str:
-        """`FedLAW · FashionMNIST MLP α=0.1 · seed 8`."""
-        return f"{self.names[0]} · {self.settings[0].replace(' = ', '=').replace(',', '')} · seed {self.seed}"
 
 
 def plan_files(root: Path) -> list[Path]:
@@ -56,16 +57,32 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
     found: dict[tuple[str, str], Wanted] = {}
     for path in sorted({Path(plan).resolve() for plan in plans}):
         plan = load_plan(path)
-        labels = {axis: {entry["key"]: _label(entry) for entry in plan[axis]} for axis in ("rows", "columns")}
+        rows = {row["key"]: (place, row) for place, row in enumerate(plan["rows"])}
+        columns = {column["key"]: place for place, column in enumerate(plan["columns"])}
         for cell, reading in readings(plan):
+            row_place, row = rows[cell["row"]]
             for seed in plan["seeds"]:
                 one = Wanted(plan["paper"], plan["scale"], plan["runs"][cell["run_id"]], seed)
+                one.place = columns[cell["column"]], row_place
                 one = found.setdefault((one.experiment, one.key), one)
-                _add(one.names, labels["rows"][cell["row"]])
-                _add(one.settings, labels["columns"][cell["column"]])
+                _add(one.methods, row["label"] if len(row["label"]) <= LONGEST else row["as"])
                 _add(one.tables, plan["table"])
                 _add(one.reported, reading)
+    _give_names(found)
     return found
+
+
+def places(asked: dict[tuple[str, str], Wanted]) -> set[tuple[str, str]]:
+    """(experiment, run key) of everything asked for, the means over seeds among it."""
+    return set(asked) | {(one.experiment, one.run_id) for one in asked.values()}
+
+
+def _give_names(found: dict[tuple[str, str], Wanted]) -> None:
+    for experiment in {experiment for experiment, _ in found}:
+        here = [one for (place, _), one in found.items() if place == experiment]
+        names = run_names({one.run_id: (one.run, one.methods) for one in here})
+        for one in here:
+            one.name = names[one.run_id]
 
 
 def receipt_file(root: Path, wanted: Wanted) -> Path | None:
@@ -73,7 +90,7 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
 
     A run in progress has none. Showing it live would start here: its metrics so far lie in its checkpoint.
     """
-    name = Path(wanted.run["run_id"]) / f"seed{wanted.seed}.json"
+    name = Path(wanted.run_id) / f"seed{wanted.seed}.json"
     for folder in (RUNS, Path("reports") / wanted.scale / wanted.paper / "evidence"):
         if (Path(root) / folder / name).exists():
             return Path(root) / folder / name
@@ -87,7 +104,7 @@ def read_receipt(path: Path, wanted: Wanted) -> Receipt:
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
     """Name in MLflow -> file, of those that exist: final model, configuration, environment, picture of the partition."""
-    folder = Path(root) / RUNS / wanted.run["run_id"]
+    folder = Path(root) / RUNS / wanted.run_id
     files = {
         "config.json": folder / "config.json",
         "env.json": folder / f"seed{wanted.seed}" / "env.json",
@@ -104,75 +121,6 @@ def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     shown = sorted(map(list, wanted.reported), key=str)
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
     return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
-
-
-def tags(wanted: Wanted, receipt: Receipt, content: str) -> dict[str, str]:
-    """Every tag of a complete run, `content` being its digest."""
-    environment = receipt["environment"]
-    found = {
-        KEY: wanted.key,
-        DIGEST: content,
-        LIVE: "true",
-        "mlflow.runName": wanted.title,
-        "mlflow.source.name": "fedrepro",
-        "mlflow.source.git.commit": str(environment.get("commit")),
-        "paper": wanted.paper,
-        "scale": wanted.scale,
-        "tables": ", ".join(sorted(wanted.tables)),
-        "method": receipt["method"],
-        "method_label": receipt["method_label"],
-        "setting": "; ".join(wanted.settings),
-        "seed": str(wanted.seed),
-        "status": receipt["status"],
-        "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
-        "device": str(environment.get("device")),
-    }
-    return found | {f"input.{kind}": value for kind, value in receipt["inputs"].items() if value}
-
-
-def parameters(receipt: Receipt) -> dict[str, str]:
-    """Every setting, and every argument of the method as `<part>.<argument>`."""
-    found = receipt["config"] | {"seed": receipt["seed"]} | named_arguments(receipt["method"])
-    return {key: str(value) for key, value in found.items()}
-
-
-def summary(wanted: Wanted, receipt: Receipt) -> dict[str, float | None]:
-    """The receipt's summary and, under the metric's own name, the number that the tables show.
-
-    Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
-    plain name, the others say where they end and how long they are.
-    """
-    found: dict[str, float | None] = {}
-    rounds = len(receipt["curves"]["round"])
-    latest = lambda reading: (reading.metric, -(reading.until_round or rounds), -reading.average_last)  # noqa: E731
-    for reading in sorted(wanted.reported, key=latest):
-        name = reading.metric
-        if name in found:
-            name += f"_round{reading.until_round}" if reading.until_round else ""
-            name += f"_last{reading.average_last}" if reading.average_last > 1 or not reading.until_round else ""
-        found[name] = reading.of(receipt)
-    return receipt["summary"] | found
-
-
-def metrics(wanted: Wanted, receipt: Receipt, started: int, ended: int) -> list[tuple[str, float, int, int]]:
-    """(name, value, timestamp in ms, round) of every finite value, then the summary and the cost at the last round.
-
-    A round's timestamp is where it would be if all rounds had taken equally long.
-    """
-    rounds = receipt["curves"]["round"]
-    last = rounds[-1] if rounds else 0
-    times = [started + (ended - started) * (place + 1) // len(rounds) for place in range(len(rounds))]
-    found = [
-        (name, float(value), time, number)
-        for name, values in receipt["curves"].items()
-        if name != "round"
-        for number, time, value in zip(rounds, times, values, strict=False)
-        if value is not None
-    ]
-    cost = {key: value for key, value in receipt["cost"].items() if isinstance(value, int | float)}
-    for group, values in (("summary", summary(wanted, receipt)), ("cost", cost)):
-        found += [(f"{group}/{name}", float(value), ended, last) for name, value in values.items() if value is not None]
-    return found
 
 
 def inputs(root: Path, wanted: Wanted, receipt: Receipt) -> list[dict[str, Any]]:
@@ -196,10 +144,6 @@ def _manifest(path: Path) -> dict[str, Any] | None:
         return read_json(path)
     except UserError:  # not pulled on this machine, or damaged: whoever trains finds out, a view need not
         return None
-
-
-def _label(entry: dict[str, Any]) -> str:
-    return " ".join(part for part in (entry.get("group"), entry["label"]) if part)
 
 
 def _add(items: list, item: Any) -> None:

@@ -441,10 +441,19 @@ def test_summary_holds_only_the_given_tables(tmp_path):
     report = json.loads(make_report(tmp_path)["json"].read_text())
     path = tmp_path / "results" / "summary.json"
     write_json(path, {"full": {"stale": 1}})
-    write_summary([report], path)
+    write_summary([report], [], path)
     assert json.loads(path.read_text()) == {
         "demo": {"fedlaw": {"table3": {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}}}
     }
+
+
+def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
+    """At scale demo digits stand in for FashionMNIST; a column that is not called after data keeps its name."""
+    report = json.loads(make_report(tmp_path)["json"].read_text())
+    for cell in report["cells"]:
+        cell["setting"] = {A: "fashion_mnist-mlp-100", B: "alpha0.1-top1"}[cell["setting"]]
+    path = write_summary([report], ["mnist", "fashion_mnist", "digits"], tmp_path / "summary.json")
+    assert json.loads(path.read_text())["demo"]["fedlaw"]["table3"].keys() == {"digits-mlp-100", "alpha0.1-top1"}
 
 
 def test_means_of_methods_for_experiments(tmp_path):

@@ -3,55 +3,33 @@
 import json
 import logging
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from small_table import make_plan, make_run, write_evidence, write_result, write_results
+from tracked import all_in, means_in, runs_in
 
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
-from fedrepro.tracking import prune, server, store, sync, ui
-from fedrepro.tracking import wanted as view
+from fedrepro.tracking import prune, store, sync
+from fedrepro.tracking.shown import DIGEST, KEY, LIVE, PARENT
 
 SMALL = {"seeds": [8, 9]}
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory):
-    """One database with its schema and nothing in it: making one costs seconds."""
-    root = tmp_path_factory.mktemp("empty")
-    sync([], root)
-    return root / "mlflow.db"
-
-
-@pytest.fixture
-def root(tmp_path, empty_database):
-    """A project folder that has an empty database."""
-    shutil.copyfile(empty_database, tmp_path / "mlflow.db")
-    return tmp_path
-
-
-def runs_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
-    """Run key -> MLflow runs, as another MLflow client sees them."""
-    with store.opened(root / "mlflow.db") as client:
-        identity = client.get_experiment_by_name(experiment).experiment_id
-        found: dict[str, list] = {}
-        for run in client.search_runs([identity], max_results=1000):
-            found.setdefault(run.data.tags.get(view.KEY, "none"), []).append(run)
-        return found
 
 
 def picture_of(root: Path) -> dict[str, tuple]:
     """All that a user sees, without MLflow's own random identifiers."""
     shown = {}
-    for key, (run,) in runs_in(root).items():
+    everything = all_in(root)
+    names = {run.info.run_id: key for key, (run,) in everything.items()}
+    for key, (run,) in everything.items():
         data, info = run.data, run.info
+        tags = data.tags | {PARENT: names.get(data.tags.get(PARENT))}
         datasets = sorted((item.dataset.name, item.dataset.digest, item.tags[0].value) for item in run.inputs.dataset_inputs)
         times = (info.status, info.start_time, info.end_time, info.run_name)
-        shown[key] = (data.params, data.metrics, data.tags, datasets, times)
+        shown[key] = (data.params, data.metrics, tags, datasets, times)
     return shown
 
 
@@ -77,16 +55,30 @@ def test_a_run_as_it_is_shown(root):
     assert not report.problems
     run_id = make_run("fedlaw", "mlp-a100")["run_id"]
     (run,) = runs_in(root)[f"{run_id}/seed8"]
-    assert run.info.run_name == "FedLAW · FashionMNIST MLP α=100 · seed 8"
+    assert run.info.run_name == "FedLAW MLP α100 · seed 8"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795168800000, 1795168808000)
     arguments = {"fedlaw.server_lr": "0.01", "fedlaw.server_epochs": "100"}
     assert ({"client_lr": "0.08", "seed": "8"} | arguments).items() <= run.data.params.items()
-    tags = {"paper": "fedlaw", "scale": "demo", "tables": "table3", "method_label": "fedlaw", "commit": "0a1b2c3d"}
-    assert (tags | {view.LIVE: "true"}).items() <= run.data.tags.items()
-    assert {"summary/test_accuracy": 88.0, "summary/test_loss": 0.4, "cost/wall_s": 2.5}.items() <= run.data.metrics.items()
+    tags = {
+        "paper": "fedlaw",
+        "scale": "demo",
+        "tables": "table3",
+        "method_label": "FedLAW",
+        "setting": "MLP α100",
+        "commit": "0a1b2c3d",
+    }
+    assert (tags | {LIVE: "true"}).items() <= run.data.tags.items()
+    values = {
+        "accuracy/mean": 88.0,
+        "loss/curve": 0.885,
+        "system/wall_s": 2.5,
+        "system/peak_mib": 410.0,
+        "system/mb_sent": 0.24,
+    }
+    assert run.data.metrics == values | {"accuracy/curve": 88.5}
     with store.opened(root / "mlflow.db") as client:
-        history = client.get_metric_history(run.info.run_id, "test_accuracy")
-    assert [metric.step for metric in history] == [0, 1, 2, 3, 4]
+        history = client.get_metric_history(run.info.run_id, "accuracy/curve")
+    assert [metric.step for metric in history] == [1, 2, 3, 4, 5]
     assert (history[0].value, history[-1].timestamp) == (10.0, run.info.end_time)
     datasets = {item.tags[0].value: item.dataset for item in run.inputs.dataset_inputs}
     assert datasets.keys() == {"arrays", "partition", "proxy"}
@@ -133,8 +125,9 @@ def test_two_at_once_write_once(root):
 
 
 @pytest.mark.parametrize("step", ["log_batch", "log_inputs", "set_terminated", "set_tag"])
-def test_a_run_left_half_way_is_repaired(root, monkeypatch, step):
-    """A kill at any step leaves a run without a digest; the next sync replaces it and leaves nothing of it behind."""
+@pytest.mark.parametrize("whole_runs", [0, 1])
+def test_a_run_left_half_way_is_repaired(root, monkeypatch, step, whole_runs):
+    """A kill at any step of a mean or a seed leaves a run without a digest; the next sync replaces it without a trace."""
     from mlflow import MlflowClient
 
     plan = make_plan(seeds=[8])
@@ -143,7 +136,7 @@ def test_a_run_left_half_way_is_repaired(root, monkeypatch, step):
     whole = getattr(MlflowClient, step)
 
     def die(self, *arguments, **options):
-        if next(calls) == 1:
+        if next(calls) == whole_runs:
             raise KeyboardInterrupt
         return whole(self, *arguments, **options)
 
@@ -151,10 +144,13 @@ def test_a_run_left_half_way_is_repaired(root, monkeypatch, step):
         patch.setattr(MlflowClient, step, die)
         with pytest.raises(KeyboardInterrupt):
             sync([path], root)
-    assert len(runs_in(root)) == 2
+    assert sum(DIGEST not in run.data.tags for (run,) in all_in(root).values()) == 1
     report = sync([path], root)
-    assert (len(report.unchanged), len(report.written)) == (1, 4)
-    assert all(len(runs) == 1 and view.DIGEST in runs[0].data.tags for runs in runs_in(root).values())
+    assert len(report.unchanged) + len(report.retagged) + len(report.written) == 5
+    assert len(all_in(root)) == 10
+    assert all(len(runs) == 1 and DIGEST in runs[0].data.tags for runs in all_in(root).values())
+    parents = {key: run.info.run_id for key, (run,) in means_in(root).items()}
+    assert all(run.data.tags[PARENT] == parents[key.partition("/")[0]] for key, (run,) in runs_in(root).items())
     assert len(list((root / "mlartifacts" / "fedlaw" / "demo").iterdir())) == 5
 
 
@@ -179,7 +175,7 @@ def test_a_changed_receipt_replaces_its_run(root):
     assert sync([path], root).written == [f"{run['run_id']}/seed8"]
     found = runs_in(root)
     assert all(len(runs) == 1 for runs in found.values())
-    assert found[f"{run['run_id']}/seed8"][0].data.metrics["summary/test_accuracy"] == 91.5
+    assert found[f"{run['run_id']}/seed8"][0].data.metrics["accuracy/mean"] == 91.5
     assert len(list((root / "mlartifacts" / "fedlaw" / "demo").iterdir())) == 10
 
 
@@ -190,8 +186,8 @@ def test_a_diverged_run_is_shown_as_failed(root):
     sync([path], root)
     for (run,) in runs_in(root).values():
         assert (run.info.status, run.data.tags["status"]) == ("FAILED", "diverged")
-        assert "summary/test_accuracy" not in run.data.metrics
-        assert "test_accuracy" in run.data.metrics
+        assert "accuracy/mean" not in run.data.metrics
+        assert "accuracy/curve" in run.data.metrics
 
 
 def test_a_shared_cell_is_one_run_that_names_its_tables(root):
@@ -205,6 +201,25 @@ def test_a_shared_cell_is_one_run_that_names_its_tables(root):
     assert len(sync([path], root).unchanged) == 10
 
 
+def test_a_database_of_an_older_version_is_brought_up_to_date(root):
+    """Runs as version 2 wrote them, without means, are written again under their new names, and none is left."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    with store.opened(root / "mlflow.db") as client:
+        location = (root / "mlartifacts" / "fedlaw" / "demo").as_uri()
+        identity = client.create_experiment("fedlaw/demo", artifact_location=location, tags={store.OURS: "true"})
+        for run in plan["runs"]:
+            for seed in SMALL["seeds"]:
+                name = f"FedLAW · FashionMNIST MLP α=100 · seed {seed}"
+                client.create_run(
+                    identity, tags={KEY: f"{run}/seed{seed}", DIGEST: "of version 2", LIVE: "true"}, run_name=name
+                )
+    assert len(sync([path], root).written) == 10
+    found = all_in(root)
+    assert (len(found), len(means_in(root))) == (15, 5)
+    assert all(len(runs) == 1 for runs in found.values())
+
+
 def test_the_number_shown_is_the_reports(root):
     """The mean over the last rounds as the tables have it: two tables with different numbers of rounds show both, and a table
     that changes its mind has its runs written again."""
@@ -214,15 +229,15 @@ def test_the_number_shown_is_the_reports(root):
     key = f"{plan['cells'][0]['run_id']}/seed8"
     curve = json.loads((root / "results/runs" / key).with_suffix(".json").read_text())["curves"]["test_accuracy"]
     (run,) = runs_in(root)[key]
-    assert run.data.metrics["summary/test_accuracy"] == pytest.approx(sum(curve[-2:]) / 2) == 88.0
+    assert run.data.metrics["accuracy/mean"] == pytest.approx(sum(curve[-2:]) / 2) == 88.0
     other = make_plan(table="table5", seeds=[8])
     for cell in other["cells"]:
         cell["average_last"] = cell["run_id"] and 3
     write_json(path.with_name("table5.json"), other)
     assert len(sync([path], root).written) == 5
     (run,) = runs_in(root)[key]
-    assert run.data.metrics["summary/test_accuracy"] == pytest.approx(sum(curve[-3:]) / 3)
-    assert run.data.metrics["summary/test_accuracy_last2"] == 88.0
+    assert run.data.metrics["accuracy/mean"] == pytest.approx(sum(curve[-3:]) / 3)
+    assert run.data.metrics["accuracy/mean_last2"] == 88.0
 
 
 def test_unfinished_runs_wait(root):
@@ -267,9 +282,9 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
     report = sync([path], root)
     assert len(report.retired) == 5
     assert all(key.endswith("seed9") for key in report.retired)
-    assert sum(view.LIVE in run.data.tags for (run,) in runs_in(root).values()) == 5
+    assert sum(LIVE in run.data.tags for (run,) in runs_in(root).values()) == 5
     write_json(path, plan)
-    assert len(sync([path], root).retagged) == 5
+    assert len(sync([path], root).retagged) == 5 * 2  # those of seed 8 hang below a new mean
     write_json(path, make_plan(seeds=[8]))
     planned = prune(root, dry_run=True)
     assert len(planned) == 5 * (2 + 1)
@@ -322,30 +337,3 @@ def test_sync_is_quiet(root, capfd, caplog):
         sync([write_results(root, make_plan(seeds=[8]))], root)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
-
-
-def test_a_busy_port_is_one_line(root):
-    """It says how to ask for another."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"make ui PORT={port + 1}"):
-            ui(root, port=port)
-
-
-def test_the_server_is_told_where_everything_is(root, monkeypatch):
-    """Absolute database and artifacts, and the address asked for."""
-    started = []
-    monkeypatch.setattr(server.os, "execve", lambda *arguments: started.append(arguments))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    ui(root, port=port)
-    ((_, command, _),) = started
-    assert f"sqlite:///{root}/mlflow.db" in command
-    assert f"{root}/mlartifacts" in command
-    assert str(port) in command
-
-
-def test_without_a_database_there_is_nothing_to_serve(tmp_path):
-    """It says what makes one."""
-    with pytest.raises(UserError, match="fedrepro track"):
-        ui(tmp_path)

@@ -1,0 +1,208 @@
+"""What MLflow shows of a run at one seed, and of the mean over its seeds. Pure.
+
+`Seed` and `Mean` have the same properties; those that are only needed to write a run are computed when they are asked for.
+"""
+
+import statistics
+from dataclasses import dataclass
+from datetime import datetime
+
+from fedrepro.files import canonical_hash
+from fedrepro.registry import named_arguments
+from fedrepro.reports.evidence import Receipt
+from fedrepro.reports.paired import mean
+from fedrepro.tracking.wanted import FORMAT, Wanted
+
+KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
+COLOUR = "mlflow.runColor"
+# One a row of a table, in every setting: MLflow's own depend on the run and come twice among eight runs.
+COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5E3C99", "#8C510A", "#1B1B1B")
+SCHEDULED = "client_lr"  # the same curve for every method: a setting, nothing to compare
+# `accuracy/curve`; `accuracy/mean` is what a table shows, the mean over its last rounds, and `accuracy/std` the deviation over
+# seeds. MLflow draws a section of charts for every prefix, by the alphabet, then other metrics, those of the system last.
+CURVE, TABLE, SPREAD, COST = "curve", "mean", "std", "system/"
+MEAN, ORDER = "mean of ", "order"
+
+Point = tuple[str, float, int, int]  # metric, value, timestamp in ms, round (from 1)
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A run at one seed. `digest` changes when anything that is shown does."""
+
+    wanted: Wanted
+    receipt: Receipt
+    digest: str
+
+    @property
+    def key(self) -> str:
+        return self.wanted.key
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Every tag of a complete run but its parent."""
+        environment = self.receipt["environment"]
+        found = {
+            "mlflow.runName": f"{self.wanted.name} · seed {self.wanted.seed}",
+            "mlflow.source.git.commit": str(environment.get("commit")),
+            "seed": str(self.wanted.seed),
+            "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
+            "device": str(environment.get("device")),
+        }
+        found |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
+        return _tags(self, self.wanted, self.receipt) | found
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Every setting, and every argument of the method as `<part>.<argument>`."""
+        return _parameters(self.receipt) | {"seed": str(self.wanted.seed)}
+
+    @property
+    def metrics(self) -> list[Point]:
+        """Every finite value of every round, then what the tables show, then the cost."""
+        return _points(curves([self.receipt]), _reported(self.wanted, self.receipt), _cost(self.receipt), self.span)
+
+    @property
+    def finished(self) -> bool:
+        return self.receipt["status"] == "finished"
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Begin and end in ms."""
+        return _milliseconds(self.receipt["cost"]["started_at"]), _milliseconds(self.receipt["cost"]["finished_at"])
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean over those seeds of a run that have finished; at least one."""
+
+    seeds: tuple[Seed, ...]
+
+    @property
+    def key(self) -> str:
+        return self.seeds[0].wanted.run_id
+
+    @property
+    def digest(self) -> str:
+        return canonical_hash([FORMAT, *(seed.digest for seed in self.seeds)], 32)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """As its seeds have them, without what is a single seed's."""
+        first = self.seeds[0]
+        found = {"mlflow.runName": str(first.wanted.name), "seed": f"{MEAN}{self._numbers}", COLOUR: self._colour}
+        return _tags(self, first.wanted, first.receipt) | found
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return _parameters(self.seeds[0].receipt) | {"seed": f"{MEAN}{self._numbers}"}
+
+    @property
+    def metrics(self) -> list[Point]:
+        """Means of rounds that every seed has; of what the tables show also the sample standard deviation."""
+        receipts = [seed.receipt for seed in self.seeds]
+        shown, costs = [_reported(seed.wanted, seed.receipt) for seed in self.seeds], [_cost(receipt) for receipt in receipts]
+        common = [name for name in shown[0] if all(name in one for one in shown)]
+        reported = {name: mean([one[name] for one in shown]) for name in common}
+        if len(shown) > 1:
+            spread = {name: statistics.stdev(one[name] for one in shown) for name in common}
+            reported |= {name.replace(f"/{TABLE}", f"/{SPREAD}"): value for name, value in spread.items()}
+        cost = {name: mean([one[name] for one in costs]) for name in costs[0] if all(name in one for one in costs)}
+        return _points(curves(receipts), reported, cost, self.span)
+
+    @property
+    def finished(self) -> bool:
+        return all(seed.finished for seed in self.seeds)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return min(seed.span[0] for seed in self.seeds), max(seed.span[1] for seed in self.seeds)
+
+    @property
+    def _colour(self) -> str:
+        return COLOURS[self.seeds[0].wanted.place[1] % len(COLOURS)]
+
+    @property
+    def _numbers(self) -> str:
+        return ", ".join(str(seed.wanted.seed) for seed in self.seeds)
+
+
+def curves(receipts: list[Receipt]) -> dict[str, list[tuple[int, float]]]:
+    """Metric -> (round from 1, mean over the receipts) wherever all of them have a value."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    rounds = min((receipt["curves"]["round"] for receipt in receipts), key=len)
+    for name in receipts[0]["curves"]:
+        if name in ("round", SCHEDULED) or any(name not in receipt["curves"] for receipt in receipts):
+            continue
+        columns = zip(rounds, *(receipt["curves"][name] for receipt in receipts), strict=False)
+        found[_shown(name)] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
+    return found
+
+
+def _tags(run: Seed | Mean, wanted: Wanted, receipt: Receipt) -> dict[str, str]:
+    return {
+        KEY: run.key,
+        DIGEST: run.digest,
+        LIVE: "true",
+        "mlflow.source.name": "fedrepro",
+        "paper": wanted.paper,
+        "scale": wanted.scale,
+        "tables": ", ".join(sorted(wanted.tables)),
+        "method": receipt["method"],
+        "method_label": wanted.name.method,
+        "setting": wanted.name.setting,
+        ORDER: "{:03}.{:03}".format(*wanted.place),
+        "status": "finished" if run.finished else "diverged",
+    }
+
+
+def _parameters(receipt: Receipt) -> dict[str, str]:
+    return {key: str(value) for key, value in (receipt["config"] | named_arguments(receipt["method"])).items()}
+
+
+def _reported(wanted: Wanted, receipt: Receipt) -> dict[str, float]:
+    """Under the metric's own name, the number that the tables show; nothing of a run that diverged.
+
+    Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
+    plain name, the others say where they end and how long they are.
+    """
+    found: dict[str, float | None] = {}
+    rounds = len(receipt["curves"]["round"])
+    latest = lambda reading: (reading.metric, -(reading.until_round or rounds), -reading.average_last)  # noqa: E731
+    for reading in sorted(wanted.reported, key=latest):
+        name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
+        if name in found:
+            name += f"_round{reading.until_round}" if reading.until_round else ""
+            name += f"_last{reading.average_last}" if reading.average_last > 1 or not reading.until_round else ""
+        found[name] = reading.of(receipt)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _cost(receipt: Receipt) -> dict[str, float]:
+    """What people compare of it: time, memory, and what travels between server and clients."""
+    cost = receipt["cost"]
+    found = {"wall_s": cost.get("wall_s"), "peak_mib": cost.get("peak_rss_mib")}
+    if None not in (cost.get("bytes_up"), cost.get("bytes_down")):
+        found["mb_sent"] = (cost["bytes_up"] + cost["bytes_down"]) / 1e6
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _points(
+    by_round: dict[str, list[tuple[int, float]]], reported: dict[str, float], cost: dict[str, float], span: tuple[int, int]
+) -> list[Point]:
+    """A round's timestamp is where it would be if all rounds had taken equally long. What has one value is of round 0: MLflow
+    draws a bar for it instead of a line."""
+    started, ended = span
+    last = max((number for curve in by_round.values() for number, _ in curve), default=0)
+    time = lambda number: started + (ended - started) * number // last  # noqa: E731
+    points = [(name, value, time(number), number) for name, curve in by_round.items() for number, value in curve]
+    once = reported | {f"{COST}{name}": value for name, value in cost.items()}
+    return points + [(name, round(value, 4), ended, 0) for name, value in once.items()]
+
+
+def _shown(metric: str) -> str:
+    return f"{metric.removeprefix('test_')}/{CURVE}" if metric.startswith("test_") else metric
+
+
+def _milliseconds(stamp: str) -> int:
+    return int(datetime.fromisoformat(stamp).timestamp() * 1000)

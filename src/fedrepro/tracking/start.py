@@ -1,0 +1,57 @@
+"""MLflow's server with a first page that leads to the runs; `fedrepro ui` starts it through MLflow's entry point `mlflow.app`.
+
+MLflow opens as a tool for language models, beside a chat. What it shall show is only settable in the browser, so the first page
+sets what this browser has no setting for yet, and goes on. Without it, by a plain `mlflow ui`, the same runs are there.
+"""
+
+import json
+import os
+from typing import Any
+
+from fedrepro.tracking import store, views
+from fedrepro.tracking.server import DATABASE
+
+PAGE = """<!doctype html>
+<meta charset="utf-8">
+<title>MLflow</title>
+<script>
+const {settings, pages, address} = %s;
+const absent = (key) => localStorage.getItem(key) === null;
+for (const [key, value] of Object.entries(settings)) if (absent(key)) localStorage.setItem(key, value);
+for (const {key, version, state} of pages) {
+  if (localStorage.getItem("fedrepro-" + key) === version) continue;
+  localStorage.setItem("fedrepro-" + key, version);
+  localStorage.setItem(key, state);
+}
+location.replace("/?ui#" + address);
+</script>
+<noscript>MLflow needs JavaScript.</noscript>
+"""
+
+
+class Start:
+    """The ASGI application: the first page at `/`, MLflow everywhere else, with its own first page at `/?ui`."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        from mlflow import MlflowClient
+        from mlflow.server.fastapi_app import app as mlflow_app
+        from starlette.responses import HTMLResponse
+
+        if scope["type"] == "http" and scope["path"] == "/" and not scope["query_string"]:
+            client = MlflowClient(tracking_uri=os.environ[DATABASE])
+            await HTMLResponse(page(client))(scope, receive, send)
+        else:
+            await mlflow_app(scope, receive, send)
+
+
+app = Start()
+
+
+def page(client: Any) -> str:
+    """The first page: settings for a new browser, and the way to the experiment whose runs ended last."""
+    experiments = store.our_experiments(client)
+    pages = [views.page(identity, store.our_runs(client, identity)) for identity in experiments.values()]
+    newest = store.newest_experiment(client)
+    return PAGE % json.dumps({"settings": views.BROWSER, "pages": pages, "address": views.address(newest)}).replace(
+        "<", "\\u003c"
+    )

@@ -1,0 +1,100 @@
+"""How MLflow's UI shows an experiment: as model training, the means over seeds, accuracy in front. Pure.
+
+MLflow keeps saved views of an experiment in its tags; its menu "Views" lists them. What a browser shows at first is not in the
+database but in the browser: see `fedrepro.tracking.start`.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from fedrepro.files import canonical_hash
+from fedrepro.tracking.shown import COST, MEAN, ORDER, SPREAD, TABLE
+from fedrepro.tracking.wanted import Wanted
+
+# Names of the front end of MLflow 3.17. Another version that has other ones shows its own defaults.
+BROWSER = {
+    "mlflow.workflowType_v1": '"machine_learning"',  # "Model training" instead of "GenAI"
+    "mlflow.assistant.fab.autoOpenedOnFirstLoad_v1": "true",  # the chat has been seen
+}
+_PAGE = 'MLflowLocalStorage-1.1-ExperimentPage-["{}"]-ReactComponentState'
+SAVED = "mlflow.sharedViewState.fedrepro-"  # a tag for each saved view of ours
+_FIRST = 10  # so many runs have their curves drawn, unless one asks for others
+ONLY_MEANS = f"tags.seed LIKE '{MEAN}%'"
+
+
+def looks(wanted: Iterable[Wanted]) -> dict[str, str]:
+    """Tags of the experiment of these runs: what it is, and a saved view of every setting, the first table's first."""
+    wanted = sorted(wanted, key=lambda one: one.place)
+    metrics = list(dict.fromkeys(reading.metric.removeprefix("test_") for one in wanted for reading in one.reported))
+    settings = list(dict.fromkeys(one.name.setting for one in wanted))
+    saved = {"All runs": ONLY_MEANS} | {setting: f"{ONLY_MEANS} and tags.setting = '{setting}'" for setting in settings}
+    return {
+        "mlflow.experimentKind": "custom_model_development",
+        "mlflow.experiment.primaryMetric.name": f"{metrics[0]}/{TABLE}",
+    } | {
+        SAVED + canonical_hash(name, 8): _envelope(name, len(saved) - place, _state(metrics, search))
+        for place, (name, search) in enumerate(saved.items())
+    }
+
+
+def address(experiment: str | None) -> str:
+    """The part of the UI's address after `#`: the charts of an experiment, or the list of experiments."""
+    training = "workflowType=machine_learning"
+    return (
+        f"/experiments/{quote(experiment)}/runs?compareRunsMode=CHART&{training}" if experiment else f"/experiments?{training}"
+    )
+
+
+def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
+    """{key, version, state} of what a browser shows of an experiment at first: all means, and the curves of one setting.
+
+    The version says when what is in the browser is of an older fedrepro, or the tables show other metrics.
+    """
+    means = sorted((run for run in runs if run.data.tags["seed"].startswith(MEAN)), key=lambda run: run.data.tags[ORDER])
+    metrics = list(
+        dict.fromkeys(
+            name.removesuffix(f"/{TABLE}") for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}")
+        )
+    )
+    state = _state(metrics, ONLY_MEANS)
+    others = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
+    hidden = {"runsVisibilityMap": {run.info.run_id: False for run in others}}
+    return {"key": _PAGE.format(experiment), "version": canonical_hash(state, 8), "state": json.dumps(state | hidden)}
+
+
+def _envelope(name: str, created: int, state: dict[str, Any]) -> str:
+    """MLflow lists the newest view first."""
+    return json.dumps(
+        {"name": name, "createdAt": created, "updatedAt": created, "state": json.dumps(state)}, ensure_ascii=False
+    )
+
+
+def _state(metrics: Sequence[str], search: str) -> dict[str, Any]:
+    numbers = [f"{metric}/{kind}" for metric in metrics for kind in (TABLE, SPREAD)]
+    columns = [f"metrics.`{name}`" for name in [*numbers, f"{COST}wall_s", f"{COST}mb_sent"]]
+    return {
+        "searchFilter": search,
+        "orderByKey": f"tags.`{ORDER}`",
+        "orderByAsc": True,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "modelVersionFilter": "All Runs",
+        "datasetsFilter": [],
+        "selectedColumns": [*columns, "params.`dataset`"],
+        "runsHiddenMode": "FIRST_10_RUNS",
+        "runsVisibilityMap": {},
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "viewMaximized": False,
+        "runListHidden": False,
+        "isAccordionReordered": False,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": True,
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+    }

@@ -1,0 +1,25 @@
+"""What a tracking database holds, as another MLflow client sees it."""
+
+from pathlib import Path
+
+from fedrepro.tracking import store
+from fedrepro.tracking.shown import KEY
+
+
+def runs_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
+    """Run key -> MLflow runs of the seeds, as another MLflow client sees them."""
+    return {key: runs for key, runs in all_in(root, experiment).items() if "/" in key}
+
+
+def means_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
+    """run_id -> MLflow runs of the means over seeds."""
+    return {key: runs for key, runs in all_in(root, experiment).items() if "/" not in key}
+
+
+def all_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
+    with store.opened(root / "mlflow.db") as client:
+        identity = client.get_experiment_by_name(experiment).experiment_id
+        found: dict[str, list] = {}
+        for run in client.search_runs([identity], max_results=1000):
+            found.setdefault(run.data.tags.get(KEY, "none"), []).append(run)
+        return found

@@ -1,0 +1,51 @@
+"""The mean over the seeds of a run, the seeds below it."""
+
+import pytest
+from small_table import make_plan, write_result, write_results
+from tracked import means_in, runs_in
+
+from fedrepro.files import write_json
+from fedrepro.tracking import store, sync
+from fedrepro.tracking.shown import PARENT
+
+SMALL = {"seeds": [8, 9]}
+
+
+def test_seeds_hang_below_their_mean(root):
+    """Curves, what tables show with its deviation, and cost are averaged; a seed less makes the mean anew, seeds stay."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run = plan["runs"][plan["cells"][0]["run_id"]]
+    write_result(root, run, 9, 90.0)
+    sync([path], root)
+    (mean,) = means_in(root)[run["run_id"]]
+    seeds = {seed: runs_in(root)[f"{run['run_id']}/seed{seed}"][0] for seed in (8, 9)}
+    assert [seed.data.tags[PARENT] for seed in seeds.values()] == [mean.info.run_id] * 2
+    assert PARENT not in mean.data.tags
+    assert (mean.info.run_name, mean.data.tags["seed"]) == ("FedAvg MLP α100", "mean of 8, 9")
+    shown = {"accuracy/mean": 89.0, "accuracy/std": 1.4142, "accuracy/curve": 89.5, "system/wall_s": 2.5}
+    assert shown.items() <= mean.data.metrics.items()
+    with store.opened(root / "mlflow.db") as client:
+        histories = [client.get_metric_history(one.info.run_id, "accuracy/curve") for one in (mean, *seeds.values())]
+    for of_mean, *of_seeds in zip(*histories, strict=True):
+        assert of_mean.value == pytest.approx(sum(one.value for one in of_seeds) / 2)
+    write_json(path, make_plan(seeds=[8]))
+    sync([path], root)
+    (fewer,) = means_in(root)[run["run_id"]]
+    assert (fewer.data.tags["seed"], fewer.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
+    assert "accuracy/std" not in fewer.data.metrics
+    assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
+
+
+def test_a_mean_with_a_diverged_seed_shows_no_number(root):
+    """As in the report; its curve ends where the seed's does."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run = next(iter(plan["runs"].values()))
+    write_result(root, run, 9, None)
+    sync([path], root)
+    (mean,) = means_in(root)[run["run_id"]]
+    assert (mean.info.status, mean.data.tags["status"]) == ("FAILED", "diverged")
+    assert not {"accuracy/mean", "accuracy/std"} & mean.data.metrics.keys()
+    with store.opened(root / "mlflow.db") as client:
+        assert [point.step for point in client.get_metric_history(mean.info.run_id, "accuracy/curve")] == [1, 2, 3]

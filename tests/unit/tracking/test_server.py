@@ -1,0 +1,85 @@
+"""The server of `fedrepro ui`, and its first page."""
+
+import importlib
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from small_table import make_plan, write_evidence, write_results
+
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+from fedrepro.tracking import server, store, sync, ui
+
+SMALL = {"seeds": [8, 9]}
+
+
+def test_a_busy_port_is_one_line(root):
+    """It says how to ask for another."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"make ui PORT={port + 1}"):
+            ui(root, port=port)
+
+
+def test_the_server_is_told_where_everything_is(root, monkeypatch):
+    """Absolute database and artifacts, and the address asked for."""
+    started = []
+    monkeypatch.setattr(server.os, "execve", lambda *arguments: started.append(arguments))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ui(root, port=port)
+    ((_, command, _),) = started
+    assert f"sqlite:///{root}/mlflow.db" in command
+    assert f"{root}/mlartifacts" in command
+    assert str(port) in command
+
+
+def test_the_first_page_leads_to_the_runs(root):
+    """`/` sends a browser to the charts of the experiment whose run ended last; MLflow's own first page is at `/?ui`."""
+    sync([write_results(root, make_plan(**SMALL))], root)
+    full = make_plan("full", seeds=[8])
+    evidence = write_json(root / "results" / "plans" / "full" / "fedlaw" / "table3.json", full)
+    write_evidence(root / "reports" / "full" / "fedlaw" / "evidence", full, {("fedavg", "mlp-a100"): [89.0]})
+    sync([evidence], root)
+    script = """
+import asyncio, sys
+from fedrepro.tracking.start import app
+
+def get(query):
+    parts = []
+    async def send(message): parts.append(message)
+    async def receive(): return {"type": "http.request", "body": b"", "more_body": False}
+    headers = [(b"host", b"127.0.0.1:5000")]
+    scope = {"type": "http", "path": "/", "raw_path": b"/", "query_string": query, "method": "GET", "headers": headers}
+    scope |= {"root_path": "", "scheme": "http", "server": ("127.0.0.1", 5000), "client": None, "http_version": "1.1"}
+    asyncio.run(app(scope, receive, send))
+    return b"".join(part.get("body", b"") for part in parts).decode()
+
+print(get(b""), "<!-- and -->", get(b"ui"))
+"""
+    environment = os.environ | {server.DATABASE: server.address(root, "mlflow.db")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
+    first, _, ui_page = done.stdout.partition("<!-- and -->")
+    assert '<div id="root"' in ui_page, done.stderr
+    with store.opened(root / "mlflow.db") as client:
+        demo, other = (client.get_experiment_by_name(name).experiment_id for name in ("fedlaw/demo", "fedlaw/full"))
+    assert f'"address": "/experiments/{demo}/runs?compareRunsMode=CHART&workflowType=machine_learning"' in first
+    assert all(f'[\\"{identity}\\"]' in first for identity in (demo, other))
+
+
+def test_the_servers_application_is_an_entry_point():
+    """MLflow finds it by this name; an environment that does not know it yet starts MLflow as it is."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    module, _, name = project["project"]["entry-points"]["mlflow.app"][server.APP].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_without_a_database_there_is_nothing_to_serve(tmp_path):
+    """It says what makes one."""
+    with pytest.raises(UserError, match="fedrepro track"):
+        ui(tmp_path)

@@ -1,0 +1,84 @@
+"""How the UI shows an experiment: what of it is in the database, and what the first page sets in the browser."""
+
+import json
+
+from small_table import make_plan, write_results
+from tracked import all_in, means_in
+
+from fedrepro.tracking import store, sync, views
+
+SMALL = {"seeds": [8, 9]}
+
+
+def test_accuracy_comes_first_and_cost_last(root):
+    """MLflow draws sections by prefix, sorted, then metrics without one, then the system's; and none says what another says."""
+    path = write_results(root, make_plan(**SMALL))
+    sync([path], root)
+    for (run,) in means_in(root).values():
+        assert sorted(name for name in run.data.metrics if not name.startswith("system/")) == [
+            "accuracy/curve",
+            "accuracy/mean",
+            "accuracy/std",
+            "loss/curve",
+        ]
+        assert {name for name in run.data.metrics if name.startswith("system/")} == {
+            "system/wall_s",
+            "system/peak_mib",
+            "system/mb_sent",
+        }
+
+
+def test_an_experiment_opens_as_model_training(root):
+    """Its kind, and a saved view of each setting with its search, columns and order; a view that nothing asks for goes."""
+    path = write_results(root, make_plan(seeds=[8]))
+    sync([path], root)
+    with store.opened(root / "mlflow.db") as client:
+        experiment = client.get_experiment_by_name("fedlaw/demo")
+        client.set_experiment_tag(experiment.experiment_id, "mlflow.experimentKind", "genai_development")
+        client.set_experiment_tag(experiment.experiment_id, f"{views.SAVED}stale", "{}")
+        client.set_experiment_tag(experiment.experiment_id, "mlflow.sharedViewState.of-a-person", "{}")
+    sync([path], root)
+    with store.opened(root / "mlflow.db") as client:
+        tags = client.get_experiment_by_name("fedlaw/demo").tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+    assert tags["mlflow.experiment.primaryMetric.name"] == "accuracy/mean"
+    assert f"{views.SAVED}stale" not in tags
+    assert "mlflow.sharedViewState.of-a-person" in tags
+    saved = {
+        view["name"]: json.loads(view["state"])
+        for key, text in tags.items()
+        if views.SAVED in key
+        for view in [json.loads(text)]
+    }
+    assert saved.keys() == {"All runs", "MLP α100", "MLP α0.1"}
+    state = saved["MLP α0.1"]
+    assert state["selectedColumns"][:2] == ["metrics.`accuracy/mean`", "metrics.`accuracy/std`"]
+    with store.opened(root / "mlflow.db") as client:
+        found = client.search_runs(
+            [experiment.experiment_id], filter_string=state["searchFilter"], order_by=[state["orderByKey"]]
+        )
+    assert [run.info.run_name for run in found] == ["FedAvg MLP α0.1", "FedLAW MLP α0.1"]
+
+
+def test_no_data_set_is_called_what_it_is_not(root):
+    """The columns of a table at scale demo are called FashionMNIST, the data are digits."""
+    sync([write_results(root, make_plan(seeds=[8]))], root)
+    assert b"FashionMNIST" not in (root / "mlflow.db").read_bytes()
+    assert {run.data.params["dataset"] for (run,) in all_in(root).values()} == {"digits"}
+
+
+def test_the_first_page_shows_the_curves_of_one_setting(root):
+    """Of the first ten means, whose curves are drawn, those of other settings than the first are hidden."""
+    sync([write_results(root, make_plan(**SMALL))], root)
+    with store.opened(root / "mlflow.db") as client:
+        identity = client.get_experiment_by_name("fedlaw/demo").experiment_id
+        found = views.page(identity, store.our_runs(client, identity))
+    state = json.loads(found["state"])
+    names = {run.info.run_id: run.info.run_name for (run,) in means_in(root).values()}
+    assert sorted(names[one] for one in state["runsVisibilityMap"]) == ["FedAvg MLP α0.1", "FedLAW MLP α0.1"]
+    assert state["selectedColumns"][0] == "metrics.`accuracy/mean`"
+
+
+def test_an_empty_database_leads_to_the_list_of_experiments(root):
+    """In the part of the UI that knows runs."""
+    assert views.address(None) == "/experiments?workflowType=machine_learning"
