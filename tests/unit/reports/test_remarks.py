@@ -1,77 +1,16 @@
 """Remarks state numbers; here each of them is computed from the committed evidence again, in the remark's order."""
 
 import re
-from functools import cache
-from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import pytest
 
 from fedrepro.config.grid import plan
-from fedrepro.config.project import load_project
-from fedrepro.reports.cells import Cell, tabulate
-from fedrepro.reports.evidence import load_evidence
+from tests.helpers.committed import FEDAVG, GH, Table, one, project, signed, table, two
 
-ROOT = Path(__file__).parents[3]
 SETTINGS = r"(alpha|C =) \d+\.\d+"  # what a number is about is no measurement
 NUMBER = r"(?<![\w.])[+-]?\d+\.\d+"
-FEDAVG, GH = "fedavg", "fedavg+gh"
-
-
-@cache
-def project() -> Any:
-    return load_project(ROOT)
-
-
-class Table:
-    """A table with its committed evidence: means, differences from the printed numbers, gains of one row over another."""
-
-    def __init__(self, name: str, scale: str = "full") -> None:
-        paper, _, table = name.partition("/")
-        self.plan = plan(project(), paper, table, scale)
-        self.evidence = load_evidence(self.plan, ROOT / "reports" / scale / paper / "evidence")
-        self.cells: dict[tuple[str, str], Cell] = {(c.method, c.setting): c for c in tabulate(self.plan, self.evidence)}
-
-    def mean(self, row: str, column: str) -> float:
-        value = self.cells[row, column].mean
-        assert value is not None, f"{self.plan['table']}: {row}, {column} has no mean"
-        return value
-
-    def printed(self, row: str, column: str) -> float:
-        value = self.cells[row, column].printed
-        assert value is not None
-        return value
-
-    def off(self, row: str, column: str) -> float:
-        return self.mean(row, column) - self.printed(row, column)
-
-    def gain(self, column: str, row: str = GH, base: str = FEDAVG) -> float:
-        return self.mean(row, column) - self.mean(base, column)
-
-    def printed_gain(self, column: str, row: str = GH, base: str = FEDAVG) -> float:
-        return self.printed(row, column) - self.printed(base, column)
-
-    def curves(self, row: str, column: str, metric: str = "test_accuracy") -> list[list[float]]:
-        """One curve for each seed."""
-        return [receipt["curves"][metric] for receipt in self.evidence[self.cells[row, column].run_id or ""].values()]
-
-
-def two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def one(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def signed(value: float) -> str:
-    return f"{value:+.1f}"
-
-
-@cache
-def table(name: str, scale: str = "full") -> Table:
-    return Table(name, scale)
+LAW = ("fedlaw", "fedlaw_swa")
 
 
 ALPHAS = tuple(f"alpha{alpha}-top1" for alpha in ("0.01", "0.1", "1", "10"))
@@ -206,6 +145,35 @@ def projections() -> list[list[str]]:
     ]
 
 
+MLP = ("fashion_mnist-mlp-100", "fashion_mnist-mlp-0.1")
+
+
+def learnt_weights() -> list[list[str]]:
+    t, (even, skewed) = table("fedlaw/table3"), MLP
+    places = [(row, column) for row, column in t.cells if column in MLP]
+    far = sorted((place for place in places if abs(t.off(*place)) > 1), key=lambda place: -abs(t.off(*place)))
+    assert len(places) == 16
+    assert far == [("feddyn", skewed), ("fedlaw", even), ("fedlaw_swa", skewed)]
+    assert abs(t.gain(skewed, "fedlaw")) < 0.1  # "level with it"
+    ends = {place: [mean(curve[-10:]) for curve in t.curves(*place)] for place in places}
+    gamma = {(row, column): [mean(c[100:]) for c in t.curves(row, column, "gamma")] for row in LAW for column in MLP}
+    for place, values in gamma.items():  # "the same order"
+        assert sorted(range(3), key=values.__getitem__) == sorted(range(3), key=ends[place].__getitem__)
+    best = [max(curve) for curve in t.curves("feddf", skewed)]
+    assert all(max(c) - mean(c[-10:]) > 1 for row in ("feddf", "fedbe") for c in t.curves(row, skewed))
+    printed_lead = t.printed_gain(skewed, "fedlaw")
+    plain = sorted(ends["fedavg", even])
+    return [
+        [*(signed(t.off(*place)) for place in far), one(-t.gain(even, "fedlaw")), signed(printed_lead)],
+        [
+            *(two(value) for value in (*ends["fedlaw", even], plain[0], plain[-1])),
+            *(f"{value:.3f}" for value in (*gamma["fedlaw", even], *gamma["fedlaw", skewed])),
+            *map(two, ends["fedlaw", skewed]),
+        ],
+        [*map(one, best), *map(one, ends["feddf", skewed])],
+    ]
+
+
 def jpeg() -> list[list[str]]:
     t = table("fedlaw/table3-cifar10-jpeg", "short")
     even, skewed, resnet = (f"cifar10-jpeg-{name}" for name in ("simple_cnn-100", "simple_cnn-0.1", "resnet20-100"))
@@ -257,6 +225,7 @@ STATED = {
     ("fedgh/table3-variants", "full"): readings,
     ("fedgh/table2-partitions", "full"): partitions,
     ("fedgh/table2-projections", "full"): projections,
+    ("fedlaw/table3", "full"): learnt_weights,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,
 }
 
