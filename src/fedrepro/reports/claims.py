@@ -24,6 +24,7 @@ PAIRED = (
     "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
     "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight."
 )
+MANY = 4  # missing cells that a page still names one by one
 OWN_RULE = ("equal", "small")  # kinds whose docstring says all
 COMBINED = {
     "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
@@ -139,7 +140,7 @@ def _overall(outcomes: list[tuple[str, str]]) -> tuple[str, str]:
     """One verdict of several, and why."""
     counts = Counter(verdict for verdict, _ in outcomes)
     if counts["not run"]:
-        return "not run", "; ".join(dict.fromkeys(why for verdict, why in outcomes if verdict == "not run"))
+        return "not run", _missing([why for verdict, why in outcomes if verdict == "not run"], len(outcomes))
     if len(outcomes) == 1:
         return outcomes[0]
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
@@ -150,6 +151,14 @@ def _overall(outcomes: list[tuple[str, str]]) -> tuple[str, str]:
     else:
         verdict = "direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"
     return verdict, f"of {len(outcomes)} numbers: {told}"
+
+
+def _missing(reasons: list[str], judged: int) -> str:
+    """What is not there: every cell of a small claim; of a large one the first cell and how many numbers lack theirs."""
+    cells = list(dict.fromkeys(cell for reason in reasons for cell in reason.split("; ")))
+    if len(cells) <= MANY:
+        return "; ".join(cells)
+    return f"{len(reasons)} of {judged} numbers wait for runs; the first: {cells[0]}"
 
 
 def _told(number: Number) -> str:

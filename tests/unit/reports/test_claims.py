@@ -8,7 +8,7 @@ from small_table import make_evidence, make_plan, make_receipt
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.config.schema import check
 from fedrepro.errors import UserError
-from fedrepro.reports.claims import VERDICTS, judge, rule
+from fedrepro.reports.claims import VERDICTS, _overall, judge, rule
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
@@ -205,6 +205,15 @@ def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
     made = make_plan("full")
     ids = [next(c["run_id"] for c in made["cells"] if (c["row"], c["column"]) == (row, B)) for row in ("fedlaw", "fedavg")]
     assert number["runs"] == [f"{run_id}/seed{seed}" for run_id in ids for seed in (8, 9, 10)]
+
+
+def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
+    """Eight cells that wait for runs are a count and an example, no list; up to four are named."""
+    reasons = [f"table3: fedlaw, {column}: not run yet; table3: fedavg, {column}: not run yet" for column in "abcd"]
+    (verdict, why) = _overall([("not run", reason) for reason in reasons])
+    assert (verdict, why) == ("not run", "4 of 4 numbers wait for runs; the first: table3: fedlaw, a: not run yet")
+    (_, why) = _overall([("reproduced", ""), *(("not run", reason) for reason in reasons[:2])])
+    assert why.count("not run yet") == 4
 
 
 def test_what_is_missing_is_named() -> None:
