@@ -68,7 +68,13 @@ def scaling() -> list[list[str]]:
         said += [signed(t.off(row, column)) for row in rows]
         said += [two(plain.mean(row, column)) for row in rows] + [signed(plain.off(row, column)) for row in rows]
     column = "alpha0.01-top1"
-    return [said, [signed(t.gain(column)), signed(plain.gain(column)), signed(t.printed_gain(column))]]
+    columns = [f"{key}-top{k}" for key in ("alpha0.01", "alpha0.1", "iid") for k in (1, 3)]
+    distances = [
+        mean(abs(of.off(row, prefix + key)) for row in (FEDAVG, GH) for key in columns)
+        for of, prefix in ((t, "centred-"), (plain, ""), (t, ""))
+    ]
+    gains = [t.gain(column), t.gain(f"centred-{column}"), plain.gain(column), t.printed_gain(column)]
+    return [said, ["0.5", "0.5", *map(one, distances)], [*map(signed, gains)]]
 
 
 FRACTIONS = ("0.2", "0.4", "0.6", "0.8", "1.0")
@@ -117,9 +123,15 @@ def partitions() -> list[list[str]]:
     balanced, per_class = ([two(t.mean(FEDAVG, key)), two(t.mean(GH, key))] for key in ("balanced-top1", "per-class-top1"))
     printed = [two(t.printed(row, "ours-top1")) for row in (FEDAVG, GH)]
     ours = [one(-t.off(FEDAVG, "ours-top1")), one(t.off(GH, "ours-top1"))]
+    dealt = [two(t.mean(row, "first-come-top1")) for row in (FEDAVG, GH)]
+    distances = [
+        mean(abs(t.off(row, f"{key}-top{k}")) for row in (FEDAVG, GH) for k in (1, 3))
+        for key in ("ours", "first-come", "per-class", "balanced")
+    ]
     return [
         [*balanced, *printed, *ours, signed(t.gain("balanced-top1"))],
         [*per_class, signed(t.gain("per-class-top1"))],
+        [*dealt, signed(t.gain("first-come-top1")), *map(one, distances)],
     ]
 
 
