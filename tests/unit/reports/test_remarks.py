@@ -229,6 +229,18 @@ def jpeg() -> list[list[str]]:
     ]
 
 
+def lossless() -> list[list[str]]:
+    t, column = table("fedlaw/table3-cifar10-lossless", "short"), "cifar10-simple_cnn-0.1"
+    rows = ("fedlaw", "fedavg")
+    at = [two(t.curves(row, column)[0][number - 1]) for number in (6, 11) for row in rows]
+    (gamma,) = t.curves("fedlaw", column, "gamma")
+    assert max(gamma) == gamma[1]  # "in the second round"
+    return [
+        [*at, *(two(t.mean(row, column)) for row in rows), *(two(t.printed(row, column)) for row in rows)],
+        [two(gamma[1]), two(min(gamma[-10:])), two(max(gamma[-10:]))],
+    ]
+
+
 STATED = {
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
@@ -239,6 +251,7 @@ STATED = {
     ("fedgh/table2-projections", "full"): projections,
     ("fedlaw/table3", "full"): learnt_weights,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,
+    ("fedlaw/table3-cifar10-lossless", "short"): lossless,
 }
 
 
