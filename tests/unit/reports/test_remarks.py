@@ -237,7 +237,7 @@ def lossless() -> list[list[str]]:
     assert max(gamma) == gamma[1]  # "in the second round"
     return [
         [*at, *(two(t.mean(row, column)) for row in rows), *(two(t.printed(row, column)) for row in rows)],
-        [two(gamma[1]), two(min(gamma[-10:])), two(max(gamma[-10:]))],
+        [two(gamma[0]), two(gamma[1]), two(min(gamma[-10:])), two(max(gamma[-10:]))],
     ]
 
 
