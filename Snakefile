@@ -11,7 +11,7 @@ session.shorten(workflow)
 
 wildcard_constraints:
     scale="(edited-)?(demo|short|full)",
-    paper="fedlaw|igfl|fedgh|elastic|fedima",
+    paper=FLOW.papers,
     table=r"(table|figure)\d+(-[a-z0-9]+)*",
     dataset=r"[a-z0-9_-]+",
     shape=r"\d+x\d+x\d+",

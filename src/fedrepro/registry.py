@@ -7,50 +7,59 @@ import keyword
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fedrepro.errors import UserError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One parsed token: `fedprox(mu=0.01)` is Call("fedprox", {"mu": 0.01})."""
+    """One parsed token: `fedprox(mu=0.01)` is Call("fedprox", {"mu": 0.01}).
+
+    `positional` holds what is given without a name, in order, where the grammar allows it: `mean(90, 110)`.
+    """
 
     name: str
     arguments: dict[str, Any]
+    positional: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         inner = ", ".join(f"{key}={_literal(value)}" for key, value in self.arguments.items())
         return f"{self.name}({inner})" if inner else self.name
 
 
-def parse(text: str) -> list[Call]:
+def parse(text: str, positional: bool = False) -> list[Call]:
     """`"fedprox(mu=0.01)+gh"` as a list of calls. Values are numbers, true/false/null, quoted strings or bare words.
 
-    Raises UserError that quotes the text and says which part of it is not understood.
+    Arguments are given by name, unless `positional` allows them without. Raises UserError that quotes the text and says which
+    part of it is not understood.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return list(_calls(tree, text))
+        return list(_calls(tree, positional))
     except (SyntaxError, ValueError, RecursionError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else error
         raise UserError(f"{text!r} is not of the form name(argument=value)+name: {detail}") from error
 
 
-def _calls(node: ast.expr, text: str) -> Iterator[Call]:
+def _calls(node: ast.expr, positional: bool) -> Iterator[Call]:
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield from _calls(left, text)
-            yield from _calls(right, text)
+            yield from _calls(left, positional)
+            yield from _calls(right, positional)
         case ast.Name(id=name):
             yield Call(name, {})
-        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if all(k.arg for k in keywords):
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if all(k.arg for k in keywords) and (
+            positional or not args
+        ):
             arguments = {str(k.arg): _value(k.value) for k in keywords}
             if len(arguments) < len(keywords):
                 raise ValueError(f"an argument is given twice in {ast.unparse(node)!r}")
-            yield Call(name, arguments)
+            yield Call(name, arguments, tuple(map(_value, args)))
         case ast.Call(args=[_, *_]):
             raise ValueError(f"arguments are given by name, as in {ast.unparse(node.func)}(argument=value)")
         case _:
@@ -94,10 +103,10 @@ class Registry:
         self.noun = noun
         self._classes: dict[str, type] = {}
 
-    def register(self, name: str, **attributes: Any):
+    def register(self, name: str, **attributes: Any) -> Callable[[type[T]], type[T]]:
         """Class decorator: enrols the dataclass under `name` and sets `attributes` (such as its slot) on it."""
 
-        def enrol(cls: type) -> type:
+        def enrol(cls: type[T]) -> type[T]:
             if name in self._classes:
                 raise ValueError(f"{self.noun} {name!r} is registered twice")
             for key, value in {"name": name, **attributes}.items():
@@ -122,7 +131,12 @@ class Registry:
         cls = self.get(call.name)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         values = {}
-        for key, value in call.arguments.items():
+        if len(call.positional) > len(fields):
+            raise UserError(f"{call.name}: takes {len(fields)} arguments, not {len(call.positional)}")
+        placed = dict(zip(fields, call.positional, strict=False))
+        for key in placed.keys() & call.arguments.keys():
+            raise UserError(f"{call.name}: argument {key!r} is given twice")
+        for key, value in (placed | call.arguments).items():
             if key not in fields:
                 raise UserError(f"{call.name}: {unknown('argument', key, sorted(fields))}")
             values[key] = coerce(f"{call.name}({key}=...)", value, fields[key].type)

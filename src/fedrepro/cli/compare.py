@@ -159,7 +159,8 @@ def _unlike(a: Run, b: Run) -> Iterator[str]:
 
 
 def _rounds(receipt: dict[str, Any], shown: Any, target: float) -> float:
-    curve = receipt["curves"][shown.reading.metric][: shown.reading.until_round]
+    curve = receipt["curves"][shown.reading.metric]
+    curve = curve[: shown.reading.window(len(curve)).stop]
     return first_reaching(dict(enumerate(curve, start=1)), target, shown.better == "higher")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, unedited
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.project import Project
+from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.engine.records import read
 from fedrepro.reports.paired import mean
@@ -25,7 +26,7 @@ class Outcome:
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
         own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
-        shown = max(own, key=lambda one: one.reading.until_round or evidence["config"]["rounds"])
+        shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
         value, unit = shown.reading.of(evidence), " %" if shown.unit == "percent" else ""
         if value is None:
             return "diverged"
@@ -53,8 +54,10 @@ class Outcome:
 
     def _changes(self, cell: Cell) -> list[Change]:
         base = self.base[cell.place]
-        reading, before = cell.shown.reading.average_last, base.shown.reading.average_last
-        also = [Change("average_last", str(reading), str(before))] if reading != before else []
+        call, before = cell.shown.reading.call, base.shown.reading.call
+        also = []
+        if isinstance(call, Last) and isinstance(before, Last) and call != before:
+            also = [Change("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
     def _printed(self, chosen: dict, shown: Shown, values: dict[int, float | None], changed: list[Change]) -> str:

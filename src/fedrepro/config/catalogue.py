@@ -103,9 +103,8 @@ def cells(project: Project) -> Iterator[Cell]:
 
 def cells_of(made: dict[str, Any]) -> Iterator[Cell]:
     """The cells of a plan that have a run."""
-    metrics = {column["key"]: column["metric"] for column in made["columns"]}
     for cell, reading in readings(made):
-        metric = metrics[cell["column"]]
+        metric = cell["metric"]
         place = f"{made['paper']}/{made['table']}", made["scale"], cell["row"], cell["column"]
         config = made["runs"][cell["run_id"]]["config"]
         yield Cell(place, cell["run_id"], config, Shown(reading, metric["unit"], metric["better"]))

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fedrepro.config.schema import Table, _Strict, check, read_yaml
+from fedrepro.config.schema import Strict, check, read_yaml
+from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 
@@ -19,7 +20,7 @@ Rows = str | Annotated[list[str], Field(min_length=1)]
 Pairs = Annotated[dict[str, Rows], Field(min_length=1)]  # row -> the row, or rows, that it is compared with
 
 
-class Claim(_Strict):
+class Claim(Strict):
     """What every claim has. `columns` are those of `table`, in the order in which the claim speaks of them."""
 
     id: str

@@ -6,8 +6,8 @@ from fedrepro.config import scales
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
-from fedrepro.config.reading import EDITED, Reading, readings
-from fedrepro.config.schema import Column, Metric, Row, Table
+from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
+from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
 from fedrepro.data import partition
 from fedrepro.data.registry import Entry
@@ -18,9 +18,6 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, compose, with_arguments
 from fedrepro.models.names import MODELS
 from fedrepro.registry import parse, require, unknown
-
-# Of the plan's file: raise it when a key changes its meaning or goes away.
-PLAN_SCHEMA = 5
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
@@ -37,7 +34,6 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
-    metrics = {column.key: column.metric or table.metric for column in columns}
     runs, cells = {}, []
     for row, is_printed in rows:
         for column in columns:
@@ -48,15 +44,17 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 "column": column.key,
                 "printed": value if is_printed else None,
                 "note": note,
+                "metric": layers.metric.model_dump(),
+                "read": None,
                 "run_id": None,
             }
             cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
-            cell |= {"average_last": None, "average_last_source": None, "until_round": None, "instead_of": {}}
+            cell |= {"average_last": None, "average_last_source": None, "instead_of": {}}
             if cell["reason"] is None:
                 run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
                 cell |= {"run_id": run["run_id"], **reported}
-                _refuse_twin(cells, cell, metrics, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
+                _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
             cells.append(cell)
     return {
         "schema": PLAN_SCHEMA,
@@ -78,8 +76,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
-            column.model_dump(include={"key", "label", "group"}) | {"metric": metrics[column.key].model_dump()}
-            for column in columns
+            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).model_dump()}
+            for one in columns
         ],
         "cells": cells,
         "runs": runs,
@@ -89,19 +87,20 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     }
 
 
-def _shown(row: Row, is_printed: bool) -> dict[str, Any]:
+def _shown(row: Header, is_printed: bool) -> dict[str, Any]:
     """What reports know of a row; `as`: its name where the paper prints it."""
-    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": row.published or row.key}
+    name = row.published if isinstance(row.published, str) else row.key
+    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": name}
 
 
-def _in_a_budget(row: Row, places: list[Table | Column], scale: str) -> bool:
+def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
     """Whether a budget names the row: then it is run, and shown."""
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], metrics: dict[str, Metric], file: str, scale: str) -> None:
+def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-    shown = lambda cell: (cell["row"], cell["run_id"], metrics[cell["column"]].name, cell["until_round"])  # noqa: E731
+    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["read"])  # noqa: E731
     for cell in cells:
         if shown(cell) == shown(new):
             raise UserError(
@@ -121,7 +120,9 @@ def every_run(project: Project) -> dict[str, list[Reading]]:
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 
-def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run(
+    project: Project, paper_name: str, table_name: str, layers: Layers, row: Header
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
     file, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
@@ -139,7 +140,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         )
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
-        method = compose(with_arguments(row.method or "", {name: plain(values) for name, values in arguments.items()}))
+        method = compose(with_arguments(layers.method, {name: plain(values) for name, values in arguments.items()}))
     if values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
@@ -149,8 +150,6 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
     reported = {key: values.pop(key) for key in REPORTED}
-    with at(file):
-        until = layers.until_round(values["rounds"])
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
         spec = RunSpec(
@@ -158,6 +157,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         )
     except UserError as error:
         raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
+    with at(file):
+        read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
     if "proxy" in method.needs and known.detects:
         raise UserError(
             f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
@@ -170,11 +171,11 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers, row
         "method_label": method.label,
         "config": spec.as_dict(),
         "sources": {key: item.source for key, item in settings.items() if key not in REPORTED},
-        "argument_sources": argument_sources(method, row.method or "", arguments, layers.table.source),
+        "argument_sources": argument_sources(method, layers.method, arguments, layers.table.source),
         "inputs": artifacts(spec, entry),
     }
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
-    return run, reported | {"until_round": until, "instead_of": layers.instead_of(settings)}
+    return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}
 
 
 def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

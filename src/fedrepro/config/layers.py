@@ -1,10 +1,10 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
-import math
 from dataclasses import MISSING, dataclass, fields
 
-from fedrepro.config.reading import EDITED
-from fedrepro.config.schema import Arguments, Budget, Column, Paper, Params, Row, Scalar, Scale, Sourced, Table, Times
+from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
+from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
+from fedrepro.config.table import Budget, Header, Metric, Table
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -30,8 +30,8 @@ class Layers:
     table: Table
     scale_name: str
     scale: Scale
-    column: Column
-    row: Row
+    column: Header
+    row: Header
     params: Params
 
     def settings(self, where: str) -> dict[str, Sourced]:
@@ -66,17 +66,30 @@ class Layers:
         changed = {key: item for key, item in settings.items() if item.source != EDITED}
         return {key: known[key] for key, item in changed.items() if key in known and item.value != known[key]}
 
-    def until_round(self, rounds: int) -> int | None:
-        """After how many of a run's `rounds` the column is read: the share that `round` is of the protocol's rounds.
+    @property
+    def method(self) -> str:
+        """The parts that the row and the column name."""
+        return "+".join(entry.method for entry in (self.row, self.column) if entry.method)
 
-        None: after the last. UserError when the protocol has fewer rounds than `round`.
+    @property
+    def metric(self) -> Metric:
+        """What the cell shows."""
+        return self.row.metric or self.column.metric or self.table.metric
+
+    def read(self, rounds: int, average_last: int) -> Call:
+        """How a run of so many `rounds` is read: as the row or the column says, or as the mean of the last `average_last`.
+
+        UserError when it names a round that the protocol does not have.
         """
-        if self.column.round is None:
-            return None
-        protocol = coerce("rounds", self._as_printed()["rounds"].value, int)
-        if self.column.round > protocol:
-            raise UserError(f"column {self.column.key}: round = {self.column.round}: the protocol has {protocol} rounds")
-        return max(1, math.ceil(self.column.round * rounds / protocol))
+        text = self.row.read or self.column.read
+        if text is None:
+            return Last(average_last)
+        protocol, call = coerce("rounds", self._as_printed()["rounds"].value, int), make(text)
+        latest = {At: "round", Mean: "last"}.get(type(call))
+        if latest and getattr(call, latest) > protocol:
+            entry = self.row if self.row.read else self.column
+            raise UserError(f"{entry.key}: read = {text!r}: the protocol has {protocol} rounds")
+        return call.scaled(rounds / protocol)
 
     def arguments(self, paper: str) -> SourcedArguments:
         """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""

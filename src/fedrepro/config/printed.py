@@ -4,51 +4,65 @@ import csv
 import difflib
 from pathlib import Path
 
-from fedrepro.config.schema import Row, Table
+from fedrepro.config.table import Header, Table
 from fedrepro.errors import UserError
 
+Printed = dict[tuple[str, str], tuple[float | None, str]]
 
-def printed_numbers(folder: Path, table: Table) -> dict[tuple[str, str], tuple[float | None, str]]:
+
+def printed_numbers(folder: Path, table: Table) -> Printed:
     """(row key, column key) -> (printed value or None, the transcriber's note), of the cells that the paper's table has.
 
-    Not printed: rows that `folder`/<published> does not name, columns without `published`, and tables without a file.
+    Not printed: methods that `folder`/<published> does not name, other entries without `published`, tables without a file.
     UserError for a file that is missing, for a cell that two lines fit or none, and for what looks like a misspelt name.
     """
     if table.published is None:
         return {}
-    columns = [column for column in table.columns if column.published]
     path = Path(folder) / table.published
-    found = {}
     if not path.is_file():
         raise UserError(f"{path}: no such file; check `published` in the table file")
     with path.open(newline="", encoding="utf-8") as stream:
-        for line in csv.DictReader(stream):
-            for column in columns:
-                if all(line.get(key) == value for key, value in column.published.items()):
-                    place = line["method"], column.key
-                    if place in found:
-                        raise UserError(f"{path}: two numbers for row {place[0]!r}, column {place[1]!r}; narrow `published`")
-                    found[place] = (float(line["value"]) if line["value"] else None, line["note"])
-    known = {name for name, _ in found}
+        lines = list(csv.DictReader(stream))
+    cells = {(row.key, column.key): table.criteria(row, column) for row in table.rows for column in table.columns}
+    found: Printed = {}
+    for place, wanted in cells.items():
+        hits = [] if wanted is None else [line for line in lines if all(line.get(key) == wanted[key] for key in wanted)]
+        if len(hits) > 1:
+            raise UserError(f"{path}: two numbers for row {place[0]!r}, column {place[1]!r}; narrow `published`")
+        for line in hits:
+            found[place] = (float(line["value"]) if line["value"] else None, line["note"])
+    _require_all(path, table, lines, {place for place, wanted in cells.items() if wanted is not None}, found)
+    return found
+
+
+def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: set[tuple[str, str]], found: Printed) -> None:
+    """UserError where a number is missing: of a whole row or column, or of one cell."""
+    columns = [column.key for column in table.columns if any(key == column.key for _, key in wanted)]
+    rows = [row for row in table.rows if any(key == row.key for key, _ in wanted)]
+    printed = {row for row, _ in found}
     for column in columns:
-        if not any((name, column.key) in found for name in known):
-            raise UserError(f"{path}: no printed number for column {column.key!r}; check its `published`, or leave that out")
-    names = {row.key: row.published or row.key for row in table.rows}
-    for row in table.rows:
-        if names[row.key] not in known:
-            _require_own(row, path, known - {*names.values()})
-    cells = [(row, column.key) for row, name in names.items() if name in known for column in columns]
-    for row, column in cells:
-        if (names[row], column) not in found:
+        if not any(key == column for _, key in found):
+            raise UserError(f"{path}: no printed number for column {column!r}; check its `published`, or leave that out")
+    names = {line.get("method") or "" for line in lines} - {_name(row) for row in rows if row.key in printed}
+    for row in rows:
+        if row.key not in printed:
+            _require_own(row, path, names)
+    for row, column in sorted(wanted - found.keys()):
+        if row in printed:
             raise UserError(
                 f"{path}: no printed number for row {row!r}, column {column!r}; check `published` in the table file"
             )
-    return {(row, column): found[names[row], column] for row, column in cells}
 
 
-def _require_own(row: Row, path: Path, unused: set[str]) -> None:
+def _require_own(row: Header, path: Path, unused: set[str]) -> None:
     """UserError for a row that seems to mean a printed one: it says which, or its key is nearly one that no other row has."""
-    near = difflib.get_close_matches(row.published or row.key, sorted(unused), n=1, cutoff=0.8)
+    near = difflib.get_close_matches(_name(row), sorted(unused), n=1, cutoff=0.8)
     if near or row.published:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UserError(f"{path}: no printed number for row {row.key!r}; {hint}A row of your own has another key")
+
+
+def _name(row: Header) -> str:
+    """What the published file calls the row's method."""
+    named = row.published.get("method") if isinstance(row.published, dict) else row.published
+    return named or row.key

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.layers import SETTINGS, plain
-from fedrepro.config.schema import Arguments, Paper, Params, Scale, Table, Times, check, read_yaml
+from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check, read_yaml
+from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import PARTS

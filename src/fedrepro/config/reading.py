@@ -1,46 +1,235 @@
-"""What a table takes of a run: which metric, over which rounds. Needs neither torch nor a schema library."""
+"""What a table takes of a run: which metric, over which rounds. Needs neither torch nor a schema library.
+
+A table writes a reading as a call, `read: at(200)`; here it becomes a `Reading`, which knows a seed's value and its words.
+Rounds in it are the protocol's; in a run of fewer rounds they are the same share of them, rounded up.
+"""
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fedrepro.registry import Registry, parse, require
+
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
+PLAN_SCHEMA = 6  # of a plan's file: raise it when a key changes its meaning or goes away
+READINGS = Registry("reading")
+Curve = list[float | None]  # a metric by round; None where it was not measured
+
+
+@READINGS.register("last")
+@dataclass(frozen=True)
+class Last:
+    """The mean over the last `rounds` rounds; over all of a run that has fewer."""
+
+    rounds: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.rounds >= 1, "rounds", self.rounds, "must be at least 1")
+
+    def scaled(self, share: float) -> "Last":
+        return replace(self, rounds=max(1, round(self.rounds * share)))
+
+    def window(self, rounds: int) -> range:
+        return range(max(0, rounds - self.rounds), rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        return _mean(_within(curve, self.window(len(curve))))
+
+
+@READINGS.register("share")
+@dataclass(frozen=True)
+class Share:
+    """The mean over the last part of the rounds: 0.1 is the last tenth, one round at least."""
+
+    part: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.part <= 1, "part", self.part, "must be above 0 and at most 1")
+
+    def scaled(self, share: float) -> "Share":
+        return self
+
+    def window(self, rounds: int) -> range:
+        return range(rounds - max(1, round(self.part * rounds)), rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        return _mean(_within(curve, self.window(len(curve))))
+
+
+@READINGS.register("at")
+@dataclass(frozen=True)
+class At:
+    """After `round` rounds; the mean over the last `mean` of them."""
+
+    round: int
+    mean: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.round >= 1, "round", self.round, "must be at least 1")
+        require(self.mean >= 1, "mean", self.mean, "must be at least 1")
+
+    def scaled(self, share: float) -> "At":
+        return At(_part(self.round, share), max(1, round(self.mean * share)))
+
+    def window(self, rounds: int) -> range:
+        until = min(self.round, rounds)
+        return range(max(0, until - self.mean), until)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        return _mean(_within(curve, self.window(len(curve))))
+
+
+@READINGS.register("mean")
+@dataclass(frozen=True)
+class Mean:
+    """The mean over the rounds `first` to `last`, both counted from 1 and both included."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        require(self.first >= 1, "first", self.first, "must be at least 1")
+        require(self.last >= self.first, "last", self.last, "must not lie before first")
+
+    def scaled(self, share: float) -> "Mean":
+        return Mean(_part(self.first, share), _part(self.last, share))
+
+    def window(self, rounds: int) -> range:
+        return range(min(self.first, rounds) - 1, min(self.last, rounds))
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        return _mean(_within(curve, self.window(len(curve))))
+
+
+@READINGS.register("best")
+@dataclass(frozen=True)
+class Best:
+    """The best round. It is picked on the data that it is measured on, which is optimistic."""
+
+    def scaled(self, share: float) -> "Best":
+        return self
+
+    def window(self, rounds: int) -> range:
+        return range(rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        choose = max if better == "higher" else min
+        return choose(value for value in curve if value is not None)
+
+
+@READINGS.register("first_reaching")
+@dataclass(frozen=True)
+class FirstReaching:
+    """How many rounds it takes until the metric is at least `target`; with `falling`, at most. None: it never is."""
+
+    target: float
+    falling: bool = False
+
+    def scaled(self, share: float) -> "FirstReaching":
+        return self
+
+    def window(self, rounds: int) -> range:
+        return range(rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        side = -1 if self.falling else 1
+        reached = (i for i, value in enumerate(curve, 1) if value is not None and side * value >= side * self.target)
+        return next(reached, None)
+
+
+Call = Last | Share | At | Mean | Best | FirstReaching
+
+
+def make(text: str) -> Call:
+    """The reading that `text` calls for, `last(10)`. UserError for what is none."""
+    (call, *more) = parse(text, positional=True)
+    require(not more, "read", text, "must be one reading; leave out what follows +")
+    return READINGS.make(call)
 
 
 class Reading(NamedTuple):
-    """The mean of `metric` over the `average_last` rounds up to the `until_round`-th (None: the last), those that have it."""
+    """`call` of `metric`: one number of a seed's curve."""
 
     metric: str
-    average_last: int
-    until_round: int | None = None
+    call: Call
+    better: str = "higher"
 
     def of(self, receipt: dict[str, Any]) -> float | None:
-        """The value of one seed; None: it diverged. A run with fewer rounds is averaged over all of them."""
-        if receipt["status"] == "diverged":
-            return None
-        values = receipt["curves"][self.metric][: self.until_round][-self.average_last :]
-        values = [value for value in values if value is not None]
-        return math.fsum(values) / len(values)
+        """The value of one seed. None: it diverged, or never reached the target."""
+        return None if receipt["status"] == "diverged" else self.call.value(receipt["curves"][self.metric], self.better)
+
+    def window(self, rounds: int) -> range:
+        """Rounds, counted from 0, that a run of so many rounds is read at."""
+        return self.call.window(rounds)
+
+    def __str__(self) -> str:
+        return f"{READINGS.canonical(self.call)} of {self.metric}, {self.better} is better"
+
+    @property
+    def until(self) -> int | None:
+        """The round that it names as its last one, counted from 1; None where it reads to the end of a run."""
+        return self.call.round if isinstance(self.call, At) else self.call.last if isinstance(self.call, Mean) else None
+
+    @property
+    def averaged(self) -> int | None:
+        """The number of last rounds that it averages over, where it names one."""
+        return self.call.rounds if isinstance(self.call, Last) else self.call.mean if isinstance(self.call, At) else None
+
+    @property
+    def short(self) -> str:
+        """Its name behind a metric's: `last10`, `round200`, `rounds90_to_110`, `best`, `rounds_to_64`."""
+        match self.call:
+            case Last(rounds=rounds):
+                return f"last{rounds}"
+            case Share(part=part):
+                return f"last{part:g}"
+            case At(round=round, mean=mean):
+                return f"round{round}" + (f"_last{mean}" if mean > 1 else "")
+            case Mean(first=first, last=last):
+                return f"rounds{first}_to_{last}"
+            case FirstReaching(target=target):
+                return f"rounds_to_{target:g}"
+        return "best"
 
     def rounds(self, rounds: int) -> str:
         """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds`."""
-        until = rounds if self.until_round is None else min(self.until_round, rounds)
-        last = min(self.average_last, until)
-        if until < rounds:
-            return f"after {until} of {rounds} rounds" + (f", mean of {last}" if last > 1 else "")
-        if last == 1:
+        if isinstance(self.call, Best):
+            return f"the best of {rounds} rounds"
+        if isinstance(self.call, FirstReaching):
+            side = "at most" if self.call.falling else "at least"
+            return f"rounds until it is {side} {self.call.target:g}, of {rounds}"
+        read = self.window(rounds)
+        if isinstance(self.call, Mean):
+            return f"mean of rounds {read.start + 1} to {read.stop} of {rounds}"
+        if read.stop < rounds:
+            return f"after {read.stop} of {rounds} rounds" + (f", mean of {len(read)}" if len(read) > 1 else "")
+        if len(read) == 1:
             return f"the last of {rounds} rounds" if rounds > 1 else "the only round"
-        return f"mean of the last {last} of {rounds} rounds" if last < rounds else f"mean of all {rounds} rounds"
+        return f"mean of the last {len(read)} of {rounds} rounds" if len(read) < rounds else f"mean of all {rounds} rounds"
 
 
 def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
     """Every cell of a plan that has a run, and what it takes of it."""
-    metrics = {column["key"]: column["metric"]["name"] for column in plan["columns"]}
     for cell in plan["cells"]:
         if cell["run_id"]:
-            yield cell, reading(cell, metrics[cell["column"]])
+            yield cell, reading(cell)
 
 
-def reading(cell: dict[str, Any], metric: str) -> Reading:
+def reading(cell: dict[str, Any]) -> Reading:
     """What a cell of a plan takes of its run."""
-    return Reading(metric, cell["average_last"], cell["until_round"])
+    return Reading(cell["metric"]["name"], make(cell["read"]), cell["metric"]["better"])
+
+
+def _part(count: int, share: float) -> int:
+    return max(1, math.ceil(count * share))
+
+
+def _within(curve: Curve, rounds: range) -> list[float]:
+    """The measured values of these rounds; the last one before them where there is none."""
+    found = [value for value in curve[rounds.start : rounds.stop] if value is not None]
+    return found or [value for value in curve[: rounds.stop] if value is not None][-1:]
+
+
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,4 +1,4 @@
-"""The files a person edits, as models: params.yaml, papers/scales.yaml, papers/<paper>/paper.yaml and tables/*.yaml.
+"""The files a person edits, as models: params.yaml, papers/scales.yaml, papers/<paper>/paper.yaml. Tables: `config.table`.
 
 Unknown keys are errors everywhere. A validation error becomes one line that names file, key and value.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
@@ -17,7 +17,9 @@ Arguments = dict[str, Scalar]
 _SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Frozen; a key that it does not know is an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -30,7 +32,7 @@ def _distinct_seeds(seeds: list[int]) -> list[int]:
 Seeds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_distinct_seeds)]
 
 
-class Params(_Strict):
+class Params(Strict):
     """params.yaml: what a user changes between runs."""
 
     scale: str = Field("demo", description="demo, short or full: see papers/scales.yaml")
@@ -50,21 +52,21 @@ class Params(_Strict):
     )
 
 
-class Sourced(_Strict):
+class Sourced(Strict):
     """A value and where it comes from: "paper, appendix D", "authors' code", "our choice: why"."""
 
     value: Scalar
     source: str
 
 
-class Choice(_Strict):
+class Choice(Strict):
     """A numbered deviation from the paper, or of the paper's text from its authors' code."""
 
     id: str
     text: str
 
 
-class Disagreement(_Strict):
+class Disagreement(Strict):
     """Where the paper's text and the authors' code part ways, and which one we follow."""
 
     what: str
@@ -74,7 +76,7 @@ class Disagreement(_Strict):
     other: dict[str, Any] = {}  # what to write into params.yaml to run the other one
 
 
-class Paper(_Strict):
+class Paper(Strict):
     """papers/<paper>/paper.yaml: citation, protocol with the source of every value, and what is known to differ."""
 
     name: str  # what people call it: FedLAW
@@ -92,137 +94,13 @@ class Paper(_Strict):
     known_gaps: list[str] = []
 
 
-class Row(_Strict):
-    """A row of a table. Without `method` it is shown with its printed numbers and the reason in `pending`."""
-
-    key: str
-    label: str
-    method: str | None = None
-    pending: str | None = None
-    # The method's name in the published CSV, where that is not the row's key. A row that the CSV does not name is ours.
-    published: str | None = None
-    variant: str | None = None  # rows that read the paper in the same way; without: as the paper's own table
-    setting: dict[str, Scalar] = {}  # over the column's
-    replace: dict[str, dict[str, Scalar]] = {}  # setting -> {the column's value: what the row takes instead}
-
-    @property
-    def shown(self) -> str:
-        """Its label, and after it the reading that it belongs to."""
-        return f"{self.label}, {self.variant}" if self.variant else self.label
-
-    def settings(self, column: "Column") -> dict[str, Scalar]:
-        """The column's settings as this row has them."""
-        replaced = {key: self.replace.get(key, {}).get(str(value), value) for key, value in column.setting.items()}
-        return replaced | self.setting
-
-    @model_validator(mode="after")
-    def _method_or_reason(self) -> "Row":
-        if (self.method is None) == (self.pending is None):
-            raise ValueError("give either the method, or `pending` with the reason why there is none")
-        return self
-
-
-class Budget(_Strict):
-    """What a column spends at one scale instead of what the scale asks for; null leaves the scale's value."""
-
-    rounds: Annotated[int, Field(ge=1)] | None = None
-    average_last: Annotated[int, Field(ge=1)] | None = None
-    settings: dict[str, Scalar] = {}  # any others, where a scale's do not fit: another data set, say
-    rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
-
-    @property
-    def changes(self) -> dict[str, Scalar]:
-        """The settings it changes."""
-        return self.settings | {key: value for key in ("rounds", "average_last") if (value := getattr(self, key)) is not None}
-
-
-class TableBudget(Budget):
-    """What a whole table spends at one scale; columns may say more."""
-
-    note: str  # what the page says of it, in the place of the scale's note
-    remarks: list[str] = []  # what the committed numbers show, and why they may differ from the printed ones
-    seeds: Seeds | None = None  # instead of those of params.yaml
-
-
-class Metric(_Strict):
-    """What a cell shows."""
-
-    name: str
-    unit: str
-    description: str
-    better: Literal["higher", "lower"] = "higher"
-
-
-class Column(_Strict):
-    """A column: the setting it stands for, what of it is shown, and how the published CSV names it."""
-
-    key: str
-    label: str
-    group: str
-    setting: dict[str, Scalar]
-    published: dict[str, str] = {}  # without it the column is ours: nothing in it is printed
-    metric: Metric | None = None  # instead of the table's
-    round: Annotated[int, Field(ge=1)] | None = (
-        None  # read after so many of the protocol's rounds; the same share of fewer rounds
-    )
-    demo: bool = False  # shown at scale demo too
-    pending: str | None = None
-    budget: dict[str, Budget] = {}  # by scale, beside the table's
-
-
-class Table(_Strict):
-    """papers/<paper>/tables/<table>.yaml: a table as data."""
-
-    title: str
-    source: str
-    published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
-    metric: Metric
-    variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
-    stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever held against a printed number
-    budget: dict[str, TableBudget] = {}  # by scale
-    remarks: dict[str, list[str]] = {}  # by scale: what the numbers show, and why they may differ from the printed ones
-    base: dict[str, Sourced] = {}
-    rows: list[Row]
-    companions: list[Row] = []  # rows of ours, without printed numbers; shown where a budget names them
-    columns: list[Column]
-
-    @field_validator("rows", "companions", "columns")
-    @classmethod
-    def _distinct(cls, items: list) -> list:
-        keys = [item.key for item in items]
-        if len(set(keys)) != len(keys):
-            raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
-        return items
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "Table":
-        if not any(column.demo for column in self.columns):
-            raise ValueError("no column is shown at scale demo; give at least one of them `demo: true`")
-        rows = [row.key for row in (*self.rows, *self.companions)]
-        for row in (*self.rows, *self.companions):
-            for key, values in row.replace.items():
-                for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
-                    raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
-        for column in self.columns:
-            if column.published and self.published is None:
-                raise ValueError(
-                    f"column {column.key} has printed numbers, but the table names no file of them: add `published`"
-                )
-            for scale in column.budget.keys() - self.budget.keys():
-                raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
-        for place, budgets in [("the table", self.budget), *((f"column {c.key}", c.budget) for c in self.columns)]:
-            for row in (row for budget in budgets.values() for row in budget.rows or [] if row not in rows):
-                raise ValueError(f"budget of {place}: {unknown('row', row, rows)}")
-        return self
-
-
-class Times(_Strict):
+class Times(Strict):
     """A share of the paper's value; a whole number is rounded and stays at least 1."""
 
     times: float
 
 
-class Scale(_Strict):
+class Scale(Strict):
     """One entry of papers/scales.yaml: a declared transformation of every setting."""
 
     note: str

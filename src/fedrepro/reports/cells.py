@@ -103,32 +103,32 @@ def count_statuses(cells: list[Cell]) -> dict[str, int]:
 def _measure(plan: Plan, cell: dict, evidence: Evidence) -> Cell:
     rows, columns = ({entry["key"]: entry for entry in plan[axis]} for axis in ("rows", "columns"))
     column, run_id = columns[cell["column"]], cell["run_id"]
-    shown = reading(cell, column["metric"]["name"])
+    shown = reading(cell) if run_id else None
     receipts = evidence.get(run_id, {}) if run_id else {}
     diverged = [seed for seed, receipt in receipts.items() if receipt["status"] == "diverged"]
-    per_seed = {seed: shown.of(receipt) for seed, receipt in receipts.items()}
+    per_seed = {seed: shown.of(receipt) for seed, receipt in receipts.items()} if shown else {}
     values = [value for value in per_seed.values() if value is not None]
-    # A mean over the survivors would flatter the method, so one diverged seed leaves the cell without a mean.
-    whole = bool(values) and not diverged
+    # A mean over the others would be optimistic, so a seed without a value leaves the cell without a mean.
+    whole = bool(values) and len(values) == len(per_seed)
     return Cell(
         method=cell["row"],
         setting=cell["column"],
         method_label=rows[cell["row"]]["label"],
         setting_label=" · ".join(part for part in (column.get("group"), column["label"]) if part),
-        metric=shown.metric,
+        metric=cell["metric"]["name"],
         digits=2 if column["metric"]["unit"] == "percent" else 3,
         printed=cell["printed"],
         note=cell.get("note") or "",
         run_id=run_id,
         method_spec=plan["runs"][run_id]["method"] if run_id else None,
         average_last=cell["average_last"],
-        until_round=cell["until_round"],
+        until_round=shown.until if shown else None,
         per_seed=per_seed,
         runs=tuple(f"{run_id}/seed{seed}" for seed in per_seed),
         arithmetic=_arithmetic(receipts),
         mean=math.fsum(values) / len(values) if whole else None,
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
-        readings=other_readings(column["metric"], shown.average_last, shown.until_round, receipts) if run_id else None,
+        readings=other_readings(shown, receipts) if shown else None,
         reason=_reason(cell, plan["seeds"], per_seed, diverged),
     )
 
@@ -149,6 +149,9 @@ def _reason(cell: dict, seeds: list[int], per_seed: dict[int, float | None], div
     reasons = []
     if diverged:
         reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
+    never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
+    if never:
+        reasons.append(f"{len(never)} of {len(per_seed)} seeds did not reach the target: {_listed(never)}")
     if missing:
         reasons.append(f"{len(missing)} of {len(seeds)} seeds not run yet: {_listed(missing)}")
     return "; ".join(reasons) or None

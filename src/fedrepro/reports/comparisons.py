@@ -9,7 +9,7 @@ from fedrepro.reports.evidence import Plan
 from fedrepro.reports.paired import mean, signed_rank
 
 # Two values that read the same in print are tied: at two decimals of a percentage, four of a fraction.
-_DECIMALS = {"percent": 2, "fraction": 4}
+_DECIMALS = {"percent": 2, "fraction": 4}  # others 2
 
 
 def comparisons(plan: Plan, cells: list[Cell]) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def _measured(method: Cell, baseline: Cell) -> float | None:
 def _score(differences: Sequence[float | None], metric: dict[str, Any]) -> dict[str, Any]:
     """Counts and test of the differences that exist; a win is a difference for the better."""
     known = [round(value, 6) for value in differences if value is not None]
-    read = [round(value, _DECIMALS[metric["unit"]]) * (1 if metric["better"] == "higher" else -1) for value in known]
+    read = [round(value, _DECIMALS.get(metric["unit"], 2)) * (1 if metric["better"] == "higher" else -1) for value in known]
     p = signed_rank([round(value, 6) for value in read])
     return {
         "settings": len(known),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.reading import readings
+from fedrepro.config.reading import PLAN_SCHEMA, readings
 from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record as Receipt
 from fedrepro.engine.records import read, repair
@@ -13,7 +13,6 @@ from fedrepro.files import read_json
 Plan = dict[str, Any]
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
-PLAN_SCHEMA = 5
 PLAN_KEYS = (
     *("paper", "paper_name", "paper_title", "table", "title", "source", "scale", "scale_note", "comparable", "seeds", "metric"),
     *("stand_in", "on_budget", "rows", "columns", "cells", "runs", "variant_of", "varied"),

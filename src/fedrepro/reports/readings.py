@@ -2,26 +2,25 @@
 
 from typing import Any
 
+from fedrepro.config.reading import Reading
 from fedrepro.reports.evidence import Receipt
 from fedrepro.reports.paired import mean
 
 USUAL = 10  # so many last rounds are averaged by most papers that average
 
 
-def other_readings(
-    metric: dict[str, Any], average_last: int, until_round: int | None, receipts: dict[int, Receipt]
-) -> dict[str, Any] | None:
+def other_readings(shown: Reading, receipts: dict[int, Receipt]) -> dict[str, Any] | None:
     """`{last, best, mean_of_last: {k: value}}` of one cell: the metric at the last round, at its best one, and as the mean of
-    the last k, for the table's own k and for 10 where every seed has as many rounds; means over seeds, up to `until_round`.
+    the last k, for the table's own k and for 10 where every seed has as many rounds; means over seeds, up to the round that `shown` names.
 
     None where there is no run, or a seed diverged. The best round is picked on the test set, which flatters.
     """
     if not receipts or any(receipt["status"] == "diverged" for receipt in receipts.values()):
         return None
-    curves = [receipt["curves"][metric["name"]][:until_round] for receipt in receipts.values()]
+    curves = [receipt["curves"][shown.metric][: shown.until] for receipt in receipts.values()]
     curves = [[value for value in curve if value is not None] for curve in curves]
-    best = max if metric["better"] == "higher" else min
-    fitting = [k for k in sorted({average_last, USUAL}) if all(len(curve) >= k for curve in curves)]
+    best = max if shown.better == "higher" else min
+    fitting = [k for k in sorted({shown.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
     return {
         "last": mean([curve[-1] for curve in curves]),
         "best": mean([best(curve) for curve in curves]),

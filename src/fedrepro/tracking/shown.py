@@ -168,12 +168,11 @@ def _reported(wanted: Wanted, receipt: Receipt) -> dict[str, float]:
     """
     found: dict[str, float | None] = {}
     rounds = len(receipt["curves"]["round"])
-    latest = lambda reading: (reading.metric, -(reading.until_round or rounds), -reading.average_last)  # noqa: E731
+    latest = lambda reading: (reading.metric, -reading.window(rounds).stop, -len(reading.window(rounds)))  # noqa: E731
     for reading in sorted(wanted.reported, key=latest):
         name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
         if name in found:
-            name += f"_round{reading.until_round}" if reading.until_round else ""
-            name += f"_last{reading.average_last}" if reading.average_last > 1 or not reading.until_round else ""
+            name += f"_{reading.short}"
         found[name] = reading.of(receipt)
     return {name: value for name, value in found.items() if value is not None}
 

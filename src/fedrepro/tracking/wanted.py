@@ -118,7 +118,7 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
 
 def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
-    shown = sorted(map(list, wanted.reported), key=str)
+    shown = sorted(map(str, wanted.reported))
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
     return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
 

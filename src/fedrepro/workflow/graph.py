@@ -179,6 +179,11 @@ class Workflow:
         return [self.made.arrays[run_id][-1], *self._drawn(run_id, seeds)]
 
     @property
+    def papers(self) -> str:
+        """A regular expression of the papers: the folders of papers/ that have a paper.yaml."""
+        return _any_of(sorted(path.parent.name for path in Path("papers").glob("*/paper.yaml")))
+
+    @property
     def drawn_seeds(self) -> list[int]:
         """The seeds that every artifact is drawn for: those of params.yaml, of published reports, and of budgets."""
         asked = (seed for table in self.made.tables_at_scale.values() for seed in table["seeds"])

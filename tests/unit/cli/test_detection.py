@@ -39,7 +39,11 @@ def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str
         assert receipt["config"]["clients"] == 4
     assert main(["plan", "fedgh/table6"]) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
-    assert [(cell["column"], cell["until_round"]) for cell in cells[:3]] == [("round5", 1), ("round10", 2), ("round30", 6)]
+    assert [(cell["column"], cell["read"]) for cell in cells[:3]] == [
+        ("round5", "at(round=1, mean=1)"),
+        ("round10", "at(round=2, mean=1)"),
+        ("round30", "at(round=6, mean=1)"),
+    ]
     assert [cell["printed"] for cell in cells] == [0.615, 0.83, 0.842, 0.916, 0.897, 0.897]
 
 

@@ -133,7 +133,7 @@ MISTAKES = {
     ),
     "row's key": (edit(lambda f: ROW(f).update(metod="x")), ["tables/table1.yaml: rows.1", "'metod'", "'method'"]),
     "row twice": (edit(lambda f: ROW(f).update(key="fedavg")), ["tables/table1.yaml: rows", "'fedavg' is used twice"]),
-    "row without method": (edit(lambda f: ROW(f).pop("method")), ["tables/table1.yaml: rows.1", "method", "pending"]),
+    "row without method": (edit(lambda f: ROW(f).pop("method")), ["tables/table1.yaml: row fedprox", "method", "pending"]),
     "row's method": (
         edit(lambda f: ROW(f).update(method="fedporx")),
         ["tables/table1.yaml: rows: fedprox: method", "'fedporx'", "'fedprox'"],

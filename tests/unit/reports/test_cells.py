@@ -5,7 +5,7 @@ import math
 import pytest
 from small_table import make_plan, make_receipt
 
-from fedrepro.config.reading import Reading
+from fedrepro.config.reading import Last, Reading
 from fedrepro.reports.cells import Rule, count_statuses, pooled_std, tabulate
 
 
@@ -92,7 +92,7 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
     evidence = evidence_of(plan, {("fedavg", A): [0.0]})
     (receipt,) = evidence[plan["cells"][0]["run_id"]].values()
     receipt["curves"]["test_accuracy"] = [50.0, None, 60.0, 80.0, 90.0]
-    plan["cells"][0]["average_last"] = average_last
+    plan["cells"][0] |= {"average_last": average_last, "read": f"last({average_last})"}
     cell = by_place(tabulate(plan, evidence))["fedavg", A]
     assert cell.per_seed[8] == pytest.approx(value)
     assert cell.average_last == average_last
@@ -110,7 +110,7 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
 )
 def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
     """Also where a run has fewer rounds than the table wants to average."""
-    assert Reading("test_accuracy", average_last).rounds(rounds) == said
+    assert Reading("test_accuracy", Last(average_last)).rounds(rounds) == said
 
 
 def test_missing_seeds_are_said():

@@ -90,10 +90,12 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     for (row, column), cell in places.items():
         if column == B:
-            cell |= {"run_id": places[row, A]["run_id"], "average_last": 2, "until_round": 3}
+            cell |= {"run_id": places[row, A]["run_id"], "read": "at(3, mean=2)"}
     accuracies = {(row, A): [80.0] * 3 for row in ("fedavg", "fedlaw", "ours")}
     assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["settings"] == [A]
     plan["columns"][1]["metric"] = {**plan["columns"][1]["metric"], "name": "test_loss"}
+    for cell in plan["cells"][1::2]:
+        cell["metric"] = plan["columns"][1]["metric"]
     both = comparisons(plan, tabulate(plan, make_evidence(plan, accuracies)))
     assert [(one["metric"], one["settings"]) for one in both if one["method"] == "fedlaw"] == [
         ("test_accuracy", [A]),
@@ -121,7 +123,8 @@ def test_who_is_held_against_whom() -> None:
 def reading_of(accuracies, curves, average_last=2, until=None, better="higher"):
     plan = make_plan("demo")
     plan["columns"][0]["metric"] = {**plan["columns"][0]["metric"], "better": better}
-    plan["cells"][0] |= {"average_last": average_last, "until_round": until}
+    read = f"at({until}, mean={average_last})" if until else f"last({average_last})"
+    plan["cells"][0] |= {"average_last": average_last, "read": read, "metric": plan["columns"][0]["metric"]}
     evidence = make_evidence(plan, {("fedavg", A): accuracies}, {("fedavg", A): {"test_accuracy": curves}} if curves else None)
     return tabulate(plan, evidence)[0].readings
 

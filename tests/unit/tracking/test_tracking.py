@@ -232,7 +232,7 @@ def test_the_number_shown_is_the_reports(root):
     assert run.data.metrics["accuracy/mean"] == pytest.approx(sum(curve[-2:]) / 2) == 88.0
     other = make_plan(table="table5", seeds=[8])
     for cell in other["cells"]:
-        cell["average_last"] = cell["run_id"] and 3
+        cell["read"] = cell["run_id"] and "last(3)"
     write_json(path.with_name("table5.json"), other)
     assert len(sync([path], root).written) == 5
     (run,) = runs_in(root)[key]

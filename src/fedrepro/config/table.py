@@ -1,0 +1,190 @@
+"""papers/<paper>/tables/<table>.yaml as a model. Rows and columns are written in one grammar; a cell merges both."""
+
+import itertools
+from functools import reduce
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from fedrepro.config.reading import READINGS, make
+from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+
+
+class Budget(Strict):
+    """What a column spends at one scale instead of what the scale asks for; null leaves the scale's value."""
+
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    average_last: Annotated[int, Field(ge=1)] | None = None
+    settings: dict[str, Scalar] = Field({})  # any others, where a scale's do not fit: another data set, say
+    rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
+
+    @property
+    def changes(self) -> dict[str, Scalar]:
+        """The settings it changes."""
+        return self.settings | {key: value for key in ("rounds", "average_last") if (value := getattr(self, key)) is not None}
+
+
+class TableBudget(Budget):
+    """What a whole table spends at one scale; columns may say more."""
+
+    note: str  # what the page says of it, in the place of the scale's note
+    remarks: list[str] = Field([])  # what the committed numbers show, and why they may differ from the printed ones
+    seeds: Seeds | None = None  # instead of those of params.yaml
+
+
+class Metric(Strict):
+    """What a cell shows."""
+
+    name: str
+    unit: str
+    description: str
+    better: Literal["higher", "lower"] = "higher"
+
+
+class Header(Strict):
+    """A row or a column. A cell merges its row and its column; what both give is the row's.
+
+    `method`: parts, joined with those of the other axis. `published`: the columns of the published CSV that pick the cell's
+    line; a bare word is the CSV's `method`. Entries of the axis that has the methods go by their key; other entries without
+    `published` are ours, and nothing in them is printed.
+    """
+
+    key: str
+    label: str
+    group: str | None = None
+    method: str | None = None
+    pending: str | None = None  # why there is no method yet: the cells show their printed numbers and this
+    published: dict[str, str] | str | None = None
+    variant: str | None = None  # entries that read the paper in the same way; without: as the paper's own table
+    setting: dict[str, Scalar] = Field({})
+    replace: dict[str, dict[str, Scalar]] = Field({})  # setting -> {the other axis's value: what this entry takes instead}
+    metric: Metric | None = None  # instead of the table's
+    read: str | None = None  # instead of the protocol's mean over the last rounds: at(200), best(), first_reaching(64)
+    demo: bool = False  # a column that is shown at scale demo too
+    budget: dict[str, Budget] = Field({})  # of a column by scale, beside the table's
+
+    @property
+    def shown(self) -> str:
+        """Its label, and after it the reading that it belongs to."""
+        return f"{self.label}, {self.variant}" if self.variant else self.label
+
+    def settings(self, other: "Header") -> dict[str, Scalar]:
+        """The settings of a cell, of a row with its column."""
+        replaced = {key: self.replace.get(key, {}).get(str(value), value) for key, value in other.setting.items()}
+        return replaced | self.setting
+
+    @field_validator("read")
+    @classmethod
+    def _reads(cls, text: str | None) -> str | None:
+        try:
+            return text and str(READINGS.canonical(make(text)))
+        except UserError as error:
+            raise ValueError(str(error)) from error
+
+    @model_validator(mode="after")
+    def _method_or_reason(self) -> "Header":
+        if self.method is not None and self.pending is not None:
+            raise ValueError("give either the method, or `pending` with the reason why there is none")
+        return self
+
+
+class Table(Strict):
+    """papers/<paper>/tables/<table>.yaml: a table as data."""
+
+    title: str
+    source: str
+    published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
+    metric: Metric
+    variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
+    stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
+    budget: dict[str, TableBudget] = Field({})  # by scale
+    remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show, and why they may differ from the printed ones
+    base: dict[str, Sourced] = Field({})
+    rows: list[Header]
+    companions: list[Header] = Field([])  # rows of ours, without printed numbers; shown where a budget names them
+    columns: list[Header]
+
+    def criteria(self, row: Header, column: Header) -> dict[str, str] | None:
+        """Columns of the published CSV and their values, which pick the cell's line; None when the cell is not printed."""
+        found: dict[str, str] = {}
+        for entry, axis, other in ((row, self.rows, self.columns), (column, self.columns, self.rows)):
+            own = {"method": entry.published} if isinstance(entry.published, str) else entry.published
+            if own is None and not any(one.method for one in other) and any(one.method or one.pending for one in axis):
+                own = {"method": entry.key}
+            if own is None or entry in self.companions:
+                return None
+            found |= own
+        return found
+
+    @field_validator("rows", "companions", "columns", mode="before")
+    @classmethod
+    def _product(cls, value: Any) -> Any:
+        """`{axes: [[...], [...]]}` stands for every combination of one entry from each list."""
+        if not isinstance(value, dict):
+            return value
+        if set(value) != {"axes"} or not isinstance(value["axes"], list):
+            raise ValueError("give a list of entries, or `axes:` with lists of entries to combine")
+        return [reduce(_joined, entries) for entries in itertools.product(*value["axes"])]
+
+    @field_validator("rows", "companions", "columns")
+    @classmethod
+    def _distinct(cls, items: list[Header]) -> list[Header]:
+        keys = [item.key for item in items]
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
+        return items
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Table":
+        if not any(column.demo for column in self.columns):
+            raise ValueError("no column is shown at scale demo; give at least one of them `demo: true`")
+        rows = [*self.rows, *self.companions]
+        for row, column in itertools.product(rows, self.columns):
+            self._check_cell(row, column)
+        for row in rows:
+            for key, values in row.replace.items():
+                for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
+                    raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
+        self._check_budgets([row.key for row in rows])
+        return self
+
+    def _check_cell(self, row: Header, column: Header) -> None:
+        if not (row.method or row.pending or column.method or column.pending):
+            raise ValueError(f"row {row.key}: give either the method, or `pending` with the reason why there is none")
+        for entry, kind in ((row, "row"), (column, "column")):
+            if isinstance(entry.published, dict) and self.published is None:
+                raise ValueError(
+                    f"{kind} {entry.key} has printed numbers, but the table names no file of them: add `published`"
+                )
+
+    def _check_budgets(self, rows: list[str]) -> None:
+        for column in self.columns:
+            for scale in column.budget.keys() - self.budget.keys():
+                raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
+        for place, budgets in [("the table", self.budget), *((f"column {c.key}", c.budget) for c in self.columns)]:
+            for row in (row for budget in budgets.values() for row in budget.rows or [] if row not in rows):
+                raise ValueError(f"budget of {place}: {unknown('row', row, rows)}")
+
+
+_TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+"}  # how those of several axes are joined
+
+
+def _joined(one: Any, other: Any) -> dict[str, Any]:
+    """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise."""
+    for part in (one, other):
+        if not isinstance(part, dict):
+            raise ValueError(f"an entry of an axis is written {{key: ..., label: ...}}, not {part!r}")
+    found = {**one, **other}
+    for key in one.keys() & other.keys():
+        mine, added = one[key], other[key]
+        if key == "demo":
+            found[key] = mine and added
+        elif isinstance(mine, dict) and isinstance(added, dict) and not (mine.keys() & added.keys()):
+            found[key] = mine | added
+        elif key in _TEXTS:
+            found[key] = f"{mine}{_TEXTS[key]}{added}"
+        else:
+            raise ValueError(f"two axes give {key}: {mine!r} and {added!r}")
+    return found

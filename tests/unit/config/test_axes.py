@@ -1,0 +1,131 @@
+"""Tables by YAML alone: rows of one argument, columns of rounds, rounds to a target, rows and columns exchanged."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_papers import FULL, Files, cell
+from small_table import make_receipt
+
+from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+from fedrepro.reports.render import render
+
+ROUNDS = {"name": "test_accuracy", "unit": "rounds", "description": "rounds to 64 %", "better": "lower"}
+
+
+def rendered(files: Files, tmp_path: Path, curve: list[float] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(plan, report) of the table at scale full, each of its runs with the same curve at seed 8."""
+    made, folder = files.plan(FULL), tmp_path / "reports/full/some"
+    write_json(tmp_path / "plan.json", made)
+    for run in made["runs"].values():
+        receipt = make_receipt(run, 8)
+        receipt["curves"]["test_accuracy"] = curve or receipt["curves"]["test_accuracy"]
+        write_json(folder / "evidence" / run["run_id"] / "seed8.json", seal(receipt))
+    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    return made, read_json(folder / "table1.json")
+
+
+def column(files: Files, **changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in files.table["columns"][0].items() if key != "published"} | changes
+
+
+def values(document: dict[str, Any]) -> dict[tuple[str, str], float]:
+    return {(one["method"], one["setting"]): one["mean"] for one in document["cells"]}
+
+
+def test_rows_are_values_of_one_argument(files: Files, tmp_path: Path) -> None:
+    files.table["rows"] = [{"key": f"mu{mu}", "label": f"μ = {mu}", "method": f"fedprox(mu={mu})"} for mu in (0.1, 0.5)]
+    files.table |= {"published": None, "columns": [column(files)]}
+    made, document = rendered(files, tmp_path)
+    assert [run["method"].partition(",")[0] for run in made["runs"].values()] == ["fedprox(mu=0.1", "fedprox(mu=0.5"]
+    assert list(values(document)) == [("mu0.1", "mnist"), ("mu0.5", "mnist")]
+
+
+def test_columns_are_rounds_of_one_run(files: Files, tmp_path: Path) -> None:
+    """One training a row, read three times."""
+    read = {"at": "at(50)", "around": "mean(3, 5)", "best": "best()"}
+    files.table |= {"rows": files.table["rows"][:1], "published": None}
+    files.table["columns"] = [column(files, key=key, label=key, read=text) for key, text in read.items()]
+    files.paper["protocol"]["rounds"]["value"] = 100
+    curve = [float(i) for i in range(1, 91)] + [30.0] * 10
+    made, document = rendered(files, tmp_path, curve)
+    assert len(made["runs"]) == 1
+    assert values(document) == {("fedavg", "at"): 50.0, ("fedavg", "around"): 4.0, ("fedavg", "best"): 90.0}
+
+
+def test_a_table_of_rounds_to_a_target(files: Files, tmp_path: Path) -> None:
+    """The fewest rounds are best; a row that never gets there has no number, which is not a divergence."""
+    files.table |= {"rows": files.table["rows"][:2], "published": None, "metric": ROUNDS}
+    files.table["columns"] = [column(files, read="first_reaching(64)")]
+    _, document = rendered(files, tmp_path, [50.0, 63.9, 64.0, 80.0])
+    assert set(values(document).values()) == {3.0}
+    _, document = rendered(files, tmp_path, [50.0, 63.9])
+    assert {(one["mean"], one["reason"]) for one in document["cells"]} == {
+        (None, "1 of 1 seeds did not reach the target: 8; 2 of 3 seeds not run yet: 9, 10")
+    }
+
+
+def test_axes_stand_for_every_combination(files: Files) -> None:
+    """Keys and labels are joined, settings and names in print merged; here it is the very plan that the long form gives."""
+    long = files.plan(FULL)
+    first, second = files.table["columns"]
+    top = {"name": "test_top3_accuracy", "unit": "percent", "description": "top-3"}
+    data = [{key: one[key] for key in ("key", "group", "demo", "setting", "published")} for one in (first, second)]
+    files.table["columns"] = {
+        "axes": [data, [{"key": "top1", "label": "top-1"}, {"key": "top3", "label": "top-3", "metric": top}]]
+    }
+    short = files.plan(FULL)
+    assert [one["key"] for one in short["columns"]] == ["mnist-top1", "mnist-top3", "fashion_mnist-top1", "fashion_mnist-top3"]
+    assert [one["metric"]["name"] for one in short["columns"]][:2] == ["test_accuracy", "test_top3_accuracy"]
+    assert short["runs"] == long["runs"]
+    assert cell(short, "fedavg", "mnist-top1")["run_id"] == cell(short, "fedavg", "mnist-top3")["run_id"]
+    assert cell(short, "fedprox", "fashion_mnist-top1")["printed"] == cell(long, "fedprox", "fashion_mnist")["printed"] == 51
+
+
+def test_methods_may_stand_in_the_columns(files: Files) -> None:
+    """The same cells, runs and printed numbers with rows and columns exchanged."""
+    before = files.plan(FULL)
+    rows, columns = files.table["rows"], files.table["columns"]
+    files.table["rows"] = [{key: value for key, value in one.items() if key != "demo"} for one in columns]
+    files.table["columns"] = [{**one, "demo": True} for one in rows]
+    after = files.plan(FULL)
+    found = {(one["column"], one["row"]): (one["run_id"], one["printed"]) for one in after["cells"]}
+    assert found == {(one["row"], one["column"]): (one["run_id"], one["printed"]) for one in before["cells"]}
+
+
+def test_parts_of_both_axes_make_a_method(files: Files) -> None:
+    """FedAvg and FedProx, without and with a fixed gamma."""
+    gammas = [{"key": "plain", "label": "plain", "group": "γ", "demo": True}, {"key": "shrunk", "label": "0.9", "group": "γ"}]
+    gammas[1]["method"] = "fixed_gamma(gamma=0.9)"
+    files.table |= {
+        "rows": files.table["rows"][:2],
+        "published": None,
+        "base": {key: {"value": value, "source": "ours"} for key, value in files.table["columns"][0]["setting"].items()},
+    }
+    files.table["columns"] = gammas
+    made = files.plan(FULL)
+    assert len(made["runs"]) == 4
+    assert "fixed_gamma(gamma=0.9)" in made["runs"][cell(made, "fedprox", "shrunk")["run_id"]]["method"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"axis": []}, ["columns", "`axes:`"]),
+        ({"axes": [[{"key": "a", "label": "a"}], ["b"]]}, ["an entry of an axis", "'b'"]),
+        ({"axes": [[{"key": "a", "label": "a", "read": "best()"}], [{"key": "b", "read": "last(1)"}]]}, ["two axes give read"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns.0.read", "'last'"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "at(999)"}], ["a: read", "200 rounds"]),
+    ],
+)
+def test_mistakes_are_named(files: Files, columns: Any, words: list[str]) -> None:
+    files.table |= {"columns": columns, "published": None}
+    files.table["base"] = {
+        key: {"value": value, "source": "ours"}
+        for key, value in {"dataset": "mnist", "model": "mlp", "partition": "iid"}.items()
+    }
+    with pytest.raises(UserError) as caught:
+        files.plan(FULL)
+    assert all(word in str(caught.value) for word in words), str(caught.value)

@@ -1,0 +1,89 @@
+"""What a table takes of a run's curve, by hand."""
+
+import pytest
+
+from fedrepro.config.reading import READINGS, Reading, make
+from fedrepro.errors import UserError
+
+CURVE = [50.0, None, 60.0, 80.0, 70.0, 90.0, 64.0, 66.0]  # eight rounds; the second was not evaluated
+
+
+def value(text: str, better: str = "higher", status: str = "finished") -> float | None:
+    return Reading("m", make(text), better).of({"status": status, "curves": {"m": CURVE}})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("last(1)", 66.0),
+        ("last(3)", (90 + 64 + 66) / 3),
+        ("last(100)", (50 + 60 + 80 + 70 + 90 + 64 + 66) / 7),
+        ("share(0.25)", 65.0),
+        ("share(0.01)", 66.0),  # one round at least
+        ("at(4)", 80.0),
+        ("at(4, mean=2)", 70.0),
+        ("at(4, 3)", 70.0),  # of rounds 2 to 4 the second has no value
+        ("at(2)", 50.0),  # not evaluated there: the value before it
+        ("at(100)", 66.0),
+        ("mean(3, 5)", 70.0),
+        ("mean(1, 2)", 50.0),
+        ("best()", 90.0),
+        ("first_reaching(64)", 4),
+        ("first_reaching(50)", 1),
+        ("first_reaching(91)", None),
+        ("first_reaching(50, falling=true)", 1),
+        ("first_reaching(49, falling=true)", None),
+    ],
+)
+def test_a_reading_of_a_curve(text: str, expected: float | None) -> None:
+    """Rounds are counted from 1; a round without a value does not count."""
+    assert value(text) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_the_best_is_the_lowest_where_lower_is_better() -> None:
+    """Of a loss, say; and a run that diverged has no value, whatever it reached before."""
+    assert value("best()", better="lower") == 50.0
+    assert value("first_reaching(64)", status="diverged") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "said"),
+    [
+        ("last(10)", 200, "mean of the last 10 of 200 rounds"),
+        ("share(0.1)", 200, "mean of the last 20 of 200 rounds"),
+        ("at(100)", 500, "after 100 of 500 rounds"),
+        ("at(100, mean=5)", 500, "after 100 of 500 rounds, mean of 5"),
+        ("mean(90, 110)", 200, "mean of rounds 90 to 110 of 200"),
+        ("best()", 50, "the best of 50 rounds"),
+        ("first_reaching(64)", 50, "rounds until it is at least 64, of 50"),
+    ],
+)
+def test_it_says_what_it_reads(text: str, rounds: int, said: str) -> None:
+    assert Reading("m", make(text)).rounds(rounds) == said
+
+
+def test_rounds_are_the_same_share_of_a_shorter_run() -> None:
+    """A tenth of 200 rounds: round 95 is the tenth of 20, rounds 90 to 110 the ninth to the eleventh; a target stays."""
+    scaled = {text: str(READINGS.canonical(make(text).scaled(0.1))) for text in ("at(95)", "mean(90, 110)", "last(3)")}
+    assert scaled == {"at(95)": "at(round=10, mean=1)", "mean(90, 110)": "mean(first=9, last=11)", "last(3)": "last(rounds=1)"}
+    for text in ("share(0.1)", "best()", "first_reaching(64)"):
+        assert make(text).scaled(0.1) == make(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lats(10)", ["unknown reading 'lats'", "'last'"]),
+        ("last(0)", ["rounds = 0", "at least 1"]),
+        ("last(1, 2)", ["takes 1 arguments"]),
+        ("at()", ["'round' is missing"]),
+        ("at(3, round=4)", ["'round' is given twice"]),
+        ("mean(9, 3)", ["must not lie before first"]),
+        ("last(1)+best()", ["one reading"]),
+        ("share(2)", ["at most 1"]),
+    ],
+)
+def test_a_mistake_says_what(text: str, words: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        make(text)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
