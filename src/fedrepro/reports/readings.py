@@ -11,7 +11,8 @@ USUAL = 10  # so many last rounds are averaged by most papers that average
 
 def other_readings(shown: Reading, receipts: dict[int, Receipt]) -> dict[str, Any] | None:
     """`{last, best, mean_of_last: {k: value}}` of one cell: the metric at the last round, at its best one, and as the mean of
-    the last k, for the table's own k and for 10 where every seed has as many rounds; means over seeds, up to the round that `shown` names.
+    the last k, for the table's own k and for 10 where every seed has as many rounds; means over seeds, up to the round that
+    `shown` names.
 
     None where there is no run, or a seed diverged. The best round is picked on the test set, which flatters.
     """
