@@ -66,6 +66,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {
         "schema": 6,
+        "printed_seeds": {"value": 1, "source": "not stated: taken as one"},
         "paper": "fedlaw",
         "paper_name": "FedLAW",
         "paper_title": "Li et al.: Revisiting Weighted Aggregation (ICML 2023)",

@@ -69,6 +69,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "remarks": table.remarks.get(scale_name, []) + (budget.remarks if budget else []),
         "stand_in": table.stand_in,
         "on_budget": budget is not None,
+        "printed_seeds": paper.printed_seeds.model_dump(),
         "seeds": (budget and budget.seeds) or project.params.seeds,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),

@@ -59,6 +59,13 @@ class Sourced(Strict):
     source: str
 
 
+class PrintedSeeds(Strict):
+    """How many seeds a printed number is the mean of: its own noise, when ours is compared with it."""
+
+    value: int = Field(ge=1)
+    source: str
+
+
 class Choice(Strict):
     """A numbered deviation from the paper, or of the paper's text from its authors' code."""
 
@@ -84,6 +91,7 @@ class Paper(Strict):
     authors: str
     venue: str
     url: str
+    printed_seeds: PrintedSeeds = PrintedSeeds(value=1, source="not stated: taken as one")  # behind each printed number
     protocol: dict[str, Sourced]
     datasets: dict[str, dict[str, Sourced]] = {}
     stand_ins: dict[str, str] = {}  # a data set that the paper does not use -> the one whose settings and arguments it takes
