@@ -84,7 +84,7 @@ def test_what_is_off_is_found_as_often_as_theory_says(off: float, least: float) 
 
 
 def test_noisy_runs_cannot_tell() -> None:
-    """With a deviation of 6 points neither the truth nor 5 points beside it are called consistent; 30 points are still found."""
+    """With a deviation of 6 points neither the truth nor 5 points beside it is called consistent; 30 points are found."""
     for off in (0.0, 5.0):
         assert share(papers(off, 6.0, 1), "consistent") < 0.01
         assert share(papers(off, 6.0, 1), "inconclusive") > 0.7
