@@ -45,7 +45,7 @@ test-portable: $(READY)  ## the same bits on emulated processors of two makers (
 bench: $(READY)  ## time our engines against a plain loop (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run
 
-bench-peers: $(READY) $(PEERS:%=benchmarks/.envs/%/.ready)  ## and against other simulators, each in an environment of its own
+bench-peers: $(READY) $(PEERS:%=benchmarks/.envs/%/.ready)  ## and against other simulators, each in its own environment
 	$(BIN)/python -m benchmarks.run --peers
 
 benchmarks/.envs/%/.ready: benchmarks/peers/%.txt $(READY)

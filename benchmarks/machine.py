@@ -1,4 +1,4 @@
-"""What the figures were measured on, and the ceiling that they are held against: the rate of plain matrix products."""
+"""What the figures were measured on, and the ceiling that they are compared with: the rate of plain matrix products."""
 
 import os
 import platform

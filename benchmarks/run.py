@@ -3,7 +3,7 @@
     python -m benchmarks.run --works A C --repeats 3 --peers
     python -m benchmarks.run --against b077a47 --contenders fedrepro-sequential fedrepro-portable fedrepro-b077a47
 
-Every contender is a process of its own, as a user would start it. They take turns, so that a machine which slows down slows
+Every contender is a separate process, as a user would start it. They take turns, so that a machine which slows down slows
 all of them; a ratio is the median over the repeats of ratios within a repeat. The first round of a process is left out: there
 frameworks compile and caches are cold. `wall_s` is the whole process, start-up included.
 """

@@ -1,6 +1,6 @@
 """What a round costs by clients that take part and by clients that are registered: `python -m benchmarks.scaling`.
 
-Logistic regression on MNIST-sized images, 60 samples a client in batches of 20, FedAvg; every setting is a process of its own,
+Logistic regression on MNIST-sized images, 60 samples a client in batches of 20, FedAvg; every setting is a separate process,
 so that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
 """
 
