@@ -16,11 +16,12 @@ class Reading(NamedTuple):
 
     def of(self, receipt: dict[str, Any]) -> float | None:
         """The value of one seed; None: it diverged. A run with fewer rounds is averaged over all of them."""
-        if receipt["status"] == "diverged":
-            return None
-        values = receipt["curves"][self.metric][: self.until_round][-self.average_last :]
-        values = [value for value in values if value is not None]
-        return math.fsum(values) / len(values)
+        return None if receipt["status"] == "diverged" else self.mean(receipt["curves"])
+
+    def mean(self, curves: dict[str, list[float | None]]) -> float:
+        """The value of one seed that did not diverge, from its curves. Rounds without a value do not count."""
+        known = [value for value in curves[self.metric][: self.until_round][-self.average_last :] if value is not None]
+        return math.fsum(known) / len(known)
 
     def rounds(self, rounds: int) -> str:
         """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds`."""

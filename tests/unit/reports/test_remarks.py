@@ -273,7 +273,7 @@ STATED = {
 
 
 def remarks(name: str, scale: str) -> list[str]:
-    return [" ".join(text.split()) for text in table(name, scale).plan["remarks"]]
+    return [" ".join(text.split()) for text in table(name, scale).plan.remarks]
 
 
 @pytest.mark.parametrize(("name", "scale"), STATED)
