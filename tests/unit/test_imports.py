@@ -46,3 +46,11 @@ def test_the_workflow_does_not_import_the_command_line() -> None:
     found = {name: wanted for name, wanted in GRAPH.items() if name.startswith("fedrepro.workflow")}
     assert found
     assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
+
+
+def test_writers_know_sections_and_nothing_of_reports() -> None:
+    """So a new section is one function in `reports.pages` and its test."""
+    known = ("fedrepro.reports.pages.sections", "fedrepro.reports.write", "fedrepro.pictures")
+    found = {(name, one) for name, wanted in GRAPH.items() if name.startswith("fedrepro.reports.write") for one in wanted}
+    assert found
+    assert {one for _, one in found if not one.startswith(known)} == set()

@@ -9,7 +9,7 @@ from typing import Literal
 from fedrepro.config.reading import Reading
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
-from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule
+from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule, Status
 
 RULE = Rule()
 # The rule's neighbours: the page counts statuses under each of them, so that nobody has to trust one threshold.
@@ -46,7 +46,7 @@ def pooled_std(cells: list[Cell]) -> dict[str, float]:
     return {c.setting: math.sqrt(squares[c.setting] / freedom[c.setting]) if freedom[c.setting] else 0.0 for c in cells}
 
 
-def count_statuses(cells: list[Cell]) -> dict[str, int]:
+def count_statuses(cells: list[Cell]) -> dict[Status, int]:
     """How many cells have each status; every status is listed."""
     counts = Counter(cell.status for cell in cells)
     return {status: counts[status] for status in STATUSES}

@@ -67,7 +67,7 @@ def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
-    outcomes = [(number, *_outcome(claim, number)) for number in judged]
+    outcomes: list[tuple[Number, Verdict, str]] = [(number, *_outcome(claim, number)) for number in judged]
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
     if not source.comparable:
         if any(number.per_seed for number in judged):

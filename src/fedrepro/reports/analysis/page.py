@@ -1,8 +1,9 @@
 """The page of one paper at one scale: all its tables, what they show together, and what is missing."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from fedrepro.reports.analysis.fit import fits
 from fedrepro.reports.model import (
@@ -25,6 +26,7 @@ from fedrepro.reports.model import (
 from fedrepro.reports.model.codec import fields
 
 Made = tuple[Plan, Evidence, Table]
+T = TypeVar("T")
 
 
 def page(
@@ -69,8 +71,9 @@ def page(
 
 def _shown(table: Table, figures: tuple[Figure, ...], page: str | None) -> PageTable:
     """What the page keeps of a table's report. The rest is about the paper, or stands once for all tables."""
-    kept = {field.name: getattr(table, field.name) for field in fields(Shown)}
-    return PageTable(**kept | {"figures": figures}, page=page)
+    kept: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Shown)}
+    kept |= {"figures": figures, "page": page}
+    return PageTable(**kept)
 
 
 def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:
@@ -107,8 +110,8 @@ def _cost(tables: Sequence[Table]) -> tuple[PageCost, ...]:
     return tuple(found.values())
 
 
-def _sum(counted: Iterable[dict[str, int] | list[str]], names: Iterable[str]) -> dict[str, int]:
-    total: Counter[str] = Counter()
+def _sum(counted: Iterable[Mapping[T, int] | list[T]], names: Iterable[T]) -> dict[T, int]:
+    total: Counter[T] = Counter()
     for one in counted:
         total.update(one)
     return {name: total[name] for name in names}

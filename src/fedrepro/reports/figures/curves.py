@@ -68,9 +68,9 @@ def _curve(place: int, label: str, receipts: list[Receipt], metric: str) -> Curv
         rounds.append(number)
     if not rounds:
         return None
-    values = [[one[number] for one in series] for number in rounds]
-    means, lows, highs = (tuple(map(of, values)) for of in (lambda v: sum(v) / len(v), min, max))
-    return Curve(place, label, tuple(rounds), means, lows, highs)
+    values = [[one[number] or 0.0 for one in series] for number in rounds]
+    means = tuple(sum(each) / len(each) for each in values)
+    return Curve(place, label, tuple(rounds), means, tuple(map(min, values)), tuple(map(max, values)))
 
 
 def _draw(plan: Plan, column: Column, lines: list[Curve], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fedrepro.files import write_atomic
@@ -26,4 +27,4 @@ def collect(tables: Sequence[tuple[Plan, Evidence]], folder: Path, root: Path) -
                 sources.setdefault(name, {})[plan.source] = None
                 of = (run.config[key] for key in ("dataset", "clients", "partition"))
                 found.setdefault(name, Partition(name, seed, path.as_posix(), (), *of))
-    return tuple(Partition(**vars(one) | {"tables": tuple(sources[name])}) for name, one in found.items())
+    return tuple(replace(one, tables=tuple(sources[name])) for name, one in found.items())

@@ -32,6 +32,7 @@ from fedrepro.reports.model.plan import (
     Receipt,
     Row,
     Run,
+    Scale,
     Varied,
 )
 from fedrepro.reports.model.table import (
@@ -97,6 +98,7 @@ __all__ = [
     "Rule",
     "Run",
     "RunCost",
+    "Scale",
     "Score",
     "SeedCost",
     "Setting",

@@ -7,7 +7,7 @@ from fedrepro.reports.model.plan import Deviation, Disagreement
 from fedrepro.reports.model.table import RunCost, Shown, Status
 
 Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
-VERDICTS: tuple[str, ...] = get_args(Verdict)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from fedrepro.config.reading import Reading
 
+Scale = Literal["demo", "short", "full", "edited-short", "edited-full"]
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -124,7 +126,7 @@ class Plan:
     table: str
     title: str
     source: str
-    scale: str
+    scale: Scale
     scale_note: str
     comparable: bool
     stand_in: str | None

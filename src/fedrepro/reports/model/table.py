@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, Row, Varied
+from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, Row, Scale, Varied
 
 Status = Literal["reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable"]
-STATUSES: tuple[str, ...] = get_args(Status)
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
@@ -237,9 +237,7 @@ class Shown:
     table: str
     title: str
     source: str
-    scale: Annotated[
-        Literal["demo", "short", "full", "edited-short", "edited-full"], "`edited-full`: full, with values of params.yaml"
-    ]
+    scale: Annotated[Scale, "`edited-full`: full, with values of params.yaml"]
     scale_note: Annotated[str, "with a budget, its note"]
     stand_in: Annotated[str | None, "why this is not the printed table (other data), or null"]
     on_budget: Annotated[bool, "whether the table declares at this scale what it spends"]

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from fedrepro.console import duration
 from fedrepro.reports.analysis.settings import show
-from fedrepro.reports.model import About, Cell, Deviation, Disagreement, PageAbout, Shown, Table, Value
+from fedrepro.reports.model import About, Cell, Deviation, Disagreement, PageAbout, Shown, Status, Table, Value, Verdict
 from fedrepro.reports.names import decimal, volume
 from fedrepro.reports.pages.sections import Block, Bullets, Facts, Grid, Line, Look, Section, Text, heads
 
@@ -24,6 +24,7 @@ TRAFFIC = (
     "The last two columns are what a real deployment would send: float32 weights, running statistics where the method uses the "
     "clients', and what the client rule adds; nothing is compressed. Here nothing is sent."
 )
+Counts = dict[Status, int] | dict[Verdict, int]
 # Status or verdict -> its sign, so that colour is never all there is, and its colour.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
@@ -61,12 +62,12 @@ def verdict(name: str, more: str = "") -> Text:
     return Text(f"{sign} {name}{more}", look)
 
 
-def counts(numbers: dict[str, int]) -> str:
+def counts(numbers: Counts) -> str:
     """`9 reproduced, 2 not reproduced`; what does not occur is left out."""
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "none"
 
 
-def counted(numbers: dict[str, int]) -> Line:
+def counted(numbers: Counts) -> Line:
     """As `counts`, in colour."""
     pieces = [Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number]
     return tuple(part for piece in pieces for part in (", ", piece))[1:] or ("none",)

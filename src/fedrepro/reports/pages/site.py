@@ -27,7 +27,7 @@ def site(pages: Sequence[tuple[Path, Page]]) -> s.Document:
 def _row(path: Path, page: Page) -> s.Row:
     about = page.about
     name = s.Text(page.paper_name, link=f"{path.with_suffix('.page').as_posix()}")
-    cells = parts.counts({name: page.counts[name] for name in STATUSES})
+    cells = parts.counts({status: page.counts[status] for status in STATUSES})
     finished = period(about.first_finished_at, about.last_finished_at)
     tables = f"{about.tables_run} of {about.tables}"
     return (name, page.scale, tables, cells, parts.counts(page.verdicts), finished)

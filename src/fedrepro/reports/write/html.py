@@ -22,6 +22,7 @@ from fedrepro.reports.pages.sections import (
     Paragraph,
     Picture,
     Pictures,
+    Row,
     Section,
     Text,
 )
@@ -149,7 +150,7 @@ class _Writer:
             cells.append(f"<{kind}{look}{span}>{plain(head.text)}</{kind[:2]}>")
         return f"<tr>{''.join(cells)}</tr>\n"
 
-    def _row(self, row: Line | Apart | tuple[Line | Cell, ...], heads: tuple[Head, ...]) -> str:
+    def _row(self, row: Row, heads: tuple[Head, ...]) -> str:
         if isinstance(row, Apart):
             return f'<tr class="apart"><th scope="rowgroup" colspan="{len(heads)}">{plain(row.text)}</th></tr>\n'
         measures = {(m.of, m.runs): m for m in _measures(row)}
