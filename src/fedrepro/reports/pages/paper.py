@@ -73,8 +73,8 @@ def _answer(page: Page) -> list[s.Block]:
     about = page.about
     good = bool(page.tables) and all(table.comparable for table in page.tables)
     first = (s.Text(headline(page), "strong"), *(f" {said}" for said in (*protocol(page), page.scale_note) if said))
-    cells = (s.Text("Cells: ", "strong"), *_pieces(parts.counted(page.counts)))
-    claims = (". ", s.Text("Claims: ", "strong"), *_pieces(parts.counted(page.verdicts))) if page.claims else ()
+    cells = (s.Text("Cells:", "strong"), " ", *_pieces(parts.counted(page.counts)))
+    claims = (". ", s.Text("Claims:", "strong"), " ", *_pieces(parts.counted(page.verdicts))) if page.claims else ()
     tables = f". Run: {about.tables_run} of {about.tables} tables, {about.cells_measured} of {about.cells} cells."
     lines = (first, (*cells, *claims, tables)) if page.tables else (first,)
     sections = [s.Section(f"{one.source}: {one.title}", (grid.compact(one),)) for one in numbered[:AT_A_GLANCE]]
