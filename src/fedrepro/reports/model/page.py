@@ -160,7 +160,7 @@ class Page:
     not_run: tuple[NotRun, ...]
     fits: Annotated[tuple[Fit, ...], "nearest first"]
     gaps: tuple[Gap, ...]
-    picture: Annotated[str | None, "of all measured numbers beside the printed ones; null where nothing may be compared"]
+    picture: Annotated[str | None, "of all measured numbers beside the printed ones; null where nothing may be compared"] = None
     partitions: Annotated[tuple[Partition, ...], "so far as they were drawn here or a copy is committed"]
     disagreements: tuple[Disagreement, ...]
     deviations: tuple[Deviation, ...]
