@@ -6,8 +6,10 @@ from typing import Any
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.reports.cells import Cell, tabulate
-from fedrepro.reports.evidence import load_evidence
+from fedrepro.reports.analysis.cells import tabulate
+from fedrepro.reports.load import load_evidence
+from fedrepro.reports.model import Cell, Plan
+from fedrepro.reports.model.codec import decode, encode
 
 ROOT = Path(__file__).parents[2]
 FEDAVG, GH = "fedavg", "fedavg+gh"
@@ -18,18 +20,23 @@ def project() -> Any:
     return load_project(ROOT)
 
 
+def typed_plan(project: Any, paper: str, table: str, scale: str) -> Plan:
+    """As reports have it."""
+    return decode(Plan, encode(plan(project, paper, table, scale)))
+
+
 class Table:
     """A table with its committed evidence: means, differences from the printed numbers, gains of one row over another."""
 
     def __init__(self, name: str, scale: str = "full") -> None:
         paper, _, table = name.partition("/")
-        self.plan = plan(project(), paper, table, scale)
+        self.plan = typed_plan(project(), paper, table, scale)
         self.evidence = load_evidence(self.plan, ROOT / "reports" / scale / paper / "evidence")
         self.cells: dict[tuple[str, str], Cell] = {(c.method, c.setting): c for c in tabulate(self.plan, self.evidence)}
 
     def mean(self, row: str, column: str) -> float:
         value = self.cells[row, column].mean
-        assert value is not None, f"{self.plan['table']}: {row}, {column} has no mean"
+        assert value is not None, f"{self.plan.table}: {row}, {column} has no mean"
         return value
 
     def printed(self, row: str, column: str) -> float:
@@ -48,7 +55,7 @@ class Table:
 
     def curves(self, row: str, column: str, metric: str = "test_accuracy") -> list[list[float]]:
         """One curve for each seed."""
-        return [receipt["curves"][metric] for receipt in self.evidence[self.cells[row, column].run_id or ""].values()]
+        return [receipt.curves[metric] for receipt in self.evidence[self.cells[row, column].run_id or ""].values()]
 
 
 def two(value: float) -> str:

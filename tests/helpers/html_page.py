@@ -7,7 +7,8 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """`cells` holds (head of the column, text, numbers) per data cell; a number is (attributes, text) that names runs."""
+    """`cells` holds (head of the column, text, numbers) per data cell; a number is (attributes, text). Its attributes hold what
+    its row says of all its numbers."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -19,6 +20,7 @@ class Page(HTMLParser):
         self.numbers: list[tuple[dict[str, str], str]] = []
         self._heads: list[str] = []
         self._place = 0
+        self._row: dict[str, str | None] = {}
         self._cell: list | None = None
         self._number: list | None = None
         self.feed(text)
@@ -36,11 +38,11 @@ class Page(HTMLParser):
         elif tag == "thead":
             self._heads = []
         elif tag == "tr":
-            self._place = 0
+            self._place, self._row = 0, attributes
         elif tag in ("td", "th"):
             self._cell = ["", []]
-        elif tag == "span" and "data-runs" in attributes:
-            self._number = [attributes, ""]
+        elif tag == "span" and "data-number" in attributes:
+            self._number = [self._row | attributes, ""]
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)

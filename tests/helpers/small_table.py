@@ -8,6 +8,9 @@ from pathlib import Path
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.records import seal
 from fedrepro.files import canonical_hash, sha256_file, write_json
+from fedrepro.reports.analysis.cells import RULE, Rule, tabulate
+from fedrepro.reports.model import Cell, Evidence, Plan, Receipt
+from fedrepro.reports.model.codec import decode
 
 METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
 COLUMNS = {"mlp-a100": ("mlp", 100.0), "mlp-a01": ("mlp", 0.1)}
@@ -179,6 +182,17 @@ def make_evidence(
             receipt["curves"] |= {metric: each[i] for metric, each in (curves or {}).get(place, {}).items()}
             found.setdefault(cell["run_id"], {})[seed] = receipt
     return found
+
+
+def typed(plan: dict, found: dict[str, dict[int, dict]] | None = None) -> tuple[Plan, Evidence]:
+    """As reports have them."""
+    evidence = {run_id: {seed: decode(Receipt, one) for seed, one in of.items()} for run_id, of in (found or {}).items()}
+    return decode(Plan, plan), evidence
+
+
+def tabulated(plan: dict, found: dict[str, dict[int, dict]], rule: Rule = RULE) -> list[Cell]:
+    """The cells of the table."""
+    return tabulate(*typed(plan, found), rule)
 
 
 def write_evidence(root: Path, plan: dict, accuracies: dict[tuple[str, str], list[float | None]]) -> None:

@@ -22,7 +22,7 @@ LONG = 240  # rounds: some seconds of training
 # Starts a server, tells its socket, and lives until its standard input ends.
 STARTER = """
 import os, sys
-from fedrepro.cli import forkclient
+from fedrepro import forkclient
 forkclient.start()
 print(os.environ[forkclient.VARIABLE], flush=True)
 sys.stdin.read()

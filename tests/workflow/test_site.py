@@ -13,8 +13,9 @@ def test_pages_are_rendered_without_training_or_data(project: Project) -> None:
     training, no data set, no drawing and no tracked run is made for it."""
     project.run(*SITE)
     page = json.loads((project.root / f"{PAGE}.json").read_text())
-    assert page["about"]["runs_done"] == 19
-    assert [table["table"] for table in page["tables"]] == ["table3-cifar10-jpeg"]
+    evidence = list((project.root / "reports/short/fedlaw/evidence").glob("*/seed*.json"))
+    assert page["about"]["runs_done"] == len(evidence) >= 19
+    assert "table3-cifar10-jpeg" in [table["table"] for table in page["tables"]]
     assert "short/fedlaw/index.md" in (project.root / "reports/index.md").read_text()
     assert (project.root / f"{PAGE}.html").stat().st_size > 50_000
     for made in ("results/runs", "results/tracked", "data/arrays", "data/partitions", "mlflow.db"):

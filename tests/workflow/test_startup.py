@@ -41,7 +41,7 @@ def test_a_training_process_imports_no_large_library_but_torch(look: str, projec
 
 def test_a_job_that_is_forked_loads_next_to_nothing_itself(project: Project) -> None:
     """The command line has none of the libraries that take their time, nor have jobs that only read receipts."""
-    look = "import sys; import fedrepro.cli, fedrepro.cli.forkclient, fedrepro.engine.records; print(*sys.modules)"
+    look = "import sys; import fedrepro.cli, fedrepro.forkclient, fedrepro.engine.records; print(*sys.modules)"
     modules = project.run("python", "-c", look).stdout.split()
     assert not {"torch", "numpy", "pyarrow", "pydantic", "yaml", "asyncio", "multiprocessing"} & set(modules)
 

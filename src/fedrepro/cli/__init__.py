@@ -7,8 +7,7 @@ import importlib
 import os
 import sys
 
-from fedrepro import arithmetic, console
-from fedrepro.cli import forkclient
+from fedrepro import arithmetic, console, forkclient
 from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 

@@ -11,9 +11,10 @@ from typing import Any
 from fedrepro.engine.differences import REASONS
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
-from fedrepro.reports.about import TRAFFIC
-from fedrepro.reports.paired import first_reaching, interval, mean
-from fedrepro.reports.words import COST, cost
+from fedrepro.reports.analysis.paired import first_reaching, interval, mean
+from fedrepro.reports.model import Cost
+from fedrepro.reports.model.codec import decode
+from fedrepro.reports.pages.parts import COST, cost
 
 ROOT = Path()
 DRAWN = {"partition": "partition", "participation": "cohorts", "proxy": "proxy set", "init": "initial model"}
@@ -48,8 +49,8 @@ def compare(options: Namespace) -> None:
         print("", *_values(a, b, shown), sep="\n")
     for line in _unlike(a, b):
         print(line)
-    seeds = [{"seeds": [dict.fromkeys(TRAFFIC) | receipt["cost"] for receipt in one.receipts.values()]} for one in (a, b)]
-    print("", *aligned([("cost", "A", "B"), *zip(COST, cost(seeds[0]), cost(seeds[1]), strict=True)]), sep="\n")
+    costs = [cost([decode(Cost, receipt["cost"]) for receipt in one.receipts.values()]) for one in (a, b)]
+    print("", *aligned([("cost", "A", "B"), *zip(COST, *costs, strict=True)]), sep="\n")
 
 
 def find(root: Path, text: str) -> Run:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedrepro import startup
-from fedrepro.cli.forkclient import VARIABLE
+from fedrepro.forkclient import VARIABLE
 
 _REQUEST_TIMEOUT_S = 10.0
 

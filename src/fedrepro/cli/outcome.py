@@ -10,7 +10,7 @@ from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.engine.records import read
-from fedrepro.reports.paired import mean
+from fedrepro.reports.analysis.paired import mean
 
 
 class Outcome:

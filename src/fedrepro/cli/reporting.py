@@ -38,11 +38,12 @@ def site(options: Namespace) -> None:
 
 def summary(options: Namespace) -> None:
     from fedrepro.data.registry import REGISTRY, load_registry
+    from fedrepro.reports.load import load_table
     from fedrepro.reports.summary import write_means, write_summary
 
-    documents = [read_json(path) for path in options.documents]
-    write_summary(documents, load_registry(ROOT / REGISTRY), options.out)
-    write_means(documents, options.out.with_name("means.json"))
+    tables = [load_table(path) for path in options.documents]
+    write_summary(tables, load_registry(ROOT / REGISTRY), options.out)
+    write_means(tables, options.out.with_name("means.json"))
 
 
 def track(options: Namespace) -> int:

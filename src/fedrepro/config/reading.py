@@ -157,7 +157,11 @@ class Reading(NamedTuple):
 
     def of(self, receipt: dict[str, Any]) -> float | None:
         """The value of one seed. None: it diverged, or never reached the target."""
-        return None if receipt["status"] == "diverged" else self.call.value(receipt["curves"][self.metric], self.better)
+        return None if receipt["status"] == "diverged" else self.value(receipt["curves"])
+
+    def value(self, curves: dict[str, Curve]) -> float | None:
+        """The value of one seed that did not diverge, from its curves. None: it never reached the target."""
+        return self.call.value(curves[self.metric], self.better)
 
     def window(self, rounds: int) -> range:
         """Rounds, counted from 0, that a run of so many rounds is read at."""

@@ -3,15 +3,28 @@
 Nothing is trained and no clock is read.
 """
 
+import re
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fedrepro.config.claims import Claim
-from fedrepro.files import read_json, write_json, write_text
-from fedrepro.reports import claims, document, figures, html, markdown, page, page_markdown
-from fedrepro.reports.evidence import load_evidence, load_plan
+from fedrepro.errors import UserError
+from fedrepro.files import write_json, write_text
+from fedrepro.reports.analysis import claims, page, table
+from fedrepro.reports.analysis.gaps import gaps
+from fedrepro.reports.figures import agreement, curves, partitions
+from fedrepro.reports.figures import gaps as gap_pictures
+from fedrepro.reports.load import load_evidence, load_page, load_plan, load_table
+from fedrepro.reports.model import Evidence, Figure, Plan, Table
+from fedrepro.reports.model.codec import encode
+from fedrepro.reports.pages import paper, site
+from fedrepro.reports.pages import table as table_page
+from fedrepro.reports.pages.sections import Document
+from fedrepro.reports.write import html, markdown
 
-_SCALES = ["full", "edited-full", "short", "edited-short", "demo"]  # in this order on the list of pages
+PICTURES = Path("figures/index")  # below a paper's reports: pictures that its page alone shows, made anew with it
 
 
 def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Path) -> list[Path]:
@@ -20,44 +33,69 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
     `evidence_root` holds `<run_id>/seed<k>.json`. The bytes written depend on the plan, the evidence and the paths given,
     never on when or where this runs. UserError when the plan or a receipt is damaged.
     """
-    plan_path, out_stem = Path(plan_path), Path(out_stem)
-    plan = load_plan(plan_path)
+    plan = load_plan(Path(plan_path))
     evidence = load_evidence(plan, Path(evidence_root))
-    pictures = figures.draw_all(plan, evidence, Path(figures_dir))
-    report = document.build(plan, evidence, Path(evidence_root), pictures)
-    pages = {
-        "md": markdown.render(report, out_stem.parent),
-        "html": html.render(report, out_stem.parent),
-    }
-    written = [write_text(out_stem.with_name(f"{out_stem.name}.{ending}"), text) for ending, text in pages.items()]
-    written.append(write_json(out_stem.with_name(f"{out_stem.name}.json"), report))
-    return [*written, *pictures.values()]
+    pictures = curves.draw_all(plan, evidence, Path(figures_dir))
+    made = table.table(plan, evidence, Path(evidence_root), pictures)
+    written = [*_write(table_page.page(made), Path(out_stem)), write_json(_ending(Path(out_stem), "json"), encode(made))]
+    return [*written, *(Path(picture.path) for picture in pictures)]
 
 
-def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim]) -> list[Path]:
+def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], root: Path = Path()) -> list[Path]:
     """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
 
     `plan_paths` are all tables of one paper at one scale, `claimed` what it says of them; `folder` is where the paper's reports
-    lie, with the evidence below it.
+    lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the project. The bytes
+    depend on those, on drawn partitions, and on which tables have an up-to-date page beside this one.
     UserError when a plan or a receipt is damaged.
     """
     folder = Path(folder)
-    plans = [load_plan(Path(path)) for path in plan_paths]
-    evidence = {plan["table"]: load_evidence(plan, folder / "evidence") for plan in plans}
-    judged = claims.judge(claimed, {plan["table"]: plan for plan in plans}, evidence)
-    made = page.build([(plan, evidence[plan["table"]]) for plan in plans], judged, folder)
-    return [
-        write_text(folder / "index.md", page_markdown.render(made, folder)),
-        write_text(folder / "index.html", html.render_page(made, folder)),
-        write_json(folder / "index.json", made),
-    ]
+    shutil.rmtree(folder / PICTURES, ignore_errors=True)
+    plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
+    evidence = {plan.table: load_evidence(plan, folder / "evidence") for plan in plans}
+    made = [(plan, evidence[plan.table], table.table(plan, evidence[plan.table], folder / "evidence")) for plan in plans]
+    run = [one for one in made if one[1]]
+    found = [gap for _, _, report in run for gap in gaps(report)]
+    picture = agreement.draw([report for _, _, report in run if not report.variant_of], folder / PICTURES)
+    document = page.page(
+        made,
+        claims.judge(claimed, {plan.table: plan for plan in plans}, evidence),
+        [replace(gap, path=gap_pictures.draw(gap, folder / PICTURES).as_posix()) for gap in found],
+        {plan.table: _pictures(plan, of, report, folder) for plan, of, report in run},
+        picture and picture.as_posix(),
+        partitions.collect([(plan, of) for plan, of, _ in run], folder, root),
+    )
+    written = _write(paper.page(document), folder / "index")
+    return [*written, write_json(folder / "index.json", encode(document))]
 
 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
     """Writes `<folder>/index.md` and `.html`, the list of `pages`, which are the JSON files of papers' pages."""
-    found = [(path, read_json(path)) for path in map(Path, pages)]
-    found.sort(key=lambda pair: (pair[1]["paper_name"], _SCALES.index(pair[1]["scale"])))
-    return [
-        write_text(Path(folder) / "index.md", page_markdown.render_site(found, folder)),
-        write_text(Path(folder) / "index.html", html.render_site(found, folder)),
-    ]
+    return _write(site.site([(path, load_page(path)) for path in map(Path, pages)]), Path(folder) / "index")
+
+
+def _write(made: Document, stem: Path) -> list[Path]:
+    """The Markdown page and the HTML page of one document."""
+    texts = {"md": markdown.write(made, stem.parent), "html": html.write(made, stem.parent)}
+    return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
+
+
+def _ending(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}.{ending}")
+
+
+def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> tuple[tuple[Figure, ...], str | None]:
+    """A table's learning curves, and its own page: if that shows the same numbers, with its pictures, else drawn here."""
+    rendered = folder / f"{plan.table}.json"
+    try:
+        known = load_table(rendered) if rendered.exists() and rendered.with_suffix(".html").exists() else None
+    except UserError:  # of another version
+        known = None
+    if known and known.cells == made.cells and all(Path(figure.path).exists() for figure in known.figures):
+        return known.figures, rendered.with_suffix(".html").as_posix()
+    return curves.draw_all(plan, evidence, folder / PICTURES), None
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """table2 before table10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from fedrepro.config.reading import EDITED
 from fedrepro.registry import named_arguments, parse
+from fedrepro.reports.model import Run
 
 MODELS = {"mlp": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu"), "CNN")
@@ -24,7 +25,7 @@ class Name(NamedTuple):
         return f"{self.method} {self.setting}"
 
 
-def run_names(runs: Mapping[str, tuple[dict[str, Any], list[str]]]) -> dict[str, Name]:
+def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     """run_id -> a name that no other of these runs has. `runs`: run_id -> (entry of a plan's runs, its labels in tables).
 
     Of runs that would have one name, those say a setting or an argument that have another value than most of all runs.
@@ -47,11 +48,11 @@ def _twins(names: Mapping[str, Name]) -> dict[str, Name]:
     return {run_id: name for run_id, name in names.items() if times[name] > 1}
 
 
-def _values(run: dict[str, Any]) -> dict[str, str]:
+def _values(run: Run) -> dict[str, str]:
     """Every setting and argument as a name says it; of the partition its scheme, whose arguments names have anyway."""
-    config = {key: value for key, value in run["config"].items() if key != "method"}
+    config = {key: value for key, value in run.config.items() if key != "method"}
     config["partition"] = parse(config["partition"])[0].name.removeprefix("dirichlet_")
-    arguments = {key: _argument(key, value) for key, value in named_arguments(run["method"]).items()}
+    arguments = {key: _argument(key, value) for key, value in named_arguments(run.method).items()}
     return {key: _said(key, value) for key, value in config.items()} | arguments
 
 
@@ -60,17 +61,17 @@ def _longer(name: Name, key: str, said: str) -> Name:
     return Name(f"{name.method} {said}", name.setting) if "." in key else Name(name.method, f"{name.setting} · {said}")
 
 
-def _method(run: dict[str, Any], labels: list[str]) -> str:
+def _method(run: Run, labels: list[str]) -> str:
     """The shortest that a table calls it, and every argument that params.yaml changes."""
-    values = named_arguments(run["method"])
-    edited = [key for key, source in run.get("argument_sources", {}).items() if source == EDITED and key in values]
+    values = named_arguments(run.method)
+    edited = [key for key, source in run.argument_sources.items() if source == EDITED and key in values]
     return " ".join([min(labels, key=len), *(_argument(key, values[key]) for key in edited)])
 
 
-def _setting(run: dict[str, Any]) -> str:
+def _setting(run: Run) -> str:
     """Model and partition, and every setting that params.yaml changes."""
-    config = run["config"]
-    edited = [key for key, source in run["sources"].items() if source == EDITED and key not in ("model", "partition")]
+    config = run.config
+    edited = [key for key, source in run.sources.items() if source == EDITED and key not in ("model", "partition")]
     said = [_said(key, config[key]) for key in edited if key in config]
     return " · ".join([f"{MODELS.get(config['model'], config['model'])} {_partition(config['partition'])}", *said])
 

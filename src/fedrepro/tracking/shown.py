@@ -7,10 +7,10 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
+from fedrepro.engine.records import Record
 from fedrepro.files import canonical_hash
 from fedrepro.registry import named_arguments
-from fedrepro.reports.evidence import Receipt
-from fedrepro.reports.paired import mean
+from fedrepro.reports.analysis.paired import mean
 from fedrepro.tracking.wanted import FORMAT, Wanted
 
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
@@ -31,7 +31,7 @@ class Seed:
     """A run at one seed. `digest` changes when anything that is shown does."""
 
     wanted: Wanted
-    receipt: Receipt
+    receipt: Record
     digest: str
 
     @property
@@ -127,7 +127,7 @@ class Mean:
         return ", ".join(str(seed.wanted.seed) for seed in self.seeds)
 
 
-def curves(receipts: list[Receipt]) -> dict[str, list[tuple[int, float]]]:
+def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
     """Metric -> (round from 1, mean over the receipts) wherever all of them have a value."""
     found: dict[str, list[tuple[int, float]]] = {}
     rounds = min((receipt["curves"]["round"] for receipt in receipts), key=len)
@@ -139,7 +139,7 @@ def curves(receipts: list[Receipt]) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def _tags(run: Seed | Mean, wanted: Wanted, receipt: Receipt) -> dict[str, str]:
+def _tags(run: Seed | Mean, wanted: Wanted, receipt: Record) -> dict[str, str]:
     return {
         KEY: run.key,
         DIGEST: run.digest,
@@ -156,11 +156,11 @@ def _tags(run: Seed | Mean, wanted: Wanted, receipt: Receipt) -> dict[str, str]:
     }
 
 
-def _parameters(receipt: Receipt) -> dict[str, str]:
+def _parameters(receipt: Record) -> dict[str, str]:
     return {key: str(value) for key, value in (receipt["config"] | named_arguments(receipt["method"])).items()}
 
 
-def _reported(wanted: Wanted, receipt: Receipt) -> dict[str, float]:
+def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
     """Under the metric's own name, the number that the tables show; nothing of a run that diverged.
 
     Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
@@ -177,7 +177,7 @@ def _reported(wanted: Wanted, receipt: Receipt) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _cost(receipt: Receipt) -> dict[str, float]:
+def _cost(receipt: Record) -> dict[str, float]:
     """What people compare of it: time, memory, and what travels between server and clients."""
     cost = receipt["cost"]
     found = {"wall_s": cost.get("wall_s"), "peak_mib": cost.get("peak_rss_mib")}

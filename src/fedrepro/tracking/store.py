@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from fedrepro import console
+from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
-from fedrepro.reports.evidence import Receipt
 from fedrepro.tracking import wanted as view
 from fedrepro.tracking.shown import DIGEST, KEY, PARENT, Mean, Seed
 from fedrepro.tracking.views import SAVED
@@ -160,7 +160,7 @@ def remove_run(client: Any, run: Any) -> None:
     shutil.rmtree(_local(run.info.artifact_uri).parent, ignore_errors=True)
 
 
-def _datasets(root: Path, wanted: Wanted, receipt: Receipt) -> list[Any]:
+def _datasets(root: Path, wanted: Wanted, receipt: Record) -> list[Any]:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     found = []

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.reading import Reading, readings
+from fedrepro.config.reading import Reading
+from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.reports.evidence import Receipt, load_plan, load_receipt
+from fedrepro.reports.load import load_plan, load_record
+from fedrepro.reports.model import Run
 from fedrepro.tracking.names import Name, run_names
 
 PLANS = Path("results/plans")
@@ -23,7 +25,7 @@ class Wanted:
 
     paper: str
     scale: str
-    run: dict[str, Any]  # entry of plan["runs"]
+    run: Run
     seed: int
     methods: list[str] = field(default_factory=list)  # what the tables call its method
     tables: list[str] = field(default_factory=list)
@@ -39,7 +41,7 @@ class Wanted:
     @property
     def run_id(self) -> str:
         """The key of the mean over the run's seeds."""
-        return self.run["run_id"]
+        return self.run.run_id
 
     @property
     def experiment(self) -> str:
@@ -57,16 +59,16 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
     found: dict[tuple[str, str], Wanted] = {}
     for path in sorted({Path(plan).resolve() for plan in plans}):
         plan = load_plan(path)
-        rows = {row["key"]: (place, row) for place, row in enumerate(plan["rows"])}
-        columns = {column["key"]: place for place, column in enumerate(plan["columns"])}
-        for cell, reading in readings(plan):
-            row_place, row = rows[cell["row"]]
-            for seed in plan["seeds"]:
-                one = Wanted(plan["paper"], plan["scale"], plan["runs"][cell["run_id"]], seed)
-                one.place = columns[cell["column"]], row_place
+        rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
+        columns = {column.key: place for place, column in enumerate(plan.columns)}
+        for cell, run, reading in plan.readings():
+            row_place, row = rows[cell.row]
+            for seed in plan.seeds:
+                one = Wanted(plan.paper, plan.scale, run, seed)
+                one.place = columns[cell.column], row_place
                 one = found.setdefault((one.experiment, one.key), one)
-                _add(one.methods, row["label"] if len(row["label"]) <= LONGEST else row["as"])
-                _add(one.tables, plan["table"])
+                _add(one.methods, row.label if len(row.label) <= LONGEST else row.name)
+                _add(one.tables, plan.table)
                 _add(one.reported, reading)
     _give_names(found)
     return found
@@ -97,9 +99,9 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
     return None
 
 
-def read_receipt(path: Path, wanted: Wanted) -> Receipt:
+def read_receipt(path: Path, wanted: Wanted) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show."""
-    return load_receipt(path, *(reading.metric for reading in wanted.reported))
+    return load_record(path, *(reading.metric for reading in wanted.reported))
 
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
@@ -110,7 +112,7 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
         "env.json": folder / f"seed{wanted.seed}" / "env.json",
         "model.safetensors": folder / f"seed{wanted.seed}" / "model.safetensors",
     }
-    partition = wanted.run.get("inputs", {}).get("partition")
+    partition = wanted.run.inputs.get("partition")
     if partition:
         files["partition.svg"] = Path(root) / "data" / FOLDERS["partition"] / partition / f"seed{wanted.seed}.svg"
     return {name: path for name, path in files.items() if path.exists()}
@@ -123,11 +125,11 @@ def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
 
 
-def inputs(root: Path, wanted: Wanted, receipt: Receipt) -> list[dict[str, Any]]:
+def inputs(root: Path, wanted: Wanted, receipt: Record) -> list[dict[str, Any]]:
     """Per input file of the run: name, context, digest, where it lies, and its manifest where that is at hand."""
     found = []
     for kind, sha256 in receipt["inputs"].items():
-        identity = str(wanted.run.get("inputs", {}).get(kind) or "")
+        identity = str(wanted.run.inputs.get(kind) or "")
         if not sha256 or not identity:
             continue
         if kind == "arrays":

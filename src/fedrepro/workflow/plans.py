@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import fedrepro
-from fedrepro.cli import forkclient
+from fedrepro import forkclient
 from fedrepro.config import scales
 from fedrepro.errors import UserError
 from fedrepro.files import write_text

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from fedrepro import arithmetic
-from fedrepro.cli import forkclient
+from fedrepro import arithmetic, forkclient
 from fedrepro.engine.receipts import kept
 from fedrepro.errors import UserError
 

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from small_table import make_plan, make_receipt
+from small_table import make_plan, make_receipt, tabulated
 
 from fedrepro.config.reading import Last, Reading
-from fedrepro.reports.cells import Rule, count_statuses, pooled_std, tabulate
+from fedrepro.reports.analysis.cells import Rule, count_statuses, pooled_std
 
 
 def evidence_of(plan, accuracies):
@@ -30,7 +30,7 @@ A, B = "mlp-a100", "mlp-a01"
 def test_mean_and_sample_std_over_seeds():
     """(88 + 89 + 91) / 3 = 89.3333; deviations -4/3, -1/3, 5/3: variance (16 + 1 + 25) / 9 / 2 = 7/3."""
     plan = make_plan("full")
-    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
+    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
     assert cell.per_seed == {8: 88.0, 9: 89.0, 10: 91.0}
     assert cell.mean == pytest.approx(268 / 3)
     assert cell.std == pytest.approx(math.sqrt(7 / 3))
@@ -52,14 +52,14 @@ def test_mean_and_sample_std_over_seeds():
 def test_status_by_the_rule(values, status):
     """The committed rule at full scale, around its two thresholds (printed: 89.29)."""
     plan = make_plan("full")
-    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): values})))["fedavg", A].status == status
+    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): values})))["fedavg", A].status == status
 
 
 def test_noise_is_pooled_over_the_rows_of_a_column_only():
     """Variances 1 and 4 with two degrees of freedom each pool to 2.5; the other column keeps its own 0.25."""
     plan = make_plan("full")
     found = {("fedavg", A): [89.0, 90.0, 91.0], ("fedlaw", A): [86.0, 88.0, 90.0], ("fedavg", B): [85.0, 85.5, 86.0]}
-    noise = pooled_std(tabulate(plan, evidence_of(plan, found)))
+    noise = pooled_std(tabulated(plan, evidence_of(plan, found)))
     assert noise[A] == pytest.approx(math.sqrt(2.5))
     assert noise[B] == pytest.approx(0.5)
 
@@ -67,7 +67,7 @@ def test_noise_is_pooled_over_the_rows_of_a_column_only():
 def test_below_full_scale_nothing_is_compared():
     """No difference exists at demo scale, even where the numbers would agree."""
     plan = make_plan("demo")
-    cells = tabulate(plan, evidence_of(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
+    cells = tabulated(plan, evidence_of(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
     assert all(cell.difference is None for cell in cells)
     found = by_place(cells)
     assert found["fedavg", A].status == "not comparable"
@@ -78,7 +78,7 @@ def test_below_full_scale_nothing_is_compared():
 def test_a_diverged_seed_is_a_result_and_leaves_no_mean():
     """The surviving seeds stay visible, the mean does not flatter the method."""
     plan = make_plan("full")
-    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [88.0, None, 89.0]})))["fedavg", A]
+    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [88.0, None, 89.0]})))["fedavg", A]
     assert cell.per_seed == {8: 88.0, 9: None, 10: 89.0}
     assert (cell.mean, cell.std, cell.difference) == (None, None, None)
     assert cell.reason == "1 of 3 seeds diverged: 9"
@@ -92,10 +92,10 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
     evidence = evidence_of(plan, {("fedavg", A): [0.0]})
     (receipt,) = evidence[plan["cells"][0]["run_id"]].values()
     receipt["curves"]["test_accuracy"] = [50.0, None, 60.0, 80.0, 90.0]
-    plan["cells"][0] |= {"average_last": average_last, "read": f"last({average_last})"}
-    cell = by_place(tabulate(plan, evidence))["fedavg", A]
+    plan["cells"][0]["read"] = f"last({average_last})"
+    cell = by_place(tabulated(plan, evidence))["fedavg", A]
     assert cell.per_seed[8] == pytest.approx(value)
-    assert cell.average_last == average_last
+    assert cell.read == f"last({average_last})"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
 def test_missing_seeds_are_said():
     """A mean of two seeds is shown with the reason that it is not of three."""
     plan = make_plan("full")
-    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [89.0, 90.0]})))["fedavg", A]
+    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [89.0, 90.0]})))["fedavg", A]
     assert cell.mean == pytest.approx(89.5)
     assert cell.reason == "1 of 3 seeds not run yet: 10"
 
@@ -124,13 +124,13 @@ def test_missing_seeds_are_said():
 def test_one_seed_has_no_spread():
     """A standard deviation of one number is not zero but unknown."""
     plan = make_plan("demo", seeds=[8])
-    cell = by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [89.0]})))["fedavg", A]
+    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [89.0]})))["fedavg", A]
     assert (cell.mean, cell.std) == (89.0, None)
 
 
 def test_a_cell_without_a_run_keeps_its_reason():
     """`reason` comes from the plan where no run is planned."""
-    cell = by_place(tabulate(make_plan(), {}))["ours", B]
+    cell = by_place(tabulated(make_plan(), {}))["ours", B]
     assert (cell.status, cell.reason, cell.run_id) == ("not run", "this pair does not exist", None)
 
 
@@ -141,7 +141,7 @@ def test_best_of_a_column_marks_every_tie(better, best):
     plan["columns"][0]["metric"]["better"] = better
     plan["columns"][1]["metric"]["better"] = better
     found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
-    cells = tabulate(plan, evidence_of(plan, found))
+    cells = tabulated(plan, evidence_of(plan, found))
     assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best
     assert {cell.method for cell in cells if cell.setting == A and cell.best_printed} == {
         "fedavg" if better == "higher" else "fedlaw"
@@ -153,14 +153,14 @@ def test_a_fraction_has_smaller_points():
     plan = make_plan("full")
     plan["columns"][0]["metric"]["unit"] = "dimensionless"
     plan["cells"][0]["printed"] = 0.950
-    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
-    assert by_place(tabulate(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
+    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
+    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
 
 
 def test_counts_follow_the_rule():
     """A wider tolerance turns a miss into a hit; every status is listed."""
     plan = make_plan("full")
     evidence = evidence_of(plan, {("fedavg", A): [91.0] * 3})
-    assert count_statuses(tabulate(plan, evidence))["not reproduced"] == 1
-    assert count_statuses(tabulate(plan, evidence, Rule(tolerance=2.0)))["reproduced"] == 1
-    assert sum(count_statuses(tabulate(plan, evidence)).values()) == len(plan["cells"])
+    assert count_statuses(tabulated(plan, evidence))["not reproduced"] == 1
+    assert count_statuses(tabulated(plan, evidence, Rule(tolerance=2.0)))["reproduced"] == 1
+    assert sum(count_statuses(tabulated(plan, evidence)).values()) == len(plan["cells"])

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from small_table import make_evidence, make_plan, make_receipt
+from small_table import make_evidence, make_plan, make_receipt, typed
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.config.schema import check
 from fedrepro.errors import UserError
-from fedrepro.reports.claims import VERDICTS, _overall, judge, rule
+from fedrepro.reports.analysis.claims import _overall, judge, rule
+from fedrepro.reports.model import VERDICTS, ClaimVerdict
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
@@ -36,11 +37,16 @@ def claim(name: str):
     return check(KINDS[entry["kind"]], entry, name)
 
 
-def verdict_on(name: str, scale: str = "full", accuracies=None, curves=None, **changes) -> dict:
+def verdict_on(name: str, scale: str = "full", accuracies=None, curves=None, **changes) -> ClaimVerdict:
     """The judged claim."""
     made = make_plan(scale, **changes)
-    (found,) = judge([claim(name)], {"table3": made}, {"table3": make_evidence(made, accuracies or {}, curves)})
-    return found
+    return judged(name, made, make_evidence(made, accuracies or {}, curves))
+
+
+def judged(name: str, plan: dict, found: dict) -> ClaimVerdict:
+    """On a plan and its evidence."""
+    made, evidence = typed(plan, found)
+    return judge([claim(name)], {"table3": made}, {"table3": evidence})[0]
 
 
 def gaps(a: list | None = None, b: list | None = None) -> dict:
@@ -116,7 +122,7 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
 )
 def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
     """Difference, trend and equality flip as the differences between two rows change."""
-    assert verdict_on(name, accuracies=gaps(**ahead))["verdict"] == verdict
+    assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -135,11 +141,11 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
     """The mean over five rounds, which swing by 0.5 around it; and where no run records the metric."""
     curves = {"ratio": [[m - 0.5, m + 0.5, m, m - 0.5, m + 0.5] for m in means]} if means else {}
     found = verdict_on(name, accuracies={("fedlaw", B): [80.0] * 3}, curves={("fedlaw", B): curves})
-    assert found["verdict"] == verdict
+    assert found.verdict == verdict
     if means:
-        assert list(found["numbers"][0]["per_seed"].values()) == pytest.approx(means)
+        assert list(found.numbers[0].per_seed.values()) == pytest.approx(means)
     else:
-        assert "record no ratio" in found["why"]
+        assert "record no ratio" in found.why
 
 
 # FedAvg ends with the mean of its last two rounds, 80, and first reaches that in round 4.
@@ -169,42 +175,42 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
         ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]},
     }
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
-    assert list(found["numbers"][0]["per_seed"].values()) == shares
-    assert [list(n["per_seed"].values()) for n in found["numbers"][1:]] == [[t or 6 for t in reached], [4, 4, 4]]
-    assert found["verdict"] == verdict
-    assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves)["verdict"] == "not run"
+    assert list(found.numbers[0].per_seed.values()) == shares
+    assert [list(n.per_seed.values()) for n in found.numbers[1:]] == [[t or 6 for t in reached], [4, 4, 4]]
+    assert found.verdict == verdict
+    assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves).verdict == "not run"
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
     """Our numbers are shown, no verdict is given on the paper: at demo, of a stand-in, and of an edited protocol."""
     values, curves = gaps(a=[-0.8] * 3, b=[1.2] * 3), {("fedlaw", B): {"ratio": [[1.2] * 5] * 3}}
-    assert verdict_on(name, accuracies=values, curves=curves)["verdict"] in VERDICTS[:4]
+    assert verdict_on(name, accuracies=values, curves=curves).verdict in VERDICTS[:4]
     for scale, changes, why in (
         ("demo", {}, "scale demo"),
         ("full", {"comparable": False, "stand_in": "Other data."}, "Other data."),
         ("full", {"comparable": False}, "edited"),
     ):
         found = verdict_on(name, scale, values, curves, **changes)
-        assert found["verdict"] == "not comparable"
-        assert why in found["why"]
-        assert {number["verdict"] for number in found["numbers"]} <= {"not comparable", None}
-        assert found["numbers"][0]["ours"] is not None
-        assert verdict_on(name, scale, **changes)["verdict"] == "not run"
+        assert found.verdict == "not comparable"
+        assert why in found.why
+        assert {number.verdict for number in found.numbers} <= {"not comparable", None}
+        assert found.numbers[0].ours is not None
+        assert verdict_on(name, scale, **changes).verdict == "not run"
 
 
 def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
     """1.0, 1.2, 1.4: mean 1.2, s = 0.2, t(0.975, 2) = 4.3027: 1.2 ± 0.4968. Printed 86.30 - 85.11."""
-    (number,) = verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4]))["numbers"]
-    assert number["ours"] == pytest.approx(1.2)
-    assert (number["low"], number["high"]) == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
-    assert number["printed"] == 1.19
-    assert number["column"] == B
-    assert list(number["per_seed"]) == ["8", "9", "10"]
-    assert number["label"] == "FedLAW − FedAvg, FashionMNIST · MLP, α = 0.1"
+    (number,) = verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4])).numbers
+    assert number.ours == pytest.approx(1.2)
+    assert (number.low, number.high) == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
+    assert number.printed == 1.19
+    assert number.column == B
+    assert list(number.per_seed) == [8, 9, 10]
+    assert number.label == "FedLAW − FedAvg, FashionMNIST · MLP, α = 0.1"
     made = make_plan("full")
     ids = [next(c["run_id"] for c in made["cells"] if (c["row"], c["column"]) == (row, B)) for row in ("fedlaw", "fedavg")]
-    assert number["runs"] == [f"{run_id}/seed{seed}" for run_id in ids for seed in (8, 9, 10)]
+    assert number.runs == tuple(f"{run_id}/seed{seed}" for run_id in ids for seed in (8, 9, 10))
 
 
 def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
@@ -218,26 +224,25 @@ def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
 
 def test_what_is_missing_is_named() -> None:
     """A seed, a cell, a column that the scale does not show, a whole table."""
-    assert "fedlaw, mlp-a01: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1]))["why"]
-    assert "fedavg, mlp-a01: not run yet" in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3})["why"]
+    assert "fedlaw, mlp-a01: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1])).why
+    assert "fedavg, mlp-a01: not run yet" in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3}).why
     made = make_plan("full")
     made["cells"] = [cell for cell in made["cells"] if cell["column"] == A]
     run = made["runs"][made["cells"][0]["run_id"]]
-    some = {"table3": {run["run_id"]: {8: make_receipt(run, 8)}}}
-    (found,) = judge([claim("difference")], {"table3": made}, some)
-    assert "fedlaw, mlp-a01: not in the table at scale full" in found["why"]
-    (found,) = judge([claim("difference")], {"table3": made}, {})
-    assert (found["verdict"], found["why"]) == ("not run", "nothing of table3 has been run")
+    found = judged("difference", made, {run["run_id"]: {8: make_receipt(run, 8)}})
+    assert "fedlaw, mlp-a01: not in the table at scale full" in found.why
+    found = judged("difference", made, {})
+    assert (found.verdict, found.why) == ("not run", "nothing of table3 has been run")
     (found,) = judge([claim("difference")], {}, {})
-    assert (found["verdict"], found["why"], found["numbers"]) == ("not run", "there is no table3 here", [])
+    assert (found.verdict, found.why, found.numbers) == ("not run", "there is no table3 here", ())
 
 
 def test_one_seed_has_no_interval() -> None:
     """It can point the way, and can neither reproduce nor contradict."""
     for gap, verdict in ((1.2, "direction only"), (-9.0, "inconclusive")):
         found = verdict_on("difference", accuracies=gaps(b=[gap]), seeds=[8])
-        assert found["verdict"] == verdict
-        assert (found["numbers"][0]["low"], found["numbers"][0]["high"]) == (None, None)
+        assert found.verdict == verdict
+        assert (found.numbers[0].low, found.numbers[0].high) == (None, None)
 
 
 def test_a_fraction_has_smaller_points() -> None:
@@ -249,8 +254,8 @@ def test_a_fraction_has_smaller_points() -> None:
         cell["printed"] = {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
         accuracies = {("fedavg", B): [0.6] * 3, ("fedlaw", B): [0.6 + gap, 0.6001 + gap, 0.6002 + gap]}
-        (found,) = judge([claim("difference")], {"table3": made}, {"table3": make_evidence(made, accuracies)})
-        assert found["verdict"] == verdict
+        found = judged("difference", made, make_evidence(made, accuracies))
+        assert found.verdict == verdict
 
 
 def test_the_rule_is_printed_whole() -> None:

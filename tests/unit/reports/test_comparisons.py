@@ -1,13 +1,15 @@
 """The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
 
+from dataclasses import replace
+
 import pytest
 from scipy.stats import wilcoxon
-from small_table import make_evidence, make_plan
+from small_table import make_evidence, make_plan, tabulated, typed
 
 from fedrepro import rng
-from fedrepro.reports.cells import tabulate
-from fedrepro.reports.comparisons import comparisons, pairs
-from fedrepro.reports.paired import interval, signed_rank, slope_over
+from fedrepro.reports.analysis.across import comparisons, pairs
+from fedrepro.reports.analysis.paired import interval, paired, printed_gap, signed_rank, slope_over
+from fedrepro.reports.model import Comparison, Readings, Row, Score
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -43,8 +45,15 @@ def test_the_signed_rank_test_with_ties_by_hand() -> None:
     assert signed_rank([6.42, 11.46, -1.79, -0.24, 8.42]) == pytest.approx(2 * 5 / 32)
 
 
-def compared(plan: dict, evidence: dict) -> dict[tuple[str, str], dict]:
-    return {(one["baseline"], one["method"]): one for one in comparisons(plan, tabulate(plan, evidence))}
+def test_differences_are_paired_by_seed() -> None:
+    """Seeds that both have, in the first one's order; none where one diverged. Printed ones are rounded."""
+    assert paired({9: 2.0, 8: 1.0, 10: 5.0}, {8: 0.5, 9: None, 11: 1.0}) == {9: None, 8: 0.5}
+    assert printed_gap(80.47, 72.05) == 8.42
+    assert printed_gap(None, 1.0) is None
+
+
+def compared(plan: dict, evidence: dict) -> dict[tuple[str, str], Comparison]:
+    return {(one.baseline, one.method): one for one in comparisons(typed(plan)[0], tabulated(plan, evidence))}
 
 
 def test_wins_ties_and_losses_over_settings() -> None:
@@ -57,31 +66,27 @@ def test_wins_ties_and_losses_over_settings() -> None:
         ("fedlaw", B): [83.0, 84.0, 85.0],
     }
     found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]
-    assert found["settings"] == [A, B]
-    printed, ours = found["printed"], found["measured"]
-    assert (printed["wins"], printed["ties"], printed["losses"], printed["p_value"]) == (1, 0, 1, 1.0)
-    assert printed["mean_difference"] == pytest.approx((1.19 - 0.78) / 2)
-    assert (ours["settings"], ours["wins"], ours["ties"], ours["losses"], ours["p_value"]) == (2, 0, 1, 1, 1.0)
-    assert ours["mean_difference"] == pytest.approx((0.001 - 2.0) / 2)
+    assert found.settings == (A, B)
+    printed, ours = found.printed, found.measured
+    assert (printed.wins, printed.ties, printed.losses, printed.p_value) == (1, 0, 1, 1.0)
+    assert printed.mean_difference == pytest.approx((1.19 - 0.78) / 2)
+    assert (ours.settings, ours.wins, ours.ties, ours.losses, ours.p_value) == (2, 0, 1, 1, 1.0)
+    assert ours.mean_difference == pytest.approx((0.001 - 2.0) / 2)
     for column in plan["columns"]:
         column["metric"] = {**column["metric"], "better": "lower"}
-    flipped = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"]
-    assert (flipped["wins"], flipped["losses"]) == (1, 0)
-    assert flipped["mean_difference"] == ours["mean_difference"]
+    flipped = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured
+    assert (flipped.wins, flipped.losses) == (1, 0)
+    assert flipped.mean_difference == ours.mean_difference
 
 
 def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
     """Seed 10 of FedLAW is missing: 1 and 2 ahead at the others. Where a seed diverged, the setting has no difference."""
     plan = make_plan("full")
     accuracies = {("fedavg", A): [80.0, 80.0, 90.0], ("fedlaw", A): [81.0, 82.0]}
-    found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"]
-    assert (found["settings"], found["mean_difference"]) == (1, pytest.approx(1.5))
+    found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured
+    assert (found.settings, found.mean_difference) == (1, pytest.approx(1.5))
     accuracies["fedavg", A] = [80.0, None, 90.0]
-    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["measured"] == {
-        **dict.fromkeys(("settings", "wins", "ties", "losses"), 0),
-        "mean_difference": None,
-        "p_value": None,
-    }
+    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured == Score(0, 0, 0, 0, None, None)
 
 
 def test_columns_that_read_one_run_are_one_setting() -> None:
@@ -92,28 +97,26 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
         if column == B:
             cell |= {"run_id": places[row, A]["run_id"], "read": "at(3, mean=2)"}
     accuracies = {(row, A): [80.0] * 3 for row in ("fedavg", "fedlaw", "ours")}
-    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]["settings"] == [A]
+    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].settings == (A,)
     plan["columns"][1]["metric"] = {**plan["columns"][1]["metric"], "name": "test_loss"}
-    for cell in plan["cells"][1::2]:
-        cell["metric"] = plan["columns"][1]["metric"]
-    both = comparisons(plan, tabulate(plan, make_evidence(plan, accuracies)))
-    assert [(one["metric"], one["settings"]) for one in both if one["method"] == "fedlaw"] == [
-        ("test_accuracy", [A]),
-        ("test_loss", [B]),
+    both = comparisons(typed(plan)[0], tabulated(plan, make_evidence(plan, accuracies)))
+    assert [(one.metric, one.settings) for one in both if one.method == "fedlaw"] == [
+        ("test_accuracy", (A,)),
+        ("test_loss", (B,)),
     ]
 
 
 def test_who_is_held_against_whom() -> None:
     """Everybody against the first printed row, and x+y against x."""
     keys = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
-    rows = [{"key": key, "label": key, "printed": True, "variant": None} for key in keys]
-    assert pairs({"rows": rows}) == [
+    rows = [Row(key, key, printed=True, variant=None, name=key) for key in keys]
+    assert pairs(rows) == [
         ("fedavg", "fedavg+gh"),
         ("fedavg", "fedprox"),
         ("fedavg", "fedprox+gh"),
         ("fedprox", "fedprox+gh"),
     ]
-    assert set(pairs({"rows": [{**rows[0], "printed": False}, *rows[1:3]]})) == {
+    assert set(pairs([replace(rows[0], printed=False), *rows[1:3]])) == {
         ("fedavg+gh", "fedprox"),
         ("fedavg+gh", "fedavg"),
         ("fedavg", "fedavg+gh"),
@@ -124,9 +127,9 @@ def reading_of(accuracies, curves, average_last=2, until=None, better="higher"):
     plan = make_plan("demo")
     plan["columns"][0]["metric"] = {**plan["columns"][0]["metric"], "better": better}
     read = f"at({until}, mean={average_last})" if until else f"last({average_last})"
-    plan["cells"][0] |= {"average_last": average_last, "read": read, "metric": plan["columns"][0]["metric"]}
+    plan["cells"][0] |= {"read": read, "metric": plan["columns"][0]["metric"]}
     evidence = make_evidence(plan, {("fedavg", A): accuracies}, {("fedavg", A): {"test_accuracy": curves}} if curves else None)
-    return tabulate(plan, evidence)[0].readings
+    return tabulated(plan, evidence)[0].readings
 
 
 TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
@@ -134,11 +137,11 @@ TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
 
 def test_other_readings_by_hand() -> None:
     """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70; up to round 2: last 90 and 50. There are no ten."""
-    assert reading_of([0.0, 0.0], TWO) == {"last": 65.0, "best": 85.0, "mean_of_last": {"2": 67.5}}
-    assert reading_of([0.0, 0.0], TWO, until=2) == {"last": 70.0, "best": 70.0, "mean_of_last": {"2": 57.5}}
-    assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == {"last": 65.0, "best": 45.0, "mean_of_last": {}}
+    assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {"2": 67.5})
+    assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {"2": 57.5})
+    assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == Readings(65.0, 45.0, {})
     long = [float(value) for value in range(12)]
-    assert reading_of([0.0], [long], average_last=1) == {"last": 11.0, "best": 11.0, "mean_of_last": {"1": 11.0, "10": 6.5}}
+    assert reading_of([0.0], [long], average_last=1) == Readings(11.0, 11.0, {"1": 11.0, "10": 6.5})
 
 
 def test_a_diverged_seed_leaves_no_readings() -> None:

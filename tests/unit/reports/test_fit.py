@@ -1,28 +1,35 @@
 """Which reading of a paper fits its tables best: distances worked by hand."""
 
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from small_table import make_plan, typed
 
-from fedrepro.reports.fit import fits
+from fedrepro.reports.analysis.fit import fits
+from fedrepro.reports.analysis.table import table as report_of
+from fedrepro.reports.model import Cell, Row, Table
 
 
 def report(
     table: str, cells: dict[tuple[str, str], tuple[float, float | None]], variants: dict[str, str] | None = None
-) -> dict[str, Any]:
+) -> Table:
     """A table's report, as far as a fit reads it: (row, column) -> (printed, measured); row -> its reading."""
     rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
     variants = variants or {}
-    return {
-        "table": table,
-        "variant_of": table.removesuffix("-variants") if variants else None,
-        "rows": [{"key": key, "variant": variants.get(key), "as": key[0]} for key in rows],
-        "columns": [{"key": key, "metric": {"name": "test_accuracy"}} for key in columns],
-        "cells": [
-            {"method": row, "setting": column, "printed": printed, "mean": mean}
+    blank = report_of(*typed(make_plan()), Path())
+    place = {"method_label": "", "setting_label": "", "metric": "test_accuracy", "digits": 2, "note": "", "run_id": None}
+    return replace(
+        blank,
+        table=table,
+        variant_of=table.removesuffix("-variants") if variants else None,
+        rows=tuple(Row(key, key, printed=True, variant=variants.get(key), name=key[0]) for key in rows),
+        columns=tuple(replace(blank.columns[0], key=key) for key in columns),
+        cells=tuple(
+            Cell(method=row, setting=column, printed=printed, mean=mean, method_spec=None, **place)
             for (row, column), (printed, mean) in cells.items()
-        ],
-    }
+        ),
+    )
 
 
 TABLE1 = report("table1", {("a", "x"): (80.0, 81.0), ("b", "x"): (90.0, 87.0)})
@@ -35,20 +42,20 @@ def test_distances_by_hand() -> None:
     one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
     two = report("table2-variants", {("a2", "x"): (80.0, 79.5), ("b2", "y"): (70.0, 74.0)}, READ)
     nearest, other = fits([TABLE1, one, TABLE2, two])
-    assert (nearest["variant"], nearest["tables"]) == (None, {"table1": 2.0, "table2": 1.0})
-    assert nearest["distance"] == pytest.approx(1.5)
-    assert (other["variant"], other["tables"]) == ("other", {"table1": 0.25, "table2": 2.25})
-    assert other["distance"] == pytest.approx((0.5 + 0.0 + 4.0) / 3)
-    assert [entry["numbers"] for entry in (nearest, other)] == [3, 3]
+    assert (nearest.variant, nearest.tables) == (None, {"table1": 2.0, "table2": 1.0})
+    assert nearest.distance == pytest.approx(1.5)
+    assert (other.variant, other.tables) == ("other", {"table1": 0.25, "table2": 2.25})
+    assert other.distance == pytest.approx((0.5 + 0.0 + 4.0) / 3)
+    assert [entry.numbers for entry in (nearest, other)] == [3, 3]
 
 
 def test_the_nearest_comes_first_and_what_is_missing_last() -> None:
     one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
     late = report("table1-variants", {("a2", "x"): (80.0, 80.0), ("b2", "x"): (90.0, None)}, READ)
-    assert [entry["variant"] for entry in fits([TABLE1, one])] == ["other", None]
+    assert [entry.variant for entry in fits([TABLE1, one])] == ["other", None]
     default, waiting = fits([TABLE1, late])
-    assert (waiting["variant"], waiting["distance"], waiting["missing"]) == ("other", None, 1)
-    assert default["distance"] == 2.0
+    assert (waiting.variant, waiting.distance, waiting.missing) == ("other", None, 1)
+    assert default.distance == 2.0
 
 
 def test_no_readings_no_fit() -> None:

@@ -2,13 +2,18 @@
 
 import math
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from small_table import make_plan, write_evidence
+from small_table import make_plan, typed, write_evidence
 
-from fedrepro.reports import document, gap_figures, page_words
-from fedrepro.reports.evidence import load_evidence
-from fedrepro.reports.gaps import gaps, pairs
+from fedrepro.reports import names
+from fedrepro.reports.analysis.gaps import gaps, pairs
+from fedrepro.reports.analysis.table import table
+from fedrepro.reports.figures import gaps as pictures
+from fedrepro.reports.load import load_evidence
+from fedrepro.reports.model import Row
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -17,7 +22,8 @@ def report_of(tmp_path, accuracies, scale="full", **changes):
     """The report of the small table with these accuracies."""
     plan = make_plan(scale, **changes)
     write_evidence(tmp_path, plan, accuracies)
-    return document.build(plan, load_evidence(plan, tmp_path), tmp_path, {})
+    made, _ = typed(plan)
+    return table(made, load_evidence(made, tmp_path), tmp_path)
 
 
 def test_seeds_are_paired(tmp_path):
@@ -25,30 +31,30 @@ def test_seeds_are_paired(tmp_path):
     mean 1, deviation 1, half-width 4.302653 / sqrt(3). Printed: 88.51 - 89.29."""
     found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
     (gap,) = gaps(report_of(tmp_path, found))
-    one = next(one for one in gap["settings"] if one["setting"] == A)
-    assert one["per_seed"] == pytest.approx({"8": 1.0, "9": 2.0, "10": 0.0})
-    assert one["ours"] == pytest.approx(1.0)
-    assert (one["low"], one["high"]) == pytest.approx((1 - 4.302653 / math.sqrt(3), 1 + 4.302653 / math.sqrt(3)), abs=1e-6)
-    assert one["printed"] == pytest.approx(-0.78)
-    assert len(one["runs"]) == 6
+    one = next(one for one in gap.settings if one.setting == A)
+    assert one.per_seed == pytest.approx({8: 1.0, 9: 2.0, 10: 0.0})
+    assert one.ours == pytest.approx(1.0)
+    assert (one.low, one.high) == pytest.approx((1 - 4.302653 / math.sqrt(3), 1 + 4.302653 / math.sqrt(3)), abs=1e-6)
+    assert one.printed == pytest.approx(-0.78)
+    assert len(one.runs) == 6
 
 
 def test_only_seeds_of_both_count(tmp_path):
     """Two of three seeds are there for both."""
     (gap,) = gaps(report_of(tmp_path, {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0]}))
-    one = next(one for one in gap["settings"] if one["setting"] == A)
-    assert list(one["per_seed"]) == ["8", "9"]
-    assert one["ours"] == pytest.approx(1.5)
+    one = next(one for one in gap.settings if one.setting == A)
+    assert list(one.per_seed) == [8, 9]
+    assert one.ours == pytest.approx(1.5)
 
 
 def test_a_diverged_seed_leaves_no_measured_difference(tmp_path):
     """As in the table: a mean over the survivors would flatter the method. The other setting keeps its own."""
     found = {(m, s): [80.0, None if (m, s) == ("fedlaw", A) else 81.0] for m in ("fedavg", "fedlaw") for s in (A, B)}
     (gap,) = gaps(report_of(tmp_path, found))
-    by_setting = {one["setting"]: one for one in gap["settings"]}
-    assert (by_setting[A]["ours"], by_setting[A]["runs"], by_setting[A]["reason"]) == (None, [], "a seed diverged")
-    assert by_setting[B]["ours"] == pytest.approx(0.0)
-    assert "not measured (a seed diverged)" in page_words.gap_text(gap)
+    by_setting = {one.setting: one for one in gap.settings}
+    assert (by_setting[A].ours, by_setting[A].runs, by_setting[A].reason) == (None, (), "a seed diverged")
+    assert by_setting[B].ours == pytest.approx(0.0)
+    assert "not measured (a seed diverged)" in names.gap_text(gap)
 
 
 def test_a_pair_without_any_measured_difference_is_left_out(tmp_path):
@@ -58,11 +64,9 @@ def test_a_pair_without_any_measured_difference_is_left_out(tmp_path):
 
 def test_which_rows_are_held_against_which():
     """A plug-in against its own base, everything else against the first row."""
-    rows = [
-        {"key": key, "label": key, "printed": True, "variant": None}
-        for key in ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")
-    ]
-    found = [(row["key"], base["key"]) for row, base in pairs({"rows": rows})]
+    keys = ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")
+    rows = tuple(Row(key, key, printed=True, variant=None, name=key) for key in keys)
+    found = [(row.key, base.key) for row, base in pairs(replace(table(*typed(make_plan()), Path()), rows=rows))]
     assert found == [("fedprox", "fedavg"), ("fedavg+gh", "fedavg"), ("fedprox+gh", "fedprox"), ("x+y", "fedavg")]
 
 
@@ -70,11 +74,11 @@ def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):
     """Same gap, same bytes, wherever it is drawn; the text alternative says printed, measured and interval."""
     found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
     (gap,) = gaps(report_of(tmp_path, found))
-    first, second = (gap_figures.draw(gap, tmp_path / name) for name in ("one", "two"))
+    first, second = (pictures.draw(gap, tmp_path / name) for name in ("one", "two"))
     assert first.name == second.name == "table3-fedlaw-against-fedavg.svg"
     assert first.read_bytes() == second.read_bytes()
     assert not re.search(rb"dc:date|20\d\d-\d\d-\d\d", first.read_bytes())
-    text = page_words.gap_text(gap)
+    text = names.gap_text(gap)
     assert "FashionMNIST · MLP, α = 100: measured +1.00, 95 % interval −1.48 to +3.48, 3 seeds, printed −0.78" in text
 
 
@@ -82,13 +86,14 @@ def test_long_names_are_wrapped(tmp_path):
     """No line of a picture is longer than what its width holds; all words are there."""
     found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
     (gap,) = gaps(report_of(tmp_path, found))
-    gap["method_label"] = "copies of all updates, divided by the norm of each update itself"
-    gap["settings"][0]["label"] = "the same, no client above its share, at least 10 samples · top-1"
-    text = gap_figures.draw(gap, tmp_path).read_text()
+    first = replace(gap.settings[0], label="the same, no client above its share, at least 10 samples · top-1")
+    method = "copies of all updates, divided by the norm of each update itself"
+    gap = replace(gap, method_label=method, settings=(first, *gap.settings[1:]))
+    text = pictures.draw(gap, tmp_path).read_text()
     lines = re.findall(r">([^<>]+)</(?:text|tspan)>", text)
     assert max(map(len, lines)) <= 50
     words = " ".join(lines).replace("\u00a0", " ")
-    for said in (gap["method_label"], gap["settings"][0]["label"], "percentage points"):
+    for said in (gap.method_label, first.label, "percentage points"):
         assert said in words, words
 
 
@@ -96,5 +101,5 @@ def test_at_demo_scale_no_printed_number_is_drawn(tmp_path):
     """Other data: the printed difference stays out of picture and text."""
     found = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
     (gap,) = gaps(report_of(tmp_path, found, "demo"))
-    assert "printed" not in page_words.gap_text(gap)
-    assert "printed" not in gap_figures.draw(gap, tmp_path / "out").read_text()
+    assert "printed" not in names.gap_text(gap)
+    assert "printed" not in pictures.draw(gap, tmp_path / "out").read_text()

@@ -3,22 +3,26 @@
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import jsonschema
 import pytest
-from small_table import make_evidence, make_plan, make_receipt, make_run, with_settings, write_evidence
+from small_table import make_evidence, make_plan, make_receipt, make_run, tabulated, typed, with_settings, write_evidence
 
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from fedrepro.reports import settings, words
-from fedrepro.reports.cells import tabulate
-from fedrepro.reports.document import SCHEMA_FILE
-from fedrepro.reports.html import inline_svg
+from fedrepro.reports.analysis.settings import ran
+from fedrepro.reports.analysis.table import table
+from fedrepro.reports.load import load_table
+from fedrepro.reports.model import Ran, Value
+from fedrepro.reports.pages import parts
 from fedrepro.reports.render import render
+from fedrepro.reports.schema import SCHEMA_FILE
 from fedrepro.reports.summary import write_means, write_summary
+from fedrepro.reports.write.svg import inline
 
 A, B = "mlp-a100", "mlp-a01"
 SOME = {
@@ -134,7 +138,7 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_the_report_says_what_was_run(tmp_path, ending):
     """Below full scale: data, rounds of the paper's rounds, seeds and the share of cells, each from the plan."""
-    text = make_report(tmp_path, "short", seeds=[4])[ending].read_text().replace("&#39;", "'")
+    text = make_report(tmp_path, "short", seeds=[4])[ending].read_text()
     assert "Run here: digits; 5 of the paper's 200 rounds; seed 4; 5 of 6 cells." in text
     assert "Run here" not in make_report(tmp_path, "full")[ending].read_text()
 
@@ -145,17 +149,12 @@ def test_what_was_run_names_places_only_where_they_differ():
     plan["columns"][1]["group"] = "other"
     for cell in plan["cells"]:
         cell["instead_of"] = {"dataset": "mnist"} | ({"rounds": 10} if cell["column"] == A else {"clients": 20})
-    assert settings.ran(plan) == [
-        {"key": "dataset", "values": [{"where": [], "value": "digits in the place of mnist"}]},
-        {
-            "key": "rounds",
-            "values": [
-                {"where": ["FashionMNIST"], "value": "5 of the paper's 10 rounds"},
-                {"where": ["other"], "value": "all 5 rounds"},
-            ],
-        },
-        {"key": "clients", "values": [{"where": ["other"], "value": "clients 4 instead of 20"}]},
-    ]
+    rounds = Value(("FashionMNIST",), "5 of the paper's 10 rounds"), Value(("other",), "all 5 rounds")
+    assert ran(typed(plan)[0]) == (
+        Ran("dataset", (Value((), "digits in the place of mnist"),)),
+        Ran("rounds", rounds),
+        Ran("clients", (Value(("other",), "clients 4 instead of 20"),)),
+    )
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
@@ -220,6 +219,15 @@ def test_every_seed_and_every_reason_is_listed(tmp_path):
     assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | native | 1 of 3 seeds not run yet: 10 |" in text
 
 
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_cells_that_were_not_run_are_one_line(tmp_path, ending):
+    """They stand in the paper's own grid, and are counted with the reasons; no other table has a row for them."""
+    text = make_report(tmp_path, accuracies={("fedavg", A): [89.0, 89.5, 90.0]})[ending].read_text()
+    below = text.split("The table")[1].split("Every seed", 1)[1].split("What was run")[0]
+    assert "Not run: 5 of 6 cells (4 not run yet, 1 this pair does not exist)." in below
+    assert "α = 0.1" not in below
+
+
 @pytest.mark.parametrize(
     ("portable", "cell", "fact"),
     [
@@ -235,10 +243,9 @@ def test_every_cell_says_whether_it_is_portable(portable, cell, fact, tmp_path):
     run_id = next(c["run_id"] for c in plan["cells"] if (c["row"], c["column"]) == ("fedavg", A))
     for seed in portable:
         found[run_id][seed]["environment"]["arithmetic"] = "portable"
-    cells = {(c.method, c.setting): c for c in tabulate(plan, found)}
+    cells = {(c.method, c.setting): c for c in tabulated(plan, found)}
     assert cells["fedavg", A].arithmetic == cell
-    document = {"cells": [{"arithmetic": c.arithmetic} for c in cells.values()], "scale": "demo"}
-    assert words.arithmetic(document) == fact
+    assert parts.arithmetic(table(*typed(plan, found), Path())) == fact
 
 
 def test_sections_that_make_it_reproducible(tmp_path):
@@ -248,7 +255,7 @@ def test_sections_that_make_it_reproducible(tmp_path):
         "| `client_lr` | 0.08 | paper, appendix D |",
         "| `partition` | dirichlet_per_class(alpha=100.0): FashionMNIST · MLP, α = 100<br>dirichlet_per_class(alpha=0.1)",
         "| server epochs | 100 | 20 | paper |  |",
-        "| D1 | Sampling before training. |",
+        "| **D1** | Sampling before training. |",
         "- Batch size is not stated | in the paper.",
         "snakemake --cores 8 reports/demo/fedlaw/table3.md",
         "`sgd()+fedlaw(server_epochs=100, server_lr=0.01)`",
@@ -259,7 +266,7 @@ def test_sections_that_make_it_reproducible(tmp_path):
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_what_a_deployment_would_send(tmp_path, ending):
     """20 client-rounds of 4000 bytes up and 8000 down; evidence from before they were counted shows a dash."""
-    cells = cells_of(make_report(tmp_path)[ending], "What it cost", "FedAvg", "2.5 s")
+    cells = cells_of(make_report(tmp_path)[ending], "Cost and evidence", "FedAvg", "2.5 s")
     assert cells[5:7] == ["4.0 kB / 8.0 kB", "80.0 kB / 160.0 kB"]
     for path in tmp_path.glob("reports/demo/fedlaw/evidence/*/*.json"):
         receipt = json.loads(path.read_text())
@@ -268,7 +275,7 @@ def test_what_a_deployment_would_send(tmp_path, ending):
         write_json(path, seal(receipt))
     paths = render(Path("results/plans/demo/fedlaw/table3.json"), Path("reports/demo/fedlaw/evidence"), Path("x"), Path("f"))
     pages = {path.suffix[1:]: path for path in paths}
-    assert cells_of(pages[ending], "What it cost", "FedAvg", "2.5 s")[5:7] == ["–", "–"]
+    assert cells_of(pages[ending], "Cost and evidence", "FedAvg", "2.5 s")[5:7] == ["–", "–"]
     jsonschema.validate(json.loads(pages["json"].read_text()), json.loads(SCHEMA_FILE.read_text()))
 
 
@@ -354,7 +361,7 @@ def test_html_is_self_contained_and_well_formed(tmp_path):
 def test_pictures_inside_a_page_are_lean(tmp_path):
     """No fonts of their own, no turns by nothing; upright words still stand upright. A third less of the file."""
     picture = make_report(tmp_path)["svg"]
-    alone, inside = picture.read_text(), inline_svg(picture, "p")
+    alone, inside = picture.read_text(), inline(picture, "p")
     assert "DejaVu" in alone
     assert "font-family" not in inside
     assert "rotate(-0 " in alone
@@ -438,7 +445,7 @@ def test_a_plan_with_an_edited_setting_is_one_line(tmp_path):
 
 def test_summary_holds_only_the_given_tables(tmp_path):
     """Means by scale, paper, table, column and row; what was there before is gone; cells without a mean are left out."""
-    report = json.loads(make_report(tmp_path)["json"].read_text())
+    report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "summary.json"
     write_json(path, {"full": {"stale": 1}})
     write_summary([report], [], path)
@@ -449,22 +456,21 @@ def test_summary_holds_only_the_given_tables(tmp_path):
 
 def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
     """At scale demo digits stand in for FashionMNIST; a column that is not called after data keeps its name."""
-    report = json.loads(make_report(tmp_path)["json"].read_text())
-    for cell in report["cells"]:
-        cell["setting"] = {A: "fashion_mnist-mlp-100", B: "alpha0.1-top1"}[cell["setting"]]
+    report = load_table(make_report(tmp_path)["json"])
+    names = {A: "fashion_mnist-mlp-100", B: "alpha0.1-top1"}
+    report = replace(report, cells=tuple(replace(cell, setting=names[cell.setting]) for cell in report.cells))
     path = write_summary([report], ["mnist", "fashion_mnist", "digits"], tmp_path / "summary.json")
     assert json.loads(path.read_text())["demo"]["fedlaw"]["table3"].keys() == {"digits-mlp-100", "alpha0.1-top1"}
 
 
 def test_means_of_methods_for_experiments(tmp_path):
     """A number a method over the table's columns, by the report's name; none where a run is missing; each metric by itself."""
-    report = json.loads(make_report(tmp_path)["json"].read_text())
+    report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)
     assert json.loads(path.read_text()) == {"table3": {"fedlaw": 87.225, "ours": 87.1}}
-    for cell in report["cells"]:
-        cell["metric"] = "test_top3_accuracy" if cell["setting"] == B else cell["metric"]
-    write_means([report | {"paper": "fedgh", "table": "table2"}], path)
+    cells = [replace(cell, metric="test_top3_accuracy" if cell.setting == B else cell.metric) for cell in report.cells]
+    write_means([replace(report, paper="fedgh", table="table2", cells=tuple(cells))], path)
     assert json.loads(path.read_text()) == {
         "fedgh/table2": {
             "fedavg": {"test_accuracy": 89.5},

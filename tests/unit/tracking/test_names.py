@@ -8,6 +8,8 @@ from small_table import make_run, with_settings
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.files import write_json
+from fedrepro.reports.model import Run
+from fedrepro.reports.model.codec import decode
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
 
@@ -15,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def names_of(*runs):
-    return [str(name) for name in run_names({run["run_id"]: (run, ["FedAvg"]) for run in runs}).values()]
+    return [str(name) for name in run_names({run["run_id"]: (decode(Run, run), ["FedAvg"]) for run in runs}).values()]
 
 
 def collected(tmp_path, params=None):

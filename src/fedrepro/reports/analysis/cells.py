@@ -1,0 +1,153 @@
+"""What one table says, cell by cell: printed number, measured mean, difference, status. Pure functions of plan and evidence."""
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import Literal
+
+from fedrepro.reports.analysis.paired import mean
+from fedrepro.reports.analysis.readings import other_readings
+from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule, Status
+
+RULE = Rule()
+# The rule's neighbours: the page counts statuses under each of them, so that nobody has to trust one threshold.
+ALTERNATIVES = tuple(Rule(tolerance, factor) for tolerance in (0.5, 1.0, 2.0) for factor in (0.0, 1.24, 2.48))
+
+
+def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
+    """One `Cell` per cell of the plan, in the plan's order."""
+    cells = [_measure(plan, cell, evidence) for cell in plan.cells]
+    cells = judge(cells, plan, rule)
+    for attribute, mark in (("mean", "best_measured"), ("printed", "best_printed")):
+        cells = _mark_best(cells, attribute, mark, {c.key for c in plan.columns if c.metric.higher})
+    return cells
+
+
+def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
+    """The cells with `difference` and `status` by `rule`. Below full scale no difference is ever computed."""
+    noise = pooled_std(cells)
+    point = {column.key: column.metric.point for column in plan.columns}
+    return [
+        _judge(cell, plan.comparable, rule.tolerance * point[cell.setting], rule.noise_factor * noise[cell.setting])
+        for cell in cells
+    ]
+
+
+def pooled_std(cells: list[Cell]) -> dict[str, float]:
+    """Per column: the root of the variance over seeds pooled over the rows, weighted by degrees of freedom; 0 without any."""
+    squares: defaultdict[str, float] = defaultdict(float)
+    freedom: Counter[str] = Counter()
+    for cell in cells:
+        if cell.std is not None:
+            squares[cell.setting] += cell.std**2 * (len(cell.per_seed) - 1)
+            freedom[cell.setting] += len(cell.per_seed) - 1
+    return {c.setting: math.sqrt(squares[c.setting] / freedom[c.setting]) if freedom[c.setting] else 0.0 for c in cells}
+
+
+def count_statuses(cells: list[Cell]) -> dict[Status, int]:
+    """How many cells have each status; every status is listed."""
+    counts = Counter(cell.status for cell in cells)
+    return {status: counts[status] for status in STATUSES}
+
+
+def alternatives(cells: list[Cell], plan: Plan) -> tuple[Alternative, ...]:
+    """How many cells have each status under the neighbours of the rule; empty when nothing may be compared."""
+    counted = [(rule, count_statuses(judge(cells, plan, rule))) for rule in ALTERNATIVES if plan.comparable]
+    return tuple(Alternative(rule.tolerance, rule.noise_factor, counts) for rule, counts in counted)
+
+
+def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
+    column, row, receipts = plan.column(cell.column), plan.row(cell.row), evidence.get(cell.run_id or "", {})
+    shown = cell.reading
+    per_seed = {seed: None if one.diverged else shown.value(one.curves) for seed, one in receipts.items()}
+    values = [value for value in per_seed.values() if value is not None]
+    # A mean over the others would be optimistic, so a seed without a value leaves the cell without a mean.
+    whole = bool(values) and len(values) == len(per_seed)
+    return Cell(
+        method=cell.row,
+        setting=cell.column,
+        method_label=row.label,
+        setting_label=column.title,
+        metric=cell.metric.name,
+        digits=cell.metric.digits,
+        printed=cell.printed,
+        note=cell.note or "",
+        run_id=cell.run_id,
+        method_spec=plan.run(cell).method if cell.run_id else None,
+        read=cell.read,
+        until_round=shown.until,
+        per_seed=per_seed,
+        runs=tuple(f"{cell.run_id}/seed{seed}" for seed in per_seed),
+        arithmetic=_arithmetic(receipts),
+        mean=mean(values) if whole else None,
+        std=statistics.stdev(values) if whole and len(values) > 1 else None,
+        readings=other_readings(shown, receipts) if cell.run_id else None,
+        reason=_reason(cell, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverged]),
+    )
+
+
+def _arithmetic(receipts: dict[int, Receipt]) -> Literal["portable", "native", "mixed"] | None:
+    """Evidence from before there was a choice is native."""
+    found = {receipt.environment.arithmetic or "native" for receipt in receipts.values()}
+    if len(found) == 1:
+        return "portable" if "portable" in found else "native"
+    return "mixed" if found else None
+
+
+def _reason(cell: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int]) -> str | None:
+    """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
+    if cell.run_id is None:
+        return cell.reason or "no run is planned"
+    if not per_seed:
+        return "not run yet"
+    never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
+    missing = [seed for seed in seeds if seed not in per_seed]
+    reasons = []
+    if diverged:
+        reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
+    if never:
+        reasons.append(f"{len(never)} of {len(per_seed)} seeds did not reach the target: {_listed(never)}")
+    if missing:
+        reasons.append(f"{len(missing)} of {len(seeds)} seeds not run yet: {_listed(missing)}")
+    return "; ".join(reasons) or None
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _judge(cell: Cell, comparable: bool, tolerance: float, noise: float) -> Cell:
+    if not cell.per_seed:
+        return replace(cell, status="not run")
+    if cell.printed is None:
+        return replace(cell, status="not printed")
+    if not comparable:
+        return replace(cell, status="not comparable")
+    if cell.mean is None:  # diverged, which the paper's run did not
+        return replace(cell, status="not reproduced")
+    difference = round(cell.mean - cell.printed, 6)  # 90.29 - 89.29 is one point, not a hair more
+    if abs(difference) <= tolerance:
+        status = "reproduced"
+    else:
+        status = "within noise" if abs(difference) <= round(noise, 6) else "not reproduced"
+    return replace(cell, difference=difference, status=status)
+
+
+def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
+    """Marks the best value of each column, the highest in those of `higher`.
+
+    Values that read the same at the decimals shown are tied, and all of them are marked.
+    """
+    best: dict[str, float] = {}
+    for cell in cells:
+        value = getattr(cell, attribute)
+        if value is not None:
+            value = round(value, cell.digits)
+            choose = max if cell.setting in higher else min
+            best[cell.setting] = choose(best.get(cell.setting, value), value)
+    return [
+        replace(cell, **{mark: value is not None and round(value, cell.digits) == best[cell.setting]})
+        for cell in cells
+        for value in [getattr(cell, attribute)]
+    ]

@@ -1,0 +1,183 @@
+"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed beforehand.
+
+Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
+`fedrepro.reports.analysis.numbers`; here it is judged. Every sentence that a page prints as a claim's rule is one of the
+constants below or the docstring of the function that computes the claim's numbers.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+
+from fedrepro.config.claims import Claim, Small
+from fedrepro.reports.analysis.cells import RULE
+from fedrepro.reports.analysis.numbers import KINDS, Number, Source, mean_of
+from fedrepro.reports.analysis.paired import interval, mean
+from fedrepro.reports.model import VERDICTS, ClaimNumber, ClaimVerdict, Evidence, Plan, Verdict
+
+PAIRED = (
+    "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "
+    "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies in "
+    f"it or within {RULE.tolerance:g} point of our mean (0.01 where the unit is no percentage). Direction only: every seed, or "
+    "the whole interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the "
+    "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
+    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight."
+)
+MANY = 4  # missing cells that a page still names one by one
+OWN_RULE = ("equal", "small")  # kinds whose docstring says all
+COMBINED = {
+    "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
+    "least that.",
+    "mean": "Of several numbers the mean, seed by seed, is judged.",
+}
+
+
+def judge(claims: list[Claim], plans: dict[str, Plan], evidence: dict[str, Evidence]) -> list[ClaimVerdict]:
+    """One verdict per claim, in their order.
+
+    `plans` and `evidence` by name of the table, all of one paper and scale. A claim whose table, rows, columns or seeds are not
+    all there is `not run`, and `why` names what is missing. Where a table may not be compared with the printed one (below full
+    scale, a stand-in, an edited protocol), its claims are `not comparable`.
+    """
+    sources = {name: Source.of(plan, evidence.get(name, {})) for name, plan in plans.items()}
+    return [_judge(claim, sources.get(claim.table)) for claim in claims]
+
+
+def rule(claim: Claim) -> str:
+    """The sentences that decide a claim."""
+    said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
+    if claim.kind not in OWN_RULE:
+        said.append(PAIRED)
+    return " ".join([*said, *([COMBINED[_combine(claim)]] if _several(claim) else [])])
+
+
+def _combine(claim: Claim) -> str:
+    return getattr(claim, "combine", "each")
+
+
+def _several(claim: Claim) -> bool:
+    looked_at = len(getattr(claim, "compared", None) or claim.rows)
+    return looked_at * (1 if claim.kind == "trend" else len(claim.columns)) > 1
+
+
+def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
+    about = claim.id, claim.text, claim.where, claim.kind, rule(claim)
+    if source is None:
+        return ClaimVerdict(*about, "not run", f"there is no {claim.table} here", ())
+    judged, shown = KINDS[claim.kind](claim, source)
+    if _combine(claim) == "mean" and len(judged) > 1:
+        judged, shown = [mean_of(judged)], [*judged, *shown]
+    outcomes: list[tuple[Number, Verdict, str]] = [(number, *_outcome(claim, number)) for number in judged]
+    verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
+    if not source.comparable:
+        if any(number.per_seed for number in judged):
+            verdict, why = "not comparable", source.why_not
+        outcomes = [(number, "not comparable" if number.per_seed else "not run", "") for number in judged]
+    if not source.evidence:
+        verdict, why = "not run", f"nothing of {claim.table} has been run"
+    numbers = [_made(number, verdict) for number, verdict, _ in outcomes] + [_made(number, None) for number in shown]
+    return ClaimVerdict(*about, verdict, why, tuple(numbers))
+
+
+def _outcome(claim: Claim, number: Number) -> tuple[Verdict, str]:
+    """Verdict on one number, and why."""
+    if number.missing:
+        return "not run", number.missing
+    diverged = [str(seed) for seed, value in number.per_seed.items() if value is None]
+    if diverged:
+        return "inconclusive", f"{number.label}: diverged at seed {', '.join(diverged)}"
+    if isinstance(claim, Small):
+        return _small(number, claim.value), _told(number)
+    return (_same(number) if claim.kind == "equal" else _directed(number)), _told(number)
+
+
+def _directed(number: Number) -> Verdict:
+    """The verdict by `PAIRED` on a number without gaps."""
+    values, ends = number.values, interval(number.values)
+    away = [number.side * round(value - number.reference, 6) for value in values]
+    low, high = sorted(number.side * round(end - number.reference, 6) for end in ends) if ends else (None, None)
+    if not number.side:
+        return "inconclusive"  # the paper prints no difference, which is no direction
+    if high is not None and high < 0:
+        return "contradicted"
+    if low is not None and low > 0 and _sized(number, ends):
+        return "reproduced"
+    return "direction only" if min(away) > 0 or (low is not None and low > 0) else "inconclusive"
+
+
+def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
+    if number.printed is None or ends is None:
+        return ends is not None
+    near = round(abs(mean(number.values) - number.printed), 6) <= RULE.tolerance * number.point
+    return near or ends[0] <= number.printed <= ends[1]
+
+
+def _same(number: Number) -> Verdict:
+    """The verdict on a difference that is claimed to be exactly nothing."""
+    values, tolerance, ends = number.values, RULE.tolerance * number.point, interval(number.values)
+    if not any(values):
+        return "reproduced"
+    if max(abs(value) for value in values) <= tolerance:
+        return "direction only"
+    apart = ends is not None and (ends[0] > 0 or ends[1] < 0) and abs(mean(values)) > tolerance
+    return "contradicted" if apart else "inconclusive"
+
+
+def _small(number: Number, bound: float) -> Verdict:
+    """The verdict on a difference that is claimed to be at most `bound`, either way."""
+    ends = interval(number.values)
+    if ends is not None and max(abs(ends[0]), abs(ends[1])) <= bound:
+        return "reproduced"
+    if ends is not None and (ends[0] > bound or ends[1] < -bound):
+        return "contradicted"
+    return "direction only" if max(abs(value) for value in number.values) <= bound else "inconclusive"
+
+
+def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
+    """One verdict of several, and why."""
+    counts = Counter(verdict for verdict, _ in outcomes)
+    if counts["not run"]:
+        return "not run", _missing([why for verdict, why in outcomes if verdict == "not run"], len(outcomes))
+    if len(outcomes) == 1:
+        return outcomes[0]
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    told = f"of {len(outcomes)} numbers: {told}"
+    if counts["contradicted"]:
+        return "contradicted", told
+    if counts["reproduced"] == len(outcomes):
+        return "reproduced", told
+    return ("direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"), told
+
+
+def _missing(reasons: list[str], judged: int) -> str:
+    """What is not there: every cell of a small claim; of a large one the first cell and how many numbers lack theirs."""
+    cells = list(dict.fromkeys(cell for reason in reasons for cell in reason.split("; ")))
+    if len(cells) <= MANY:
+        return "; ".join(cells)
+    return f"{len(reasons)} of {judged} numbers wait for runs; the first: {cells[0]}"
+
+
+def _told(number: Number) -> str:
+    """`+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
+    show = lambda value: number.show(value)  # noqa: E731
+    ends = interval(number.values)
+    said = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
+    said += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
+    return said + (f", printed {show(number.printed)}" if number.printed is not None else "")
+
+
+def _made(number: Number, verdict: Verdict | None) -> ClaimNumber:
+    whole = bool(number.per_seed) and None not in number.per_seed.values()
+    ends = interval(number.values) if whole else None
+    rounded = lambda value: None if value is None else round(value, 6)  # noqa: E731
+    return ClaimNumber(
+        label=number.label,
+        column=number.column,
+        printed=rounded(number.printed),
+        ours=rounded(mean(number.values)) if whole else None,
+        low=rounded(ends[0]) if ends else None,
+        high=rounded(ends[1]) if ends else None,
+        per_seed={seed: rounded(value) for seed, value in number.per_seed.items()},
+        runs=number.runs,
+        verdict=verdict,
+    )

@@ -1,0 +1,264 @@
+"""How a claim's numbers come from its table: one function per kind of claim, whose docstring the page prints as the rule.
+
+Each returns (the numbers that are judged, numbers that are only shown beside them).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from fedrepro.config import scales
+from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
+from fedrepro.reports.analysis.cells import tabulate
+from fedrepro.reports.analysis.paired import first_reaching, mean, paired, printed_gap, slope_over
+from fedrepro.reports.model import Cell, Column, Evidence, Plan, Receipt
+
+Curve = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its value at each seed. `side` of `reference` is claimed: 1 above, -1 below, 0 neither."""
+
+    label: str
+    column: str  # key; of several, joined by commas
+    per_seed: dict[int, float | None]  # None: the seed diverged
+    runs: tuple[str, ...]
+    printed: float | None = None
+    missing: str = ""  # what has not run; empty: nothing
+    reference: float = 0.0
+    side: int = 0
+    point: float = 1.0  # what counts as one point in this unit
+    signed: bool = True  # a difference, whose sign is written
+
+    @property
+    def values(self) -> list[float]:
+        """Those of the seeds that finished."""
+        return [value for value in self.per_seed.values() if value is not None]
+
+    def show(self, value: float) -> str:
+        """`+3.21` or `1.043`, with a true minus."""
+        digits = 2 if self.point == 1 else 3
+        return (f"{value:+.{digits}f}" if self.signed else f"{value:.{digits}f}").replace("-", "−")
+
+
+Numbers = tuple[list[Number], list[Number]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table as measured."""
+
+    plan: Plan
+    evidence: Evidence
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # by row and column
+
+    @classmethod
+    def of(cls, plan: Plan, evidence: Evidence) -> "Source":
+        return cls(plan, evidence, {(cell.method, cell.setting): cell for cell in tabulate(plan, evidence)})
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """By their keys."""
+        return {column.key: column for column in self.plan.columns}
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a measured number may be held against a printed one."""
+        return self.plan.comparable
+
+    @property
+    def why_not(self) -> str:
+        """Why it may not."""
+        if self.plan.stand_in:
+            return "this is not the printed table: " + self.plan.stand_in
+        scale = scales.plain(self.plan.scale)
+        return f"scale {scale} is not the paper's protocol" if scale != "full" else "the protocol is edited or on a budget"
+
+    def missing(self, *places: tuple[str, str]) -> str:
+        """What has not run of the cells at (row, column); empty when all of it has."""
+        said = []
+        for row, column in places:
+            cell, where = self.cells.get((row, column)), f"{self.plan.table}: {row}, {column}"
+            if cell is None:
+                said.append(f"{where}: not in the table at scale {self.plan.scale}")
+                continue
+            absent = [str(seed) for seed in self.plan.seeds if seed not in cell.per_seed]
+            if cell.run_id is None or len(absent) == len(self.plan.seeds):
+                said.append(f"{where}: {cell.reason}")
+            elif absent:
+                said.append(f"{where}: no seed {', '.join(absent)} yet")
+        return "; ".join(dict.fromkeys(said))
+
+    def point(self, column: str) -> float:
+        """One point in the unit of a column."""
+        found = self.columns.get(column)
+        return found.metric.point if found else 1.0
+
+    def higher(self, column: str) -> bool:
+        """Whether more is better in a column."""
+        return column not in self.columns or self.columns[column].metric.higher
+
+    def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
+        """seed -> {round, from 1: the metric}, as far as the column looks; None for a seed that diverged."""
+        cell = self.cells.get((row, column))
+        receipts = self.evidence.get(cell.run_id or "", {}) if cell else {}
+        return {seed: None if r.diverged else _values(r, metric, cell) for seed, r in receipts.items()}
+
+    def name(self, row: str, column: str = "") -> str:
+        """Labels of a row, and of a column after it."""
+        rows = {entry.key: entry.label for entry in self.plan.rows}
+        title = self.columns[column].title if column in self.columns else column
+        return rows.get(row, row) + (f", {title}" if column else "")
+
+
+def _values(receipt: Receipt, metric: str, cell: Cell | None) -> Curve:
+    values = receipt.curves.get(metric, [])[: cell.until_round if cell else None]
+    return {round: value for round, value in enumerate(values, start=1) if value is not None}
+
+
+def difference(claim: Difference, source: Source) -> Numbers:
+    """The difference between two rows in a column, on the side on which the printed difference lies; or ahead, where the claim
+    is one of the paper's text."""
+    gaps = [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)]
+    return [replace(gap, side=1) for gap in gaps] if claim.side == "ahead" else gaps, []
+
+
+def trend(claim: Trend, source: Source) -> Numbers:
+    """The difference between two rows, column by column in the order listed. A straight line is fitted to it; the number is how
+    far the line rises (falls: below zero) from the first column to the last, for ours and for the printed differences."""
+    judged, shown = [], []
+    for row, baseline in claim.compared:
+        gaps = [_gap(source, (row, baseline), column) for column in claim.columns]
+        label = f"{source.name(row)} − {source.name(baseline)}: rise over {len(gaps)} columns"
+        judged.append(_over(gaps, slope_over, label, side=1 if claim.direction == "rises" else -1))
+        shown += gaps
+    return judged, shown
+
+
+def equal(claim: Equal, source: Source) -> Numbers:
+    """The two rows are claimed to be identical. Reproduced: the difference is exactly 0 in every seed. Direction only: it is
+    not, but nowhere more than 1 point. Contradicted: the 95 % t-interval of the mean difference over the paired seeds leaves 0
+    out and that mean is more than 1 point. Otherwise, and where a seed diverged: inconclusive."""
+    return [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+
+
+def small(claim: Small, source: Source) -> Numbers:
+    """The difference between two rows is claimed to be at most so much, either way; how much is our choice where the paper does
+    not say. Reproduced: the whole 95 % t-interval of the mean difference over the paired seeds lies within the bound. Direction
+    only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    return [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+
+
+def level(claim: Level, source: Source) -> Numbers:
+    """A metric that every round of a run records, as its mean over the rounds, on the claimed side of the value named. The
+    paper prints no such number."""
+    numbers = []
+    for row, column in product(claim.rows, claim.columns):
+        curves = source.curves(row, column, claim.metric)
+        missing = source.missing((row, column))
+        if not missing and any(curve == {} for curve in curves.values()):
+            missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
+        per_seed = {seed: mean([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
+        side = 1 if claim.side == "above" else -1
+        label = f"{claim.metric} of {source.name(row, column)} ({claim.side} {claim.value:g})"
+        about: dict[str, Any] = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
+        numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
+    return numbers, []
+
+
+def speed(claim: Speed, source: Source) -> Numbers:
+    """The rounds that a row needs to reach, for the first time, the value that the other row ends with, as a share of the
+    rounds that the other itself needs for it; below 1 is claimed. A row that never gets there counts as needing one round more
+    than it was given. The paper prints no such number."""
+    judged, shown = [], []
+    for (row, baseline), column in product(claim.compared, claim.columns):
+        metric = source.columns[column].metric.name if column in source.columns else ""
+        missing, higher = source.missing((row, column), (baseline, column)), source.higher(column)
+        ends = source.cells[baseline, column].per_seed if (baseline, column) in source.cells else {}
+        needed = [_needed(source.curves(one, column, metric), ends, higher) for one in (row, baseline)]
+        target = f"rounds to the end of {source.name(baseline, column)}"
+        shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
+        about: dict[str, Any] = {"missing": missing, "point": 0.01, "signed": False}
+        runs = _runs(source, (row, column), (baseline, column))
+        judged.append(
+            Number(f"{source.name(row)}: share of the {target}", column, shares, runs, reference=1.0, side=-1, **about)
+        )
+        for one, rounds in zip((row, baseline), needed, strict=True):
+            shown.append(Number(f"{source.name(one)}: {target}", column, rounds, _runs(source, (one, column)), **about))
+    return judged, shown
+
+
+KINDS: dict[str, Callable[..., Numbers]] = {
+    "difference": difference,
+    "trend": trend,
+    "equal": equal,
+    "small": small,
+    "level": level,
+    "speed": speed,
+}
+
+
+def mean_of(numbers: Sequence[Number]) -> Number:
+    """Several numbers as one: their mean at each seed."""
+    sides = {number.side for number in numbers}
+    made = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
+    return made if made.printed is None else replace(made, side=_sign(made.printed - made.reference))
+
+
+def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
+    """One number made of several, seed by seed; a seed that diverged in one of them has diverged."""
+    first = numbers[0]
+    seeds = [seed for seed in first.per_seed if all(seed in number.per_seed for number in numbers)]
+    whole = lambda values: None if None in values else make(values)  # noqa: E731
+    return Number(
+        label=label,
+        column=", ".join(dict.fromkeys(number.column for number in numbers)),
+        per_seed={seed: whole([number.per_seed[seed] for number in numbers]) for seed in seeds},
+        runs=tuple(dict.fromkeys(run for number in numbers for run in number.runs)),
+        printed=whole([number.printed for number in numbers]),
+        missing="; ".join(dict.fromkeys(number.missing for number in numbers if number.missing)),
+        reference=first.reference,
+        side=side,
+        point=first.point,
+        signed=first.signed,
+    )
+
+
+def _gap(source: Source, pair: tuple[str, str], column: str) -> Number:
+    """Row minus baseline in a column, seed by seed and as printed."""
+    row, baseline = pair
+    cells = [source.cells.get((key, column)) for key in pair]
+    per_seed: dict[int, float | None] = {}
+    printed = None
+    if cells[0] is not None and cells[1] is not None:
+        first, second = cells[0], cells[1]
+        per_seed = paired(first.per_seed, second.per_seed)
+        printed = printed_gap(first.printed, second.printed)
+    label = f"{source.name(row)} − {source.name(baseline, column)}"
+    about: dict[str, Any] = {"missing": source.missing((row, column), (baseline, column)), "point": source.point(column)}
+    runs = _runs(source, (row, column), (baseline, column))
+    return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a / b
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _needed(curves: dict[int, Curve | None], ends: dict[int, float | None], higher: bool) -> dict[int, float | None]:
+    """seed -> the round at which its curve first reaches its entry of `ends`; None where a seed diverged."""
+    found: dict[int, float | None] = {}
+    for seed, curve in curves.items():
+        if seed in ends:
+            end = ends[seed]
+            found[seed] = None if curve is None or end is None else first_reaching(curve, end, higher)
+    return found
+
+
+def _runs(source: Source, *places: tuple[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(run for place in places if place in source.cells for run in source.cells[place].runs))

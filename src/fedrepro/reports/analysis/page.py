@@ -1,0 +1,125 @@
+"""The page of one paper at one scale: all its tables, what they show together, and what is missing."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from fedrepro.reports.analysis.fit import fits
+from fedrepro.reports.model import (
+    STATUSES,
+    VERDICTS,
+    ClaimVerdict,
+    Evidence,
+    Figure,
+    Gap,
+    NotRun,
+    Page,
+    PageAbout,
+    PageCost,
+    PageTable,
+    Partition,
+    Plan,
+    Shown,
+    Table,
+)
+from fedrepro.reports.model.codec import fields
+
+Made = tuple[Plan, Evidence, Table]
+T = TypeVar("T")
+
+
+def page(
+    tables: Sequence[Made],
+    claims: Sequence[ClaimVerdict],
+    gaps: Sequence[Gap],
+    shown: dict[str, tuple[tuple[Figure, ...], str | None]],
+    picture: str | None,
+    partitions: tuple[Partition, ...],
+) -> Page:
+    """Everything that the page says. `tables` is not empty, of one paper and scale; those without evidence are only named.
+
+    `shown`: of each table with evidence its pictures, and its own page if that shows the same numbers.
+    """
+    plan = tables[0][0]
+    run = [table for _, evidence, table in tables if evidence]
+    cost = _cost(run)
+    return Page(
+        paper=plan.paper,
+        paper_name=plan.paper_name,
+        paper_title=plan.paper_title,
+        scale=plan.scale,
+        scale_note=next((table.scale_note for table in run if not table.on_budget), ""),
+        about=_about(tables, cost),
+        counts=_sum((table.counts for table in run if not table.variant_of), STATUSES),
+        verdicts=_sum(([claim.verdict] for claim in claims), VERDICTS),
+        claims=tuple(claims),
+        tables=tuple(_shown(table, *shown[table.table]) for table in run),
+        not_run=tuple(NotRun(p.table, p.source, p.title, p.command) for p, evidence, _ in tables if not evidence),
+        fits=tuple(fits(run)),
+        gaps=tuple(gaps),
+        picture=picture,
+        partitions=partitions,
+        disagreements=plan.disagreements,
+        deviations=plan.deviations,
+        known_gaps=plan.known_gaps,
+        cost=cost,
+        versions=_versions(run),
+        command=f"snakemake --cores 8 reports/{plan.scale}/{plan.paper}/index.html",
+    )
+
+
+def _shown(table: Table, figures: tuple[Figure, ...], page: str | None) -> PageTable:
+    """What the page keeps of a table's report. The rest is about the paper, or stands once for all tables."""
+    kept: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Shown)}
+    kept |= {"figures": figures, "page": page}
+    return PageTable(**kept)
+
+
+def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:
+    """The facts of the opening lines; a run that several tables share counts once."""
+    about = [table.about for _, evidence, table in tables if evidence]
+    seeds = [one for run in cost for one in run.seeds]
+    planned = {(run_id, seed) for plan, _, _ in tables for run_id in plan.runs for seed in plan.seeds}
+    return PageAbout(
+        data=tuple(dict.fromkeys(used for a in about for entry in a.data for used in entry.used)),
+        seeds=tuple(sorted({seed for a in about for seed in a.seeds})),
+        devices=tuple(sorted({device for a in about for device in a.devices})),
+        first_finished_at=min((a.first_finished_at for a in about if a.first_finished_at), default=None),
+        last_finished_at=max((a.last_finished_at for a in about if a.last_finished_at), default=None),
+        commits=tuple(sorted({commit for a in about for commit in a.commits})),
+        tables_run=len(about),
+        tables=len(tables),
+        cells_measured=sum(a.cells_measured for a in about),
+        cells=sum(table.about.cells for _, _, table in tables),
+        runs_done=len(seeds),
+        runs_planned=len(planned),
+        wall_s=round(sum(one.wall_s for one in seeds), 1),
+        peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in seeds), default=None),
+    )
+
+
+def _cost(tables: Sequence[Table]) -> tuple[PageCost, ...]:
+    """Per run with evidence what each seed cost; a run that several tables share is listed once, with all of them."""
+    found: dict[str, PageCost] = {}
+    for table in tables:
+        for run in table.cost:
+            if run.seeds:
+                known = found.setdefault(run.run_id, PageCost(**vars(run), tables=()))
+                found[run.run_id] = replace(known, tables=(*known.tables, table.source))
+    return tuple(found.values())
+
+
+def _sum(counted: Iterable[Mapping[T, int] | list[T]], names: Iterable[T]) -> dict[T, int]:
+    total: Counter[T] = Counter()
+    for one in counted:
+        total.update(one)
+    return {name: total[name] for name in names}
+
+
+def _versions(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for table in tables:
+        for name, values in table.provenance.versions.items():
+            found.setdefault(name, set()).update(values)
+    return {name: tuple(sorted(values)) for name, values in found.items()}

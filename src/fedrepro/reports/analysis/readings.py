@@ -1,0 +1,26 @@
+"""Other ways to read the same runs: papers differ in whether they print the last round, the best one, or a mean of several."""
+
+from fedrepro.config.reading import Reading
+from fedrepro.reports.analysis.paired import mean
+from fedrepro.reports.model import Readings, Receipt
+
+USUAL = 10  # so many last rounds are averaged by most papers that average
+
+
+def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | None:
+    """One cell at the last round, at its best one, and as the mean of the last k, for the table's own k and for 10 where every
+    seed has as many rounds; means over seeds, up to the round at which the table's `own` reading ends.
+
+    None where there is no run, or a seed diverged. The best round is picked on the test set, which is optimistic.
+    """
+    if not receipts or any(receipt.diverged for receipt in receipts.values()):
+        return None
+    curves = [receipt.curves[own.metric][: own.until] for receipt in receipts.values()]
+    curves = [[value for value in curve if value is not None] for curve in curves]
+    best = max if own.better == "higher" else min
+    fitting = [k for k in sorted({own.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
+    return Readings(
+        last=mean([curve[-1] for curve in curves]),
+        best=mean([best(curve) for curve in curves]),
+        mean_of_last={str(k): mean([mean(curve[-k:]) for curve in curves]) for k in fitting},
+    )

@@ -1,0 +1,113 @@
+"""What was run: every setting with its value and its source, sorted by what the value depends on."""
+
+import json
+from typing import Any, Literal
+
+from fedrepro.reports.model import Place, Plan, Ran, Setting, Value
+
+Values = list[tuple[Place, str]]
+
+
+def settings(plan: Plan) -> tuple[Setting, ...]:
+    """One entry per configuration key, then what the table reports of a run.
+
+    `varies` is "no" (one value for the whole table), "setting" (one value per column), "method" (one value per row) or "cell".
+    `where` names the columns, rows or cells that share the value, by label; it is empty when `varies` is "no".
+    """
+    cells = [(cell, plan.run(cell)) for cell in plan.planned]
+    keys = dict.fromkeys(key for _, run in cells for key in run.config)
+    found = []
+    for key in keys:
+        if key != "method":  # the rows are the methods
+            values = [(cell, show(run.config.get(key))) for cell, run in cells]
+            found.append(_setting(key, values, [run.sources.get(key) for _, run in cells], plan))
+    values = [(cell, show(cell.average_last)) for cell, _ in cells]
+    return (*found, _setting("average_last", values, [cell.average_last_source for cell, _ in cells], plan))
+
+
+def reported(plan: Plan) -> tuple[Value, ...]:
+    """Over which rounds the values of the cells are; `where` as in `settings`."""
+    values = [(cell, reading.rounds(run.config["rounds"])) for cell, run, reading in plan.readings()]
+    return _setting("reported", values, [], plan).values
+
+
+def ran(plan: Plan) -> tuple[Ran, ...]:
+    """Data, rounds, and what else a scale, a budget or a stand-in has changed.
+
+    `value` names ours and the paper's; `where` as in `settings`. What params.yaml edits counts as ours alone.
+    """
+    changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
+    found = []
+    for key in dict.fromkeys(["dataset", "rounds", *changed]):
+        values = [(cell, _instead(key, plan.run(cell).config.get(key), cell.instead_of)) for cell in plan.planned]
+        said = [one for one in _setting(key, values, [], plan).values if one.value]
+        found.append(Ran(key, tuple(Value((), one.value) if key == "dataset" else one for one in said)))
+    return tuple(found)
+
+
+def _instead(key: str, ours: Any, paper: dict[str, Any]) -> str:
+    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the paper's."""
+    if key == "rounds":
+        all_of_them = f"all {ours} rounds" if ours > 1 else "the only round"
+        return f"{ours} of the paper's {paper[key]} rounds" if paper.get(key, ours) > ours else all_of_them
+    if key == "dataset":
+        return f"{ours} in the place of {paper[key]}" if key in paper else ours
+    return f"{key.replace('_', ' ')} {show(ours)} instead of {show(paper[key])}" if key in paper else ""
+
+
+def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Setting:
+    varies, place = _dependence(values)
+    shared: dict[str, dict[str, None]] = {}
+    for cell, value in values:
+        where = " / ".join(_label(plan, axis, cell) for axis in place)
+        shared.setdefault(value, {})[where] = None
+    whole = _groups(plan) if varies == "setting" else {}
+    found = tuple(Value(_named(where, whole), value) for value, where in shared.items())
+    return Setting(key, varies, found, "; ".join(source for source in dict.fromkeys(sources) if source))
+
+
+def _groups(plan: Plan) -> dict[str, list[str]]:
+    """Group of columns -> the labels of those in which anything runs."""
+    run = {cell.column for cell in plan.planned}
+    found: dict[str, list[str]] = {}
+    for column in plan.columns:
+        if column.group and column.key in run:
+            found.setdefault(column.group, []).append(column.title)
+    return found
+
+
+def _named(where: dict[str, None], whole: dict[str, list[str]]) -> tuple[str, ...]:
+    """The places; a group whose columns are all there by its own name."""
+    groups = {label: group for group, labels in whole.items() if set(labels) <= set(where) for label in labels}
+    return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
+
+
+def _dependence(values: Values) -> tuple[Literal["no", "setting", "method", "cell"], tuple[str, ...]]:
+    """Whether the value is the same everywhere, or decided by the column alone, by the row alone, or by neither."""
+    for varies, place in _DEPENDENCE:
+        by_place: dict[tuple, set[str]] = {}
+        for cell, value in values:
+            by_place.setdefault(tuple(getattr(cell, axis) for axis in place), set()).add(value)
+        if all(len(found) == 1 for found in by_place.values()):
+            return varies, place
+    return "cell", ("row", "column")
+
+
+_DEPENDENCE: tuple[tuple[Literal["no", "setting", "method"], tuple[str, ...]], ...] = (
+    ("no", ()),
+    ("setting", ("column",)),
+    ("method", ("row",)),
+)
+
+
+def _label(plan: Plan, axis: str, cell: Place) -> str:
+    return plan.row(cell.row).label if axis == "row" else plan.column(cell.column).title
+
+
+def show(value: Any) -> str:
+    """A value as a reader writes it: text bare, sizes as 1×28×28, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, int) for item in value):
+        return "×".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,50 @@
+"""The report of one table: everything that it says, made from its plan and its evidence. No clock, no host."""
+
+from pathlib import Path
+
+from fedrepro.reports.analysis import facts, provenance, settings
+from fedrepro.reports.analysis.across import comparisons
+from fedrepro.reports.analysis.cells import RULE, alternatives, count_statuses, tabulate
+from fedrepro.reports.model import Evidence, Figure, Plan, Table
+
+
+def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = ()) -> Table:
+    """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
+    cells = tabulate(plan, evidence)
+    return Table(
+        paper=plan.paper,
+        paper_name=plan.paper_name,
+        paper_title=plan.paper_title,
+        table=plan.table,
+        title=plan.title,
+        source=plan.source,
+        scale=plan.scale,
+        scale_note=plan.scale_note,
+        stand_in=plan.stand_in,
+        on_budget=plan.on_budget,
+        comparable=plan.comparable,
+        variant_of=plan.variant_of,
+        varied=plan.varied,
+        metric=plan.metric,
+        rows=plan.rows,
+        columns=plan.columns,
+        seeds=plan.seeds,
+        ran=settings.ran(plan),
+        about=facts.about(plan, evidence, cells),
+        warnings=facts.warnings(plan, evidence, cells),
+        cells=tuple(cells),
+        counts=count_statuses(cells),
+        rule=RULE,
+        rule_alternatives=alternatives(cells, plan),
+        comparisons=comparisons(plan, cells),
+        methods=provenance.methods(plan),
+        settings=settings.settings(plan),
+        cost=provenance.costs(evidence, cells, evidence_root),
+        disagreements=plan.disagreements,
+        deviations=plan.deviations,
+        known_gaps=plan.known_gaps,
+        remarks=plan.remarks,
+        figures=figures,
+        command=plan.command,
+        provenance=provenance.provenance(plan, evidence),
+    )

@@ -1,0 +1,86 @@
+"""From files to the types of `fedrepro.reports.model`: plans, evidence, and finished documents. Errors are one line."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fedrepro.config.reading import PLAN_SCHEMA
+from fedrepro.engine.identity import require_settings
+from fedrepro.engine.records import Record, read, repair
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.reports.model import Evidence, Page, Plan, Receipt, Run, Table
+from fedrepro.reports.model.codec import Mismatch, decode
+
+AGAIN = "delete it and run the same command again"
+
+T = TypeVar("T")
+
+
+def typed(kind: type[T], content: Any, path: Path, advice: str = AGAIN) -> T:
+    """`content`, the JSON of `path`, as a `kind`. UserError where it is none."""
+    try:
+        return decode(kind, content)
+    except Mismatch as error:
+        raise UserError(f"{path}: {error}; {advice}") from error
+
+
+def load_plan(path: Path) -> Plan:
+    """The plan of one table at one scale. UserError when the file is missing, is not JSON or has another schema."""
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("schema") != PLAN_SCHEMA:
+        raise UserError(f"{path}: not a plan of schema {PLAN_SCHEMA}; {AGAIN}")
+    plan = typed(Plan, content, path)
+    for run in plan.runs.values():
+        require_settings(vars(run), path, AGAIN)
+    return plan
+
+
+def load_evidence(plan: Plan, root: Path) -> Evidence:
+    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, so far as they exist.
+
+    Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
+    """
+    found: Evidence = {}
+    asked: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
+    for _, run, reading in plan.readings():
+        asked[run.run_id].add(reading.metric)
+    for run_id in sorted(plan.runs):
+        for seed in plan.seeds:
+            path = evidence_path(root, run_id, seed)
+            if path.exists():
+                receipt = typed(Receipt, load_record(path, *asked[run_id]), path, repair(path))
+                _require_same(receipt, plan.runs[run_id], path)
+                found.setdefault(run_id, {})[seed] = receipt
+    return found
+
+
+def load_record(path: Path, *metrics: str) -> Record:
+    """One record, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
+    record = read(path)
+    for metric in metrics if record["status"] == "finished" else ():
+        if (record["curves"].get(metric) or [None])[-1] is None:
+            raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
+    return record
+
+
+def evidence_path(root: Path, run_id: str, seed: int) -> Path:
+    """Where one seed's evidence lies."""
+    return Path(root) / run_id / f"seed{seed}.json"
+
+
+def load_table(path: Path) -> Table:
+    """A finished report. UserError when the file is missing, or is none."""
+    return typed(Table, read_json(path), path)
+
+
+def load_page(path: Path) -> Page:
+    """The finished page of a paper. UserError when the file is missing, or is none."""
+    return typed(Page, read_json(path), path)
+
+
+def _require_same(receipt: Receipt, run: Run, path: Path) -> None:
+    """A short hash is no proof: the receipt must be of this very setting and method."""
+    for key, value in {**run.config, "method": run.method}.items():
+        got = receipt.method if key == "method" else receipt.config.get(key)
+        if got != value:
+            raise UserError(f"{path}: {key} = {got!r}, the table asks for {value!r}; {repair(path)}")

@@ -1,0 +1,170 @@
+"""The page of a paper at one scale, as JSON has it: all its tables, what they show together, and what is missing."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from fedrepro.reports.model.plan import Deviation, Disagreement
+from fedrepro.reports.model.table import RunCost, Shown, Status
+
+Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True)
+class ClaimNumber:
+    """A number that a claim rests on."""
+
+    label: str
+    column: Annotated[str, "key; of several, joined by commas"]
+    printed: float | None
+    ours: Annotated[float | None, "mean over seeds; null where one is missing or diverged"]
+    low: Annotated[float | None, "with `high`: 95 % t-interval over paired seeds; null with one seed"]
+    high: float | None
+    per_seed: dict[int, float | None]
+    runs: tuple[str, ...]
+    verdict: Annotated[Verdict | None, "null where the number is only shown"]
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """What a paper claims, and whether it holds."""
+
+    id: str
+    text: str
+    where: Annotated[str, "where it is printed"]
+    kind: Annotated[str, "which kind of rule decides it"]
+    rule: Annotated[str, "the whole rule in words"]
+    verdict: Verdict
+    why: Annotated[str, "what the verdict rests on, or what is missing"]
+    numbers: tuple[ClaimNumber, ...]
+
+
+@dataclass(frozen=True)
+class GapSetting:
+    """The difference of two methods in one setting."""
+
+    setting: str
+    label: str
+    metric: str
+    printed: float | None
+    ours: Annotated[float | None, "the mean over the seeds that both have; a diverged seed leaves none"]
+    low: Annotated[float | None, "with `high`: 95 % t-interval over paired seeds; null with one seed"]
+    high: float | None
+    per_seed: dict[int, float]
+    runs: tuple[str, ...]
+    reason: Annotated[str | None, "why nothing is measured"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far two methods are apart: `x+y` and `x`, or a row and the first one."""
+
+    table: str
+    source: str
+    scale: str
+    comparable: bool
+    method: str
+    base: str
+    method_label: str
+    base_label: str
+    unit: str
+    settings: tuple[GapSetting, ...]
+    path: Annotated[str, "of the picture"] = ""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How near a reading of the paper comes to what it prints."""
+
+    variant: Annotated[str | None, "null: the reading of the tables themselves"]
+    tables: Annotated[dict[str, float | None], "the table varied: mean distance in its unit"]
+    distance: Annotated[
+        float | None, "over all of them; a number that several tables print counts once; null while one is missing"
+    ]
+    numbers: int
+    missing: Annotated[int, "how many of the numbers are not measured yet"]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The picture of a partition that the runs read."""
+
+    id: str
+    seed: int
+    path: str
+    tables: tuple[str, ...]
+    dataset: str
+    clients: int
+    partition: str
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A table without evidence."""
+
+    table: str
+    source: str
+    title: str
+    command: Annotated[str, "what makes it"]
+
+
+@dataclass(frozen=True)
+class PageCost(RunCost):
+    """A run's cost, and the tables that show it."""
+
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PageAbout:
+    """The opening facts; a run that several tables share counts once."""
+
+    data: tuple[str, ...]
+    seeds: tuple[int, ...]
+    devices: tuple[str, ...]
+    first_finished_at: str | None
+    last_finished_at: str | None
+    commits: tuple[str, ...]
+    tables_run: int
+    tables: int
+    cells_measured: int
+    cells: int
+    runs_done: int
+    runs_planned: int
+    wall_s: float
+    peak_rss_mib: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageTable(Shown):
+    """A table with evidence."""
+
+    page: Annotated[str | None, "its own page, if that shows the same numbers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """All tables of a paper at one scale."""
+
+    schema: Literal[1] = 1
+    paper: str
+    paper_name: str
+    paper_title: str
+    scale: str
+    scale_note: Annotated[str, "empty where every table has one of its own"]
+    about: PageAbout
+    counts: Annotated[dict[Status, int], "number of cells per status, of tables that vary no other"]
+    verdicts: Annotated[dict[Verdict, int], "number of claims per verdict"]
+    claims: tuple[ClaimVerdict, ...]
+    tables: tuple[PageTable, ...]
+    not_run: tuple[NotRun, ...]
+    fits: Annotated[tuple[Fit, ...], "nearest first"]
+    gaps: tuple[Gap, ...]
+    picture: Annotated[str | None, "of all measured numbers beside the printed ones; null where nothing may be compared"] = None
+    partitions: Annotated[tuple[Partition, ...], "so far as they were drawn here or a copy is committed"]
+    disagreements: tuple[Disagreement, ...]
+    deviations: tuple[Deviation, ...]
+    known_gaps: tuple[str, ...]
+    cost: tuple[PageCost, ...]
+    versions: dict[str, tuple[str, ...]]
+    command: str

@@ -1,0 +1,238 @@
+"""What a report is made from: the plan of a table, and a receipt for each run and seed. `fedrepro.reports.load` reads both."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from fedrepro.config.reading import Reading, make
+
+Scale = Literal["demo", "short", "full", "edited-short", "edited-full"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a column shows."""
+
+    name: str
+    unit: Annotated[str, "`percent`, `fraction` or another one"]
+    description: str
+    better: Literal["higher", "lower"]
+
+    @property
+    def point(self) -> float:
+        """One point: 1 in percent and in rounds, 0.01 in other units."""
+        return 1.0 if self.unit in ("percent", "rounds") else 0.01
+
+    @property
+    def digits(self) -> int:
+        """Decimals at which its values are shown."""
+        return {"percent": 2, "rounds": 1}.get(self.unit, 3)
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return self.better == "higher"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method."""
+
+    key: str
+    label: str
+    printed: Annotated[bool, "false: the row is ours, the paper does not print it"]
+    variant: Annotated[str | None, "the reading of the paper that the row belongs to, in a table of several"]
+    name: Annotated[str, "the row's name among the printed numbers"] = field(metadata={"key": "as"})
+
+
+@dataclass(frozen=True)
+class Column:
+    """A setting."""
+
+    key: str
+    label: str
+    metric: Metric
+    group: Annotated[str | None, "neighbouring columns of one group stand below it"] = None
+
+    @property
+    def title(self) -> str:
+        """`FashionMNIST · MLP, α = 100`."""
+        return " · ".join(part for part in (self.group, self.label) if part)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row in a column, and the run that it takes its number from."""
+
+    row: str
+    column: str
+    printed: float | None
+    run_id: str | None  # None: no run is planned, for `reason`
+    reason: str | None
+    metric: Metric
+    read: str | None  # what is taken of the run, `last(rounds=10)`; see `fedrepro.config.reading`
+    average_last: int | None
+    average_last_source: str | None
+    note: str = ""
+    tuned: bool = False  # it takes its number from the best of the plan's `candidates` for this place
+    values: dict[str, Any] = field(default_factory=dict)  # of a candidate: setting or argument -> what it tries
+    choose_at: tuple[int, ...] | None = None  # of a candidate: the seeds that decide; None: all
+    instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the paper's value, where a scale changes it
+
+    @property
+    def reading(self) -> Reading:
+        """What is taken of the run."""
+        return Reading(self.metric.name, make(self.read or "last()"), self.metric.better)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setting and method."""
+
+    run_id: str
+    method: str  # with every argument
+    method_label: str
+    config: dict[str, Any]
+    inputs: dict[str, Any]  # kind -> identity
+    sources: dict[str, Any] = field(default_factory=dict)  # setting -> where its value is from
+    argument_sources: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Varied:
+    """How a table differs from the one that it varies."""
+
+    source: str
+    values: Annotated[dict[str, list[Any]], "values of settings and arguments that no run of that one has"]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Where we differ from the paper."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where a paper's text and its authors' code say different things."""
+
+    what: str
+    paper: str
+    authors_code: str
+    followed: str
+    other: Annotated[dict[str, Any] | None, "what to write into params.yaml to run the other one"] = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table at one scale."""
+
+    paper: str
+    paper_name: str
+    paper_title: str
+    table: str
+    title: str
+    source: str
+    scale: Scale
+    scale_note: str
+    comparable: bool
+    stand_in: str | None
+    on_budget: bool
+    seeds: tuple[int, ...]
+    metric: Metric
+    variant_of: str | None
+    varied: Varied | None
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    cells: tuple[Place, ...]
+    candidates: tuple[Place, ...]
+    runs: dict[str, Run]
+    remarks: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
+    known_gaps: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> list[Place]:
+        """The cells that have a run, and the candidates of those that are tuned."""
+        return [cell for cell in (*self.cells, *self.candidates) if cell.run_id]
+
+    @property
+    def command(self) -> str:
+        """What makes the report."""
+        return f"snakemake --cores 8 reports/{self.scale}/{self.paper}/{self.table}.md"
+
+    def row(self, key: str) -> Row:
+        """By its key."""
+        return next(row for row in self.rows if row.key == key)
+
+    def column(self, key: str) -> Column:
+        """By its key."""
+        return next(column for column in self.columns if column.key == key)
+
+    def run(self, cell: Place) -> Run:
+        """The run of a planned cell."""
+        return self.runs[cell.run_id or ""]
+
+    def readings(self) -> Iterator[tuple[Place, Run, Reading]]:
+        """Every planned cell with its run and what it takes of it."""
+        for cell in self.planned:
+            yield cell, self.run(cell), cell.reading
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What computed a run. Older evidence lacks some of it."""
+
+    python: str | None = None
+    torch: str | None = None
+    numpy: str | None = None
+    platform: str | None = None
+    engine: str | None = None
+    arithmetic: str | None = None
+    linear_kernel: str | None = None
+    products: str | None = None
+    device: str | None = None
+    processor: str | None = None
+    threads: int | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run and seed cost."""
+
+    wall_s: Annotated[float, "seconds; a seed's share, where several trained at once"]
+    peak_rss_mib: Annotated[float | None, "peak memory, without what the workflow's loaded process shares and never touched"]
+    samples: float
+    samples_per_second: float | None
+    finished_at: str
+    client_rounds: Annotated[int | None, "with the bytes: what a real deployment would send in the whole run"] = None
+    bytes_up: int | None = None
+    bytes_down: int | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The evidence of one run and seed."""
+
+    run_id: str
+    seed: int
+    status: Literal["finished", "diverged"]
+    method: str
+    config: dict[str, Any]
+    curves: dict[str, list[float | None]]
+    inputs: dict[str, str | None]
+    environment: Environment
+    cost: Cost
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it has no last value."""
+        return self.status == "diverged"
+
+
+Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt

@@ -1,0 +1,292 @@
+"""The report of a table, as JSON has it: its cells and all that stands beside them."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
+
+from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, Row, Scale, Varied
+
+Status = Literal["reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The same runs read in other ways, means over seeds."""
+
+    last: Annotated[float, "at the last round"]
+    best: Annotated[float, "at the best one, picked on the test set"]
+    mean_of_last: Annotated[dict[str, float], "as the mean of the last k, for the table's own k and 10"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of the table, in the metric's unit."""
+
+    method: Annotated[str, "key of the row"]
+    setting: Annotated[str, "key of the column"]
+    method_label: str
+    setting_label: str
+    metric: str
+    digits: Annotated[int, "decimals at which its values are shown"]
+    printed: Annotated[float | None, "the paper's number, or null"]
+    note: Annotated[str, "what the printed table, or its transcription, says about the number"]
+    run_id: Annotated[str | None, "null when no run is planned"]
+    method_spec: Annotated[str | None, "the method with every argument"]
+    read: Annotated[str | None, "what is taken of a seed's curve, `last(rounds=10)`; null when no run is planned"] = None
+    until_round: Annotated[int | None, "the last round that is read, counted from 1; null: the run's"] = None
+    per_seed: Annotated[dict[int, float | None], '`{"8": 91.2, ...}`; null: that seed diverged; absent: it was not run'] = (
+        field(default_factory=dict)
+    )
+    runs: Annotated[
+        tuple[str, ...], "keys of the runs behind the number, `<run_id>/seed<k>`, as MLflow's tag `fedrepro.run_key`"
+    ] = ()
+    mean: Annotated[
+        float | None, "over seeds; null when any seed diverged, since a mean over the survivors would flatter the method"
+    ] = None
+    std: Annotated[float | None, "sample standard deviation over seeds"] = None
+    arithmetic: Annotated[
+        Literal["portable", "native", "mixed"] | None,
+        "of its runs; `portable`: the same bits on every x86-64 processor with AVX2; null without runs",
+    ] = None
+    readings: Readings | None = None
+    difference: Annotated[float | None, "measured minus printed; null unless comparable"] = None
+    status: Status = "not run"
+    reason: Annotated[str | None, "why there is no number, or not from all seeds"] = None
+    best_measured: Annotated[bool, "best of its column at the decimals shown; ties are all marked"] = False
+    best_printed: bool = False
+
+    @property
+    def point(self) -> float:
+        """One point in its unit."""
+        return 1.0 if self.digits <= 2 else 0.01
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value and where it holds."""
+
+    where: Annotated[tuple[str, ...], "labels; empty: everywhere"]
+    value: str
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Data, rounds, and what else a scale, a budget or a stand-in changes."""
+
+    key: str
+    values: Annotated[tuple[Value, ...], "ours, beside the paper's"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting and its values."""
+
+    key: str
+    varies: Annotated[Literal["no", "setting", "method", "cell"], "what the value depends on"]
+    values: tuple[Value, ...]
+    source: Annotated[str, "where the values come from"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data set really used for a group of columns."""
+
+    printed: Annotated[str, "the group"]
+    used: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class About:
+    """The opening facts, all of them about the runs."""
+
+    data: tuple[Data, ...]
+    reported: Annotated[tuple[Value, ...], "over which rounds the values are"]
+    seeds: tuple[int, ...]
+    devices: tuple[str, ...]
+    first_finished_at: str | None
+    last_finished_at: str | None
+    commits: tuple[str, ...]
+    cells_measured: int
+    cells: int
+    runs_done: int
+    runs_planned: int
+    wall_s: float
+    peak_rss_mib: float | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a measured mean counts as the printed number. Fixed before any run at full scale.
+
+    `tolerance`: points of difference that still count as `reproduced` (>= 0). One point is 0.01 for a metric that is not in
+    percent. 1.0 is our choice: two sets of three seeds with a standard deviation of 0.5 differ by up to 1.13 points by chance
+    (Welch, 95 %).
+    `noise_factor`: multiples of the seed standard deviation, pooled over the rows of the same column, that count as
+    `within noise` (>= 0). 2.48 = t(0.975, 2 degrees of freedom) / sqrt(3), the half-width of the 95 % interval of the mean of
+    three seeds. Columns are pooled and not the whole table, since the spread grows with the heterogeneity of a setting.
+    """
+
+    tolerance: float = 1.0
+    noise_factor: float = 2.48
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The counts under other thresholds."""
+
+    tolerance: float
+    noise_factor: float
+    counts: dict[Status, int]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method against another over settings."""
+
+    settings: Annotated[int, "how many have a difference"]
+    wins: int
+    ties: Annotated[int, "equal as printed"]
+    losses: int
+    mean_difference: Annotated[float | None, "method minus baseline; measured: over the seeds that both have"]
+    p_value: Annotated[float | None, "two-sided, of the exact Wilcoxon signed-rank test over settings"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A pair of rows in one metric: every row against the first printed one, and `x+y` against `x`."""
+
+    metric: str
+    method: str
+    baseline: str
+    method_label: str
+    baseline_label: str
+    settings: Annotated[tuple[str, ...], "columns counted, each run once: of several columns that read one run, the last"]
+    printed: Score
+    measured: Score
+
+
+@dataclass(frozen=True)
+class MethodRun:
+    """A row as it was run."""
+
+    method: str
+    label: str
+    specs: Annotated[tuple[str, ...], "the methods with every argument; several when an argument depends on the setting"]
+
+
+@dataclass(frozen=True)
+class SeedCost:
+    """What one seed cost, and where its evidence lies."""
+
+    seed: int
+    status: Literal["finished", "diverged"]
+    wall_s: Annotated[float, "seconds; a seed's share, where several trained at once"]
+    peak_rss_mib: Annotated[float | None, "peak memory, without what the workflow's loaded process shares and never touched"]
+    samples: float
+    samples_per_second: float | None
+    client_rounds: Annotated[int | None, "with the bytes: what a real deployment would send; null in older evidence"]
+    bytes_up: int | None
+    bytes_down: int | None
+    finished_at: str
+    commit: str | None
+    evidence: Annotated[str, "path from the project root"]
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """A run's cost; a run that several cells share is listed once."""
+
+    run_id: str
+    method: str
+    setting: str
+    seeds: tuple[SeedCost, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Learning curves of one column."""
+
+    setting: Annotated[str, "key of the column"]
+    path: Annotated[str, "from the project root"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """What runs read."""
+
+    kind: str
+    id: str
+    seeds: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What computed the numbers, and from what."""
+
+    versions: dict[str, tuple[str, ...]]
+    inputs: tuple[InputFile, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a table's own page and the page of its paper have in common."""
+
+    table: str
+    title: str
+    source: str
+    scale: Annotated[Scale, "`edited-full`: full, with values of params.yaml"]
+    scale_note: Annotated[str, "with a budget, its note"]
+    stand_in: Annotated[str | None, "why this is not the printed table (other data), or null"]
+    on_budget: Annotated[bool, "whether the table declares at this scale what it spends"]
+    comparable: Annotated[
+        bool,
+        "true only at scale `full`, of a table that is no stand-in, has no budget there and is not edited in params.yaml: "
+        "a measured number may be compared with a printed one",
+    ]
+    variant_of: Annotated[str | None, "the table that this one varies"]
+    varied: Varied | None
+    seeds: Annotated[tuple[int, ...], "the planned ones"]
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    cells: tuple[Cell, ...]
+    ran: tuple[Ran, ...]
+    warnings: Annotated[
+        tuple[str, ...],
+        "what to know before trusting the numbers: missing or diverged runs, commits, inputs that differ between methods",
+    ]
+    counts: Annotated[dict[Status, int], "number of cells per status"]
+    rule: Rule
+    remarks: Annotated[tuple[str, ...], "what the table's file says of its numbers"]
+    figures: tuple[Figure, ...]
+    command: Annotated[str, "what to type to make the report again"]
+
+    @property
+    def ordered_rows(self) -> list[Row]:
+        """Printed rows in the paper's order, then ours."""
+        return sorted(self.rows, key=lambda row: not row.printed)
+
+    def column(self, key: str) -> Column:
+        """By its key."""
+        return next(column for column in self.columns if column.key == key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Shown):
+    """The report of one table at one scale."""
+
+    schema: Literal[1] = 1
+    paper: str
+    paper_name: str
+    paper_title: str
+    metric: Metric
+    about: About
+    rule_alternatives: Annotated[tuple[Alternative, ...], "empty unless comparable"]
+    comparisons: tuple[Comparison, ...]
+    methods: tuple[MethodRun, ...]
+    settings: tuple[Setting, ...]
+    cost: tuple[RunCost, ...]
+    disagreements: tuple[Disagreement, ...]
+    deviations: tuple[Deviation, ...]
+    known_gaps: tuple[str, ...]
+    provenance: Provenance

@@ -1,0 +1,111 @@
+"""Both writers, on a page that has every kind of block: what a section says stands in either format."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from html_page import Page
+
+from fedrepro.reports.pages import sections as s
+from fedrepro.reports.write import html, markdown
+from fedrepro.reports.write.html import short_runs
+
+RUNS = ("mnist-mlp-0123abcd/seed8", "mnist-mlp-0123abcd/seed9", "mnist-mlp-89ef4567/seed8")
+NUMBER = s.Text("1.50", "big", measure=s.Measure("mean", "test_accuracy", RUNS))
+GRID = s.Grid(
+    "A table",
+    ((s.Head(""), s.Head("group", span=2, start=True)), (s.Head("method"), s.Head("one", True), s.Head("two", True))),
+    (s.Apart("apart"), (s.Text("a | b", "code"), s.Cell((NUMBER, "below"), best=True, title='"why"'), "<2>")),
+)
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch) -> s.Document:
+    """Of everything."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.svg").write_text('<?xml version="1.0"?><svg width="9pt" height="9pt"><text>inside</text></svg>')
+    picture = s.Picture("a.svg", "what it shows", "caption")
+    link = (s.Text("own", "strong"), " ", s.Text("page", link="reports/x/table1.page"), " & more")
+    blocks = (
+        s.Banner((link,), good=True),
+        s.Facts((("name", ("value", s.Text("bad", "bad"))),)),
+        s.Beside((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (s.Bullets(("item",)),)))),
+        GRID,
+        s.Section(
+            "Folded", (s.Pictures((picture,)), s.Pictures((picture,), inside=False), s.Commands(("do it",))), True, "3 things"
+        ),
+    )
+    assert {type(one) for one in blocks} | {s.Paragraph, s.Bullets, s.Pictures, s.Commands} == set(get_args(s.Block))
+    return s.Document("Title <1>", "subtitle", blocks)
+
+
+def test_markdown(page):
+    """Whole."""
+    assert (
+        markdown.write(page, Path("reports"))
+        == """# Title <1>
+
+subtitle
+
+> **own** [page](x/table1.md) & more
+
+|  |  |
+| --- | --- |
+| **name** | value<br>bad |
+
+## Left
+
+said
+
+## Right
+
+- item
+
+| method | group<br>one | group<br>two |
+| --- | ---: | ---: |
+| ***apart*** |  |  |
+| `a \\| b` | **1.50**<br>below | <2> |
+
+## Folded
+
+<details><summary>3 things</summary>
+
+![what it shows](../a.svg)
+
+![what it shows](../a.svg)
+
+```
+do it
+```
+
+</details>
+"""
+    )
+
+
+def test_html(page):
+    """Tags are closed, text is escaped, a row says once where its number comes from, folded sections are details."""
+    text = html.write(page, Path("reports"))
+    found = Page(text)
+    assert found.open == []
+    for said in (
+        "<h1>Title &lt;1&gt;</h1>",
+        '<a href="x/table1.html">page</a> &amp; more',
+        '<th scope="colgroup" class="group start" colspan="2">group</th>',
+        'title="&quot;why&quot;"',
+        "&lt;2&gt;",
+        "<details>\n<summary><h2>Folded</h2>",
+        'aria-label="what it shows"',
+        '<a href="../a.svg">caption</a>',
+        ">inside</text>",
+        '<span class="bad">bad</span>',
+    ):
+        assert said in text, said
+    ((attributes, number),) = found.numbers
+    assert number == "1.50"
+    assert attributes["data-runs"] == "0123abcd:8,9 89ef4567:8"
+    assert text.count("data-runs") == 1
+
+
+def test_runs_are_named_by_the_end_of_their_id():
+    assert short_runs(RUNS[::-1]) == "89ef4567:8 0123abcd:9,8"

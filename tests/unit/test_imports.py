@@ -1,0 +1,56 @@
+"""How the rooms of the package hang together: no circle of imports, and the workflow knows nothing of the command line."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+MODULES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (SOURCE / "fedrepro").rglob("*.py")
+}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below `node` but what is there for the type checker alone."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield child
+            yield from statements(child)
+
+
+def imported(name: str) -> set[str]:
+    """The modules of ours that a module imports, also inside functions."""
+    found = set()
+    for node in statements(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fedrepro"):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {one if one in MODULES else str(node.module) for one in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+    return found - {name}
+
+
+GRAPH = {name: imported(name) for name in MODULES}
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Every module can be read after the ones that it needs. Raises with the circle in its message."""
+    order = list(TopologicalSorter(GRAPH).static_order())
+    assert len(order) == len(MODULES) > 100
+
+
+def test_the_workflow_does_not_import_the_command_line() -> None:
+    """The command line may ask the workflow, not the other way round."""
+    found = {name: wanted for name, wanted in GRAPH.items() if name.startswith("fedrepro.workflow")}
+    assert found
+    assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
+
+
+def test_writers_know_sections_and_nothing_of_reports() -> None:
+    """So a new section is one function in `reports.pages` and its test."""
+    known = ("fedrepro.reports.pages.sections", "fedrepro.reports.write", "fedrepro.pictures")
+    found = {(name, one) for name, wanted in GRAPH.items() if name.startswith("fedrepro.reports.write") for one in wanted}
+    assert found
+    assert {one for _, one in found if not one.startswith(known)} == set()
