@@ -189,10 +189,19 @@ def test_links_and_pictures_lead_to_files():
     pages = make_page(accuracies=ALL)
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 5
-    assert sum(link.endswith("seed8.json") for link in links) == 5
+    assert sum(link.endswith("table3.md") for link in links) == 2
+    assert not any(link.endswith(".json") for link in links)  # evidence is linked from the table's own page
     links += [a["href"] for a in Page(pages["html"].read_text()).of("a") if not a["href"].startswith("#")]
     for link in links:
         assert (folder_of() / link).resolve().is_file(), link
+
+
+def test_evidence_is_linked_where_no_other_page_does():
+    """A line for each run, with its first seed's evidence."""
+    pages = make_page(accuracies=ALL)
+    links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
+    assert sum(link.endswith("seed8.json") for link in links) == 5
+    assert all((folder_of() / link).resolve().is_file() for link in links)
 
 
 def test_partition_pictures_are_copied_and_kept():
@@ -235,6 +244,8 @@ def test_the_answer_comes_first_and_all_else_folds():
     assert "<h2>" not in re.sub(r"<summary><h2>", "", rest)
     assert "<svg" in rest
     assert "figures/index/table3/mlp-a100.svg" in rest
+    own = re.sub("<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
+    assert len(own) < 20_000, len(own)
 
 
 @pytest.mark.parametrize("scale", ["demo", "short"])

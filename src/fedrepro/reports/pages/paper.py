@@ -22,6 +22,7 @@ FITS = (
     "the numbers of a table, in points; over all tables a number that several of them print counts once. The first reading is "
     "the nearest."
 )
+OWN_PAGES = "What each run cost, with links to its evidence, is on the pages of "
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
 
 
@@ -136,7 +137,7 @@ def _table(page: Page, table: PageTable) -> s.Section:
     notes += [*table.warnings, *([parts.rule(table)] if table.comparable else []), parts.not_run(table.cells)]
     blocks: list[s.Block] = [s.Paragraph(note) for note in notes if note]
     if table.page:
-        own = s.Text(f"Every seed and every setting of {table.source}", link=f"{table.page.removesuffix('.html')}.page")
+        own = s.Text(f"Every seed and every setting of {table.source}", link=_own_page(table))
         blocks.append(s.Paragraph((own,)))
     blocks += [s.Bullets(table.remarks)] if table.remarks else []
     if not table.page:
@@ -250,18 +251,29 @@ def _facts(page: Page) -> tuple[tuple[str, tuple[s.Line, ...]], ...]:
 
 
 def _cost(page: Page) -> list[s.Block]:
-    """A line for each run, by the end of its run_id, with a link to the first seed's evidence; the others lie beside it."""
+    """A line for each run that no table's own page lists, with a link to its first seed's evidence; others lie beside it."""
+    own = {table.source for table in page.tables if table.page}
     rows = []
     for run in page.cost:
-        seeds = f" ({', '.join(str(one.seed) for one in run.seeds)})"
-        evidence = (s.Text(run.run_id[-8:], "code", link=run.seeds[0].evidence), seeds)
-        rows.append((run.method, ", ".join(run.tables), *parts.cost(run.seeds), evidence))
-    if not rows:
+        if own.isdisjoint(run.tables):
+            seeds = f" ({', '.join(str(one.seed) for one in run.seeds)})"
+            evidence = (s.Text(run.run_id[-8:], "code", link=run.seeds[0].evidence), seeds)
+            rows.append((run.method, ", ".join(run.tables), *parts.cost(run.seeds), evidence))
+    if not page.cost:
         return []
-    columns = s.heads("method", "tables", *parts.COST, "evidence (seeds)", numbers=range(2, 2 + len(parts.COST)))
-    made = s.Grid("Cost and evidence of every run", columns, tuple(rows))
-    blocks = (s.Paragraph(f"{parts.total_cost(page.about)} {parts.TRAFFIC}"), made)
-    return [s.Section("Cost and evidence", blocks, folded=True, note=f"{len(rows)} runs")]
+    blocks: list[s.Block] = [s.Paragraph(parts.total_cost(page.about))]
+    if own:
+        links = [s.Text(table.source, link=_own_page(table)) for table in page.tables if table.page]
+        listed = tuple(piece for link in links for piece in (", ", link))[1:]
+        blocks.append(s.Paragraph((OWN_PAGES, *listed, ".")))
+    if rows:
+        columns = s.heads("method", "tables", *parts.COST, "evidence (seeds)", numbers=range(2, 2 + len(parts.COST)))
+        blocks += [s.Paragraph(parts.TRAFFIC), s.Grid("Cost and evidence of every run", columns, tuple(rows))]
+    return [s.Section("Cost and evidence", tuple(blocks), folded=True, note=f"{len(page.cost)} runs")]
+
+
+def _own_page(table: PageTable) -> str:
+    return f"{(table.page or '').removesuffix('.html')}.page"
 
 
 def _again(page: Page) -> s.Section:
