@@ -1,12 +1,10 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fedrepro.config import scales
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
-from fedrepro.config.places import table_path
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
@@ -52,7 +50,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 else:
                     cell = tried
             if cell["run_id"]:
-                _refuse_twin(cells, cell, str(table_path(Path(), paper_name, table_name)), scale_name)
+                _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
             cells.append(cell | {"tuned": tune is not None})
     return {
         "schema": PLAN_SCHEMA,
@@ -71,8 +69,6 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "seeds": (budget and budget.seeds) or project.params.seeds,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
-        "kind": table.kind,
-        "caption": table.caption,
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
@@ -144,7 +140,7 @@ def _run(
     project: Project, paper_name: str, table_name: str, layers: Layers, row: Header
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
-    file, column = str(table_path(Path(), paper_name, table_name)), layers.column
+    file, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.layers import SETTINGS, plain
-from fedrepro.config.places import FIGURES, TABLES, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check, read_yaml
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -33,15 +32,12 @@ class Project:
         return _read(Paper, self.root / "papers" / name / "paper.yaml")
 
     def table(self, paper: str, name: str) -> Table:
-        """papers/<paper>/tables/<name>.yaml; of a figure papers/<paper>/figures/<name>.yaml."""
-        path = table_path(self.root, paper, name)
+        """papers/<paper>/tables/<name>.yaml."""
+        path = self.root / "papers" / paper / "tables" / f"{name}.yaml"
         if not path.exists():
             known = self.table_names()
             raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
         table = _read(Table, path, _with_columns)
-        if (table.kind is None) == (path.parent.name == FIGURES):
-            wants, place = ("needs", "a figure") if table.kind is None else ("takes no", "a table")
-            raise UserError(f"{path}: {place} {wants} `kind`; figures lie in figures/, tables in tables/")
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
             for scale in named - self.scales.keys():
@@ -49,9 +45,8 @@ class Project:
         return table
 
     def table_names(self) -> list[str]:
-        """Every table and every figure there is a file for, as paper/table."""
-        files = (path for folder in (TABLES, FIGURES) for path in self.root.glob(f"papers/*/{folder}/*.yaml"))
-        return sorted(f"{path.parent.parent.name}/{path.stem}" for path in files)
+        """Every table there is a file for, as paper/table."""
+        return sorted(f"{p.parent.parent.name}/{p.stem}" for p in self.root.glob("papers/*/tables/*.yaml"))
 
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""
@@ -107,7 +102,7 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
         name = str(column.setting.get("dataset"))
         if name in paper.stand_ins and project.registry[name].same_as != paper.stand_ins[name]:
             raise UserError(
-                f"{table_path(Path(), paper_name, table_name)}: {column.key}: dataset = {column.setting['dataset']!r} "
+                f"papers/{paper_name}/tables/{table_name}.yaml: {column.key}: dataset = {column.setting['dataset']!r} "
                 "stands in for another; say so in the table's key stand_in"
             )
 

@@ -114,8 +114,6 @@ class Table(Strict):
     source: str
     published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
     metric: Metric
-    kind: str | None = None  # of a figure: how it is drawn, `curves(metric=test_accuracy)`
-    caption: str | None = None  # of a figure: what to look for
     tune: Tune | None = None  # of every cell that has none of its own
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number

@@ -10,7 +10,6 @@ from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.config import scales
-from fedrepro.config.places import table_path
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, committed, identity, receipt_path, trained
 from fedrepro.errors import UserError
@@ -70,7 +69,7 @@ class Workflow:
         """The files that a plan follows from."""
         own = [] if scale in self.made.published_seeds else ["params.yaml"]
         folder, varied = Path("papers", paper), self.plan(scale, paper, table)["variant_of"]
-        tables = [str(table_path(Path(), paper, name)) for name in (table, varied) if name]
+        tables = [f"{folder}/tables/{name}.yaml" for name in (table, varied) if name]
         printed = sorted(map(str, folder.glob("published/*.csv")))
         return [*own, "papers/scales.yaml", "data/registry.yaml", f"{folder}/paper.yaml", *tables, *printed]
 
@@ -126,10 +125,7 @@ class Workflow:
 
     def page_tables(self, scale: str, paper: str) -> list[str]:
         """The tables that a paper's page tells of: all that there is a file for."""
-        here = {
-            name.split("/")[2]: made for name, made in self.made.tables_at_scale.items() if name.startswith(f"{scale}/{paper}/")
-        }
-        found = [name for name, made in here.items() if made["kind"] is None]
+        found = [name.split("/")[2] for name in self.made.tables_at_scale if name.startswith(f"{scale}/{paper}/")]
         with session.one_line():
             if not found:
                 raise UserError(f"reports/{scale}/{paper}/index: papers/{paper}/tables has no table without a mistake in it")
