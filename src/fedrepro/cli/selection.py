@@ -11,7 +11,7 @@ def cells(plan: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
     from fedrepro.registry import unknown
 
     known = {axis: [entry["key"] for entry in plan[axis]] for axis in ("rows", "columns")} | {"run_id": sorted(plan["runs"])}
-    found = [*plan["cells"], *plan.get("candidates", [])]
+    found = plan["cells"]
     for kind, key in (("rows", "row"), ("columns", "column"), ("run_id", "run_id")):
         wanted = getattr(options, kind, None)
         for name in wanted or []:

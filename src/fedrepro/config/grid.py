@@ -1,6 +1,5 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 from fedrepro.config import scales
@@ -35,23 +34,28 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
-    runs, cells, candidates = {}, [], []
+    runs, cells = {}, []
     for row, is_printed in rows:
         for column in columns:
+            value, note = printed.get((row.key, column.key), (None, ""))
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
-            cell = _without_run(layers, *printed.get((row.key, column.key), (None, "")) if is_printed else (None, ""))
-            tune = layers.tune if cell["reason"] is None else None
-            for values in tune.candidates if tune else [{}] if cell["reason"] is None else []:
-                run, reported = _run(project, paper_name, table_name, replace(layers, candidate=values), row)
+            cell = {
+                "row": row.key,
+                "column": column.key,
+                "printed": value if is_printed else None,
+                "note": note,
+                "metric": layers.metric.model_dump(),
+                "read": None,
+                "run_id": None,
+            }
+            cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
+            cell |= {"average_last": None, "average_last_source": None, "instead_of": {}}
+            if cell["reason"] is None:
+                run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
-                tried = cell | {"run_id": run["run_id"], **reported}
-                if tune:
-                    candidates.append(tried | {"values": values, "choose_at": tune.seeds})
-                else:
-                    cell = tried
-            if cell["run_id"]:
+                cell |= {"run_id": run["run_id"], **reported}
                 _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
-            cells.append(cell | {"tuned": tune is not None})
+            cells.append(cell)
     return {
         "schema": PLAN_SCHEMA,
         "paper": paper_name,
@@ -77,29 +81,10 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             for one in columns
         ],
         "cells": cells,
-        "candidates": candidates,
         "runs": runs,
         "deviations": [item.model_dump() for item in paper.deviations],
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
-    }
-
-
-def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, Any]:
-    """A cell of the plan before it has a run; `reason`: why it gets none."""
-    row, column = layers.row, layers.column
-    return {
-        "row": row.key,
-        "column": column.key,
-        "printed": printed,
-        "note": note,
-        "metric": layers.metric.model_dump(),
-        "read": None,
-        "run_id": None,
-        "reason": row.pending or column.pending or layers.left_out(row.key),
-        "average_last": None,
-        "average_last_source": None,
-        "instead_of": {},
     }
 
 

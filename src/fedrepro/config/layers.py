@@ -1,10 +1,10 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
-from fedrepro.config.table import Budget, Header, Metric, Table, Tune
+from fedrepro.config.table import Budget, Header, Metric, Table
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -19,7 +19,6 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 # name -> default of those that a paper's files need not give
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
-TUNED = "tuned"  # the source of a value that a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
 
 
@@ -34,12 +33,6 @@ class Layers:
     column: Header
     row: Header
     params: Params
-    candidate: dict[str, Scalar] = field(default_factory=dict)  # values of one candidate of a tuned cell
-
-    @property
-    def tune(self) -> Tune | None:
-        """How the cell is tuned, if it is."""
-        return self.row.tune or self.column.tune or self.table.tune
 
     def settings(self, where: str) -> dict[str, Sourced]:
         """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
@@ -108,10 +101,6 @@ class Layers:
         for method, arguments in self.scale.methods.items():
             scaled = {key: Sourced(value=value, source="scale") for key, value in arguments.items()}
             merged[method] = merged.get(method, {}) | scaled
-        for (method, _, argument), value in (
-            (key.partition("."), value) for key, value in self.candidate.items() if "." in key
-        ):
-            merged[method] = merged.get(method, {}) | {argument: Sourced(value=value, source=TUNED)}
         for method, arguments in (self.params.methods.get(paper) or {}).items():
             below = merged.setdefault(method, {})
             below |= {key: _edit(below.get(key), value) for key, value in (arguments or {}).items() if value is not None}
@@ -132,8 +121,7 @@ class Layers:
         """The settings that the paper's own files give, before any scale."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
         own = self.row.settings(self.column)
-        found |= {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
-        return found | {key: Sourced(value=value, source=TUNED) for key, value in self.candidate.items() if "." not in key}
+        return found | {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
 
     def _source(self, key: str, value: Scalar) -> str:
         return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.shown}"

@@ -214,8 +214,8 @@ class Reading(NamedTuple):
 
 
 def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
-    """Every cell of a plan that has a run, and what it takes of it; of a tuned cell each candidate."""
-    for cell in (*plan["cells"], *plan["candidates"]):
+    """Every cell of a plan that has a run, and what it takes of it."""
+    for cell in plan["cells"]:
         if cell["run_id"]:
             yield cell, reading(cell)
 

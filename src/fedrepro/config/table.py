@@ -43,22 +43,6 @@ class Metric(Strict):
     better: Literal["higher", "lower"] = "higher"
 
 
-class Tune(Strict):
-    """A cell of several candidate runs, of which the best is shown: every combination of the values in `grid`.
-
-    Keys of `grid` are settings (`client_lr`) or arguments of parts (`fedprox.mu`). The candidate is chosen whose mean over
-    `seeds` (None: all of the table's) of what the cell reads is best; of equal ones the first.
-    """
-
-    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(min_length=1)
-    seeds: Seeds | None = None
-
-    @property
-    def candidates(self) -> list[dict[str, Scalar]]:
-        """{setting or argument: value} of each, in the grid's order."""
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
-
-
 class Header(Strict):
     """A row or a column. A cell merges its row and its column; what both give is the row's.
 
@@ -78,7 +62,6 @@ class Header(Strict):
     replace: dict[str, dict[str, Scalar]] = Field({})  # setting -> {the other axis's value: what this entry takes instead}
     metric: Metric | None = None  # instead of the table's
     read: str | None = None  # instead of the protocol's mean over the last rounds: at(200), best(), first_reaching(64)
-    tune: Tune | None = None  # instead of the table's
     demo: bool = False  # a column that is shown at scale demo too
     budget: dict[str, Budget] = Field({})  # of a column by scale, beside the table's
 
@@ -114,7 +97,6 @@ class Table(Strict):
     source: str
     published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
     metric: Metric
-    tune: Tune | None = None  # of every cell that has none of its own
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
     budget: dict[str, TableBudget] = Field({})  # by scale

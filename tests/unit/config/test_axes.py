@@ -129,21 +129,3 @@ def test_mistakes_are_named(files: Files, columns: Any, words: list[str]) -> Non
     with pytest.raises(UserError) as caught:
         files.plan(FULL)
     assert all(word in str(caught.value) for word in words), str(caught.value)
-
-
-def test_a_tuned_cell_plans_every_candidate(files: Files) -> None:
-    """Two rates and two values of mu for FedProx: four runs, ordinary ones; other rows have theirs as before. A value that is
-    tried says so as its source."""
-    plain = files.plan(FULL)
-    files.table["rows"][1]["tune"] = {"grid": {"client_lr": [0.1, 0.02], "fedprox.mu": [0.5, 0.05]}, "seeds": [8]}
-    made = files.plan(FULL)
-    tuned = cell(made, "fedprox", "mnist")
-    assert (tuned["tuned"], tuned["run_id"], tuned["printed"]) == (True, None, cell(plain, "fedprox", "mnist")["printed"])
-    mine = [one for one in made["candidates"] if one["column"] == "mnist"]
-    assert [list(one["values"].values()) for one in mine] == [[0.1, 0.5], [0.1, 0.05], [0.02, 0.5], [0.02, 0.05]]
-    assert {one["row"] for one in made["candidates"]} == {"fedprox"}
-    assert {tuple(one["choose_at"]) for one in mine} == {(8,)}
-    run = made["runs"][mine[1]["run_id"]]
-    assert (run["config"]["client_lr"], run["sources"]["client_lr"]) == (0.1, "tuned")
-    assert ("mu=0.05" in run["method"], run["argument_sources"]["fedprox.mu"]) == (True, "tuned")
-    assert cell(made, "fedavg", "mnist") == cell(plain, "fedavg", "mnist")
