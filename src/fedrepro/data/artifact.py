@@ -1,7 +1,7 @@
 """One drawn artifact on disk: `<folder>/<id>/seed<k>.npz` with its arrays, and a JSON manifest of the same name beside it.
 
-The bytes depend on the arrays and the manifest alone: `numpy.savez` stamps every member with the same date. The manifest is
-written last, so an npz with a manifest is complete.
+The bytes depend on the arrays and the manifest alone, under every Python: see `fedrepro.data.npz`. The manifest is written
+last, so an npz with a manifest is complete.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data import npz
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file, write_atomic, write_json
 from fedrepro.registry import require
@@ -46,7 +47,7 @@ def npz_path(root: Path, folder: Path, artifact_id: str, seed: int) -> Path:
 
 def save(path: Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Path:
     """Writes the npz, then its manifest with `schema` and `sha256` added. Returns `path`."""
-    write_atomic(path, lambda temporary: np.savez(temporary, allow_pickle=False, **arrays))
+    write_atomic(path, lambda temporary: npz.save(temporary, arrays))
     write_json(path.with_suffix(".json"), {"schema": SCHEMA, **manifest, "sha256": sha256_file(path)})
     return path
 
