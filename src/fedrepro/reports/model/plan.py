@@ -74,9 +74,6 @@ class Place:
     average_last: int | None
     average_last_source: str | None
     note: str = ""
-    tuned: bool = False  # it takes its number from the best of the plan's `candidates` for this place
-    values: dict[str, Any] = field(default_factory=dict)  # of a candidate: setting or argument -> what it tries
-    choose_at: tuple[int, ...] | None = None  # of a candidate: the seeds that decide; None: all
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the paper's value, where a scale changes it
 
     @property
@@ -147,7 +144,6 @@ class Plan:
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     cells: tuple[Place, ...]
-    candidates: tuple[Place, ...]
     runs: dict[str, Run]
     remarks: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
@@ -156,8 +152,8 @@ class Plan:
 
     @property
     def planned(self) -> list[Place]:
-        """The cells that have a run, and the candidates of those that are tuned."""
-        return [cell for cell in (*self.cells, *self.candidates) if cell.run_id]
+        """The cells that have a run."""
+        return [cell for cell in self.cells if cell.run_id]
 
     @property
     def command(self) -> str:
