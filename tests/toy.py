@@ -265,9 +265,10 @@ def one_weight(w: float) -> Tree:
     return Tree(ONE_WEIGHT.layout, torch.tensor([w], dtype=torch.float64))
 
 
-def server_context(task: Task, round: int = 0, **changes: Any) -> ServerContext:
-    """What the server's parts are handed in `round`."""
+def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: Any) -> ServerContext:
+    """What the server's parts are handed in `round`; a cohort for those that read it."""
     values: dict[str, Any] = {
+        "cohort": cohort,
         "network": TrainingNetwork(task.model, task.buffers),
         "predict": partial(predict, task.model),
         "proxy": task.proxy,

@@ -128,6 +128,7 @@ class Asked:
 class ServerContext:
     """What a server part may read, and where it notes scalars."""
 
+    cohort: Cohort  # as it stands: `Method.apply` puts in what transforms made of it
     network: Network  # in training mode; its running statistics become those of the global model
     predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, no gradients; with a
     # leading axis of models on params and buffers, all of them on the same x

@@ -172,7 +172,7 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
     for round in range(2):
         cohort, _ = runner.run_cohort(state, round)
         assert cohort is not None
-        state = method.apply(state, cohort, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, cohort, round))
     leaves = [leaf for leaf in flatten([state, runner.own]) if isinstance(leaf, torch.Tensor)]
     assert {leaf.dtype for leaf in leaves} == {torch.float32}
     exact = run(text, make_task(model, keep_client_momentum=True, rounds=2))
@@ -208,7 +208,7 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
         assert same(before, flatten(state)), "a client rule changed the server's state"
         assert same(own_before, flatten(own)), "a client rule changed what the client had kept"
         sent = clones(cohort)
-        next_state = method.apply(state, cohort, toy.server_context(task, round))
+        next_state = method.apply(state, toy.server_context(task, cohort, round))
         assert same(sent, flatten(cohort)), "a server part changed what the cohort sent"
         assert same(before, flatten(state)), "a server part changed the state it was given"
         state = next_state
@@ -229,7 +229,7 @@ def test_what_travels_is_declared(text: str, model: str) -> None:
         unknown = dataclasses.replace(state, shared=state.shared.like(torch.full_like(state.shared.flat, math.nan)))
         assert same(SequentialEngine(task, method).run_cohort(unknown, 0)[0], cohort)
     lost = dataclasses.replace(cohort, buffers=cohort.buffers.like(torch.full_like(cohort.buffers.flat, math.nan)))
-    served = [method.apply(state, one, toy.server_context(task)) for one in (cohort, lost)]
+    served = [method.apply(state, toy.server_context(task, one)) for one in (cohort, lost)]
     used = model == "norm" and any(part.reads_buffers for part in method.parts)
     assert same(served[0], served[1]) != used
 
@@ -242,7 +242,7 @@ def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> N
     state = method.init(task.params, task.buffers)
     cohort, _ = runner.run_cohort(state, 0)
     assert cohort is not None
-    state = method.apply(state, cohort, toy.server_context(task))
+    state = method.apply(state, toy.server_context(task, cohort))
     progress = Progress(1, [(0, "test_accuracy", 12.5)], 0.5, 44, "2026-01-01T00:00:00+00:00")
     path = tmp_path / "seed8.pt"
     checkpoint.save(path, "key", state, runner.own, progress)

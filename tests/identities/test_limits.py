@@ -189,10 +189,10 @@ def test_identical_clients_make_any_weights_the_same_mean() -> None:
     cohort = one_cohort(task)
     same = dataclasses.replace(cohort, updates=cohort.updates.like(cohort.updates.flat[:1].expand_as(cohort.updates.flat)))
     update, anchor = same.updates.flat[0], cohort.anchor.flat
-    attentive = compose(toy.part_text("attentive_law")).aggregate(same, toy.server_context(task))
+    attentive, _ = compose(toy.part_text("attentive_law")).aggregate(same, None, toy.server_context(task))
     torch.testing.assert_close(attentive.flat, update, rtol=0, atol=1e-12)
     ctx = toy.server_context(task)
-    joint = compose(toy.part_text("fedlaw")).aggregate(same, ctx)
+    joint, _ = compose(toy.part_text("fedlaw")).aggregate(same, None, ctx)
     assert ctx.notes["gamma"] != 1
     torch.testing.assert_close(joint.flat, ctx.notes["gamma"] * (anchor + update) - anchor, rtol=0, atol=1e-12)
 

@@ -238,6 +238,7 @@ class _Bench:
             messages=None if message is None else repeat(message),
         )
         ctx = ServerContext(
+            cohort=arrived,
             network=TrainingNetwork(self.model, buffers),
             predict=partial(predict, self.model),
             proxy=self._images(proxy) if proxy else None,
@@ -248,7 +249,7 @@ class _Bench:
             smallest_batch=self.model.smallest_batch,
         )
         state = method.init(params, buffers)
-        return lambda: method.apply(state, arrived, ctx)
+        return lambda: method.apply(state, ctx)
 
     def _weights(self) -> tuple[Tree, Tree]:
         """(parameters, running statistics) as before round 0."""

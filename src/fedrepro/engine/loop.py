@@ -172,8 +172,8 @@ class SeedRun:
         notes = {"client_lr": task.spec.client_lr_at(round)}
         if cohort is not None:  # otherwise nobody has training data: the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-            ctx = server_context(task, self.state, round, notes, together)
-            self.state = self.runner.method.apply(self.state, cohort, ctx)
+            ctx = server_context(task, self.state, cohort, round, notes, together)
+            self.state = self.runner.method.apply(self.state, ctx)
         return notes
 
     def close_round(self, notes: dict[str, float], samples: int) -> None:
@@ -195,10 +195,16 @@ class SeedRun:
 
 
 def server_context(
-    task: Task, state: ServerState, round: int, notes: dict[str, float], together: Callable[[Asked], Tree] = Asked.alone
+    task: Task,
+    state: ServerState,
+    cohort: Cohort,
+    round: int,
+    notes: dict[str, float],
+    together: Callable[[Asked], Tree] = Asked.alone,
 ) -> ServerContext:
     """What the server's parts read in `round`; they write into `notes`."""
     return ServerContext(
+        cohort=cohort,
         network=TrainingNetwork(task.model, state.buffers, keys=_server_keys(task, round)),
         predict=partial(predict, task.model),
         proxy=task.proxy,

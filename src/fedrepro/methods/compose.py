@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
+from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import (
     PARTS,
@@ -16,12 +19,13 @@ from fedrepro.methods.parts import (
     Part,
     Refine,
     ServerOpt,
+    ServerPart,
     Transform,
 )
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, parse, unknown
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,7 @@ class ServerState:
     params: Tree  # global weights, [D]
     buffers: Tree  # running statistics of the global model, [D']
     shared: Any  # the client rule's state on the server
-    transforms: tuple
-    server_opt: Any
-    refines: tuple
-    averages: tuple
+    parts: dict[str, tuple]  # slot -> the states of its parts, in their order
 
 
 @dataclass(frozen=True)
@@ -80,46 +81,38 @@ class Method:
 
     def init(self, params: Tree, buffers: Tree) -> ServerState:
         """The server's state before round 0."""
-        return ServerState(
-            params,
-            buffers,
-            self.client.init_shared(params),
-            tuple(part.init(params) for part in self.transforms),
-            self.server_opt.init(params),
-            tuple(part.init(params) for part in self.refines),
-            tuple(part.init(params) for part in self.averages),
-        )
+        parts = {slot: tuple(part.init(params) for part in chosen) for slot, chosen in self._served.items()}
+        return ServerState(params, buffers, self.client.init_shared(params), parts)
 
-    def apply(self, state: ServerState, cohort: Cohort, ctx: ServerContext) -> ServerState:
-        """One round on the server: what the cohort sent becomes the next global model.
+    def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
+        """One round on the server: what `ctx.cohort` sent becomes the next global model.
 
         Running statistics are those of `ctx.network`, which starts anew with each context.
         """
-        ctx.network.buffers = self.buffers.start(state.buffers, cohort)
-        transforms = []
-        for part, own in zip(self.transforms, state.transforms, strict=True):
-            cohort, own = part(cohort, own, ctx)
-            transforms.append(own)
-        shared = self.client.absorb(state.shared, cohort)
-        update = self.client.correct(self.aggregate(cohort, ctx), shared)
-        params, server_opt = self.server_opt(state.params, update, state.server_opt)
-        refines, averages = [], []
-        for part, own in zip(self.refines, state.refines, strict=True):
-            params, own = part(params, own, cohort, ctx)
-            refines.append(own)
-        for part, own in zip(self.averages, state.averages, strict=True):
-            params, own = part(params, own, ctx)
-            averages.append(own)
-        return replace(
-            state,
-            params=params,
-            buffers=self.buffers.finish(params, ctx.network.buffers, ctx),
-            shared=shared,
-            transforms=tuple(transforms),
-            server_opt=server_opt,
-            refines=tuple(refines),
-            averages=tuple(averages),
-        )
+        parts: dict[str, tuple] = {}
+
+        def walk(slot: str, x: Any, ctx: ServerContext) -> Any:
+            after = []
+            for part, own in zip(self._served[slot], state.parts[slot], strict=True):
+                x, own = part(x, own, ctx)
+                after.append(own)
+            parts[slot] = tuple(after)
+            return x
+
+        ctx.network.buffers = self.buffers.start(state.buffers, ctx.cohort)
+        ctx = replace(ctx, cohort=walk("transform", ctx.cohort, ctx))
+        shared = self.client.absorb(state.shared, ctx.cohort)
+        update = self.client.correct(walk("aggregate", ctx.cohort, ctx), shared)
+        params = tree.map(torch.add, state.params, walk("server_opt", update, ctx))
+        for slot in ("refine", "average"):
+            params = walk(slot, params, ctx)
+        return ServerState(params, self.buffers.finish(params, ctx.network.buffers, ctx), shared, parts)
+
+    @property
+    def _served(self) -> dict[str, tuple[ServerPart, ...]]:
+        """The parts of the server's slots."""
+        one = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
+        return {"transform": self.transforms, **one, "refine": self.refines, "average": self.averages}
 
 
 def compose(text: str) -> Method:

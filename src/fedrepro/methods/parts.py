@@ -109,55 +109,38 @@ class LocalRule(Part):
         return update
 
 
-class Transform(Part):
-    """Changes the cohort's updates before they are aggregated: to what follows, clients' models are w + the new updates."""
+class ServerPart(Part):
+    """What the server's slots share: x goes in, the new x comes out, and with it the part's state for the next round.
+
+    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`.
+    """
 
     def init(self, params: Tree) -> Any:
         """State before the first round."""
         return None
 
-    def __call__(self, cohort: Cohort, state: Any, ctx: ServerContext) -> tuple[Cohort, Any]:
+    def __call__(self, x: Any, state: Any, ctx: ServerContext) -> tuple[Any, Any]:
         raise NotImplementedError
 
 
-class Aggregate(Part):
-    """Turns the updates [K, D] of a cohort into one update [D]."""
-
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        raise NotImplementedError
+class Transform(ServerPart):
+    """Cohort -> cohort: changes the clients' updates. To what follows, clients' models are w + the new updates."""
 
 
-class ServerOpt(Part):
-    """Applies an aggregated update to the global weights."""
-
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
-
-    def __call__(self, params: Tree, update: Tree, state: Any) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class Aggregate(ServerPart):
+    """Cohort -> update: one update [D] from those of the cohort [K, D]."""
 
 
-class Refine(Part):
-    """Changes the new global weights, with or without proxy data."""
-
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
-
-    def __call__(self, params: Tree, state: Any, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class ServerOpt(ServerPart):
+    """Update -> step [D], which is added to the global weights."""
 
 
-class Average(Part):
-    """Averages global weights over rounds; what it returns is evaluated and sent to the clients."""
+class Refine(ServerPart):
+    """Weights -> weights [D]: changes the new global weights, with or without proxy data."""
 
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
 
-    def __call__(self, params: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class Average(ServerPart):
+    """Weights -> weights [D]: an average over rounds; what it returns is evaluated and sent to the clients."""
 
 
 class Buffers(Part):

@@ -78,7 +78,7 @@ def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: flo
         torch.testing.assert_close(tuned.buffers.flat, plain.buffers.flat, rtol=0, atol=atol)
         assert torch.equal(tuned.num_steps, plain.num_steps)
         assert tuned.updates.flat.abs().max() > 1e-3
-        state = method.apply(state, tuned, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, tuned, round))
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
@@ -165,7 +165,7 @@ def test_clients_start_from_the_global_statistics_and_keep_none() -> None:
             for index_B in local_batches(len(data), **order):
                 _, buffers = task.model.forward(task.params, buffers, data.x[index_B], True)
             torch.testing.assert_close(cohort.buffers.flat[k], buffers.flat, rtol=0, atol=1e-12)
-        state = method.apply(state, cohort, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, cohort, round))
         torch.testing.assert_close(state.buffers.flat, cohort.weights @ cohort.buffers.flat, rtol=0, atol=1e-14)
 
 

@@ -32,14 +32,14 @@ def test_by_hand(weighting: str, expected: list[float]) -> None:
     """a = (4, 1), so d = ((1, 0), (0, 1)). By size: mean path 3/4 * 4 + 1/4 * 1 = 3.25, update 3.25 * (3/4, 1/4); uniform:
     2.5 * (1/2, 1/2)."""
     method = compose(f"fednova(weighting={weighting})")
-    update = method.aggregate(cohort_of([4.0, 1.0]), toy.server_context(toy.make_task()))
+    update, _ = method.aggregate(cohort_of([4.0, 1.0]), None, toy.server_context(toy.make_task()))
     assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_equal_steps_are_the_weighted_mean() -> None:
     """Whatever all clients' steps are worth, if it is the same."""
     ctx = toy.server_context(toy.make_task())
-    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), ctx) for text in ("fednova", "fedavg"))
+    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), None, ctx)[0] for text in ("fednova", "fedavg"))
     torch.testing.assert_close(nova.flat, mean.flat, rtol=1e-14, atol=0)
 
 
