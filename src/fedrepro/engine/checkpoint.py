@@ -33,7 +33,7 @@ class Progress:
     started_at: str
 
 
-def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress: Progress) -> None:
+def save(path: Path, key: str, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress) -> None:
     """Writes a checkpoint of the run `key`."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
@@ -48,7 +48,9 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     write_atomic(path, write)
 
 
-def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[ServerState, dict[int, Any], Progress] | None:
+def load(
+    path: Path, key: str, device: torch.device | str = "cpu"
+) -> tuple[ServerState, dict[int, dict[str, Tree]], Progress] | None:
     """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
     try:
         with path.open("rb") as stream:

@@ -3,7 +3,7 @@
 A run's time is taken as rounds x (local training + server + evaluation). A local step costs an overhead and a share for each
 image; a server's round costs a part that does not depend on its passes over the proxy set, and one for each pass. Both are
 measured on the run's own model and method, by the sequential engine: an upper bound on a GPU, where the vectorised one trains
-all seeds at once. Our choice; start-up and reading data are left out.
+all seeds at once. Our choice; start-up, reading data and what clients do on held-out samples are left out.
 """
 
 import dataclasses
@@ -199,19 +199,17 @@ class _Bench:
         if self.model.detects:
             import torchvision.ops  # noqa: F401  the seconds that this takes are no part of a step
         (params, buffers), data, rule = self._weights(), self._images(size), self.method.client
-        shared, own = rule.init_shared(params), rule.init_own(params)
         ctx = ClientContext(
-            TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=Keys(torch.tensor(0))),
-            params,
-            1e-6,
-            count,
-            shared,
-            own,
+            network=TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=Keys(torch.tensor(0))),
+            anchor=params,
+            client_lr=1e-6,
+            num_steps=count,
+            solver=rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay)),
+            shared=rule.init_shared(params),
+            own=rule.init_own(params),
         )
-        solver = rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay))
-        batches = [torch.arange(size, device=self.device)] * count
-        into = torch.empty_like(params.flat)
-        return lambda: FORMS[self.engine](rule, data, batches, solver, ctx, into)
+        index_B, into = torch.arange(size, device=self.device), torch.empty_like(params.flat)
+        return lambda: FORMS[self.engine](rule, (data.take(index_B) for _ in range(count)), ctx, into)
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""
@@ -222,6 +220,7 @@ class _Bench:
         """The server's part of one round, with at most `passes` over the proxy set."""
         method = _with_passes(self.method, passes)
         (params, buffers), message = self._weights(), self.steps(self.model.smallest_batch, 1)().message
+        measuring = ClientContext(TrainingNetwork(self.model, buffers, train=False), params, 1e-6, 1)
         repeat = lambda one: tree.stack([one] * cohort)  # noqa: E731
         noise = torch.randn((cohort, params.layout.size), generator=torch.Generator().manual_seed(0)).to(self.device)
         share = torch.full((cohort,), 1 / cohort, device=self.device)
@@ -236,6 +235,7 @@ class _Bench:
             anchor=params,
             buffers=repeat(buffers),
             messages=None if message is None else repeat(message),
+            probes={part.name: repeat(part.probe([], measuring)) for part in method.probing},
         )
         ctx = ServerContext(
             cohort=arrived,

@@ -28,6 +28,7 @@ class Task:
     model: Model
     train: Batch  # all training images; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
+    held_out: list[Tensor]  # per client, positions of its held-out samples in `train`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
     cohorts: Tensor  # client ids, [rounds, K]
     evaluation: Batch  # the test set without the proxy samples
@@ -112,13 +113,14 @@ def load_task(
     split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
-    bounds = list(zip(clients.train_offsets[:-1], clients.train_offsets[1:], strict=True))
+    parts = range(clients.clients)
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=images.train,
-        client_index=[on_device(clients.train_index[start:end]) for start, end in bounds],
+        client_index=[on_device(clients.train(client)) for client in parts],
+        held_out=[on_device(clients.validation(client)) for client in parts],
         client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
         cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
         evaluation=images.test.take(on_device(split.evaluation_index)),

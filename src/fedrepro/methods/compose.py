@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -57,8 +58,19 @@ class Method:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What a run must provide for this method."""
-        return frozenset().union(*(part.needs for part in self.parts))
+        """What a run must provide for this method: "proxy", a proxy set; "held_out", held-out samples of clients."""
+        own = frozenset({"held_out"}) if self.probing or self.personalises else frozenset()
+        return own.union(*(part.needs for part in self.parts))
+
+    @cached_property
+    def probing(self) -> tuple[Part, ...]:
+        """The parts that measure something on clients' held-out samples."""
+        return tuple(part for part in self.parts if type(part).probe is not Part.probe)
+
+    @property
+    def personalises(self) -> bool:
+        """Whether clients make models of their own from the global one, which are evaluated too."""
+        return type(self.client).personalise is not LocalRule.personalise
 
     def traffic(self, parameters: int, buffers: int) -> tuple[int, int]:
         """Numbers that one client sends and receives in a round, of models with so many parameters and running statistics.
@@ -67,7 +79,8 @@ class Method:
         Single numbers (a count of steps, a learning rate) are left out.
         """
         statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
-        return parameters * (1 + self.client.sends) + statistics, parameters * (1 + self.client.receives) + statistics
+        sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
+        return parameters * sent + statistics, parameters * received + statistics
 
     @property
     def label(self) -> str:

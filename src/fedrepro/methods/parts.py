@@ -7,7 +7,7 @@ part is a frozen dataclass in a file of its own, registered for one slot; the ba
 Tree, a tensor, a number, or a tuple or dict of those.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -21,6 +21,7 @@ from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
 SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average", "buffers")
 REPEATABLE = frozenset({"transform", "refine", "average"})
 PARTS = Registry("method part")
+Named = dict[str, Tree]
 
 
 def register(slot: str, name: str):
@@ -44,6 +45,16 @@ class Part:
     needs: ClassVar[frozenset[str]] = frozenset()
     reads_buffers: ClassVar[bool] = False  # looks at clients' running statistics, which then have to travel
 
+    sends: ClassVar[int] = 0  # vectors [D] that a client sends for it, besides its model
+    receives: ClassVar[int] = 0  # vectors [D] that a client is sent for it, besides the model
+
+    def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
+        """What a client measures at `ctx.anchor` on its held-out samples before it trains; the network is in evaluation mode.
+
+        A part that overrides it finds the cohort's in `Cohort.probes`, under its own name. There may be no batch at all.
+        """
+        raise NotImplementedError
+
     @property
     def wants(self) -> dict[str, str]:
         """{slot: part}: what another slot takes beside this part when a method leaves that slot open."""
@@ -52,9 +63,6 @@ class Part:
 
 class LocalRule(Part):
     """Client slot. Written for one client; every hook is pure, and every default is FedAvg."""
-
-    sends: ClassVar[int] = 0  # vectors [D] that a client's message holds, besides its model
-    receives: ClassVar[int] = 0  # vectors [D] of the shared state that clients need, besides the model
 
     def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
         """Scalar objective on one batch: the model's, for classifiers mean cross-entropy."""
@@ -88,17 +96,36 @@ class LocalRule(Part):
             reached.append(path)
         return [reached[steps] for steps in num_steps]
 
-    def finish(self, params: Tree, ctx: ClientContext) -> tuple[Tree | None, Tree | None]:
+    def begin(self, ctx: ClientContext) -> Named:
+        """State of this round alone, which every step is handed and hands on."""
+        return {}
+
+    def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+        """(weights, local state) after one local step: down `direction`, as the local solver does it."""
+        return ctx.solver.descend(params, self.direction(params, batch, ctx), local, ctx.client_lr)
+
+    def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree | None, Named]:
         """(message to the server, own state for this client's next round) after the last step."""
         return None, ctx.own
+
+    def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
+        """Numbers of this client's round, each [], for the record: mean, least and largest over the cohort."""
+        return {}
+
+    def personalise(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
+        """The client's own model, from the global one (`ctx.anchor`) and batches of its training samples.
+
+        A rule that overrides it is also evaluated on every client's held-out samples.
+        """
+        return ctx.anchor
 
     def init_shared(self, params: Tree) -> Tree | None:
         """State that the server keeps for this rule."""
         return None
 
-    def init_own(self, params: Tree) -> Tree | None:
-        """State that each client keeps between its rounds."""
-        return None
+    def init_own(self, params: Tree) -> Named:
+        """State that each client keeps between its rounds, by name; `finish` hands on the same names."""
+        return {}
 
     def absorb(self, shared: Any, cohort: Cohort) -> Any:
         """The shared state after the cohort's messages."""

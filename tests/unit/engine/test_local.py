@@ -8,14 +8,14 @@ from torch import Tensor
 
 from fedrepro.engine import sequential
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import FORMS, Solver, TrainingNetwork
+from fedrepro.engine.local import FORMS, TrainingNetwork
 from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.models import Model
-from fedrepro.types import ClientContext, Cohort
+from fedrepro.types import ClientContext, Cohort, Solver
 from tests import toy
 
 
@@ -50,11 +50,11 @@ def test_fedprox_by_hand() -> None:
     """
     task = toy.linear_task(1)
     proximal = toy.linear("fedprox(mu=1)").client
-    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
-    batches = [torch.tensor([0]), torch.tensor([1])]
+    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2, solver=Solver(0.0, 0.0))
+    batches = [task.train.take(torch.tensor([i])) for i in (0, 1)]
     for form in FORMS.values():
         into = torch.empty_like(task.params.flat)
-        result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx, into)
+        result = form(proximal, batches, ctx, into)
         assert into.item() == pytest.approx(0.62, abs=1e-15)
         assert result.num_steps == 2
 
