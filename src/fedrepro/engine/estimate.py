@@ -8,6 +8,7 @@ all seeds at once. Our choice; start-up, reading data and what clients do on hel
 
 import dataclasses
 import heapq
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,7 +82,9 @@ class Rates:
         steps = images / spec.batch_size + cohort * spec.local_epochs / 2  # each epoch of a client ends with a part of a batch
         step = self._step(bench)
         local = steps * step.overhead + images * step.each
-        return spec.rounds * (local + (test_images - proxy) * self._forward(bench) + self._server(bench, cohort, proxy, step))
+        evaluations = math.ceil(spec.rounds / spec.evaluate_every)
+        evaluated = evaluations * (test_images - proxy) * self._forward(bench)
+        return spec.rounds * (local + self._server(bench, cohort, proxy, step)) + evaluated
 
     def _step(self, bench: "_Bench") -> Affine:
         """Seconds of a local step by its images. What an image costs is the model's, the overhead is the client rule's.

@@ -188,15 +188,17 @@ class SeedRun:
     def close_round(self, notes: dict[str, float], samples: int) -> None:
         """Evaluation, records, and now and then a checkpoint."""
         task, progress, round = self.runner.task, self.progress, self.progress.round
-        notes |= self.runner.evaluate(self.state)
-        if self.runner.method.personalises:
-            notes |= personal(Clients(task, self.runner.method, self.runner.own), self.state, round)
+        finite = bool(torch.isfinite(self.state.params.flat).all())
+        if task.spec.evaluates(round) or not finite:
+            notes |= self.runner.evaluate(self.state)
+            if self.runner.method.personalises:
+                notes |= personal(Clients(task, self.runner.method, self.runner.own), self.state, round)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()
         progress.samples += samples
         if self.report:
             self.report(round, progress)
-        if not (math.isfinite(notes["test_loss"]) and torch.isfinite(self.state.params.flat).all()):
+        if not (finite and math.isfinite(notes.get("test_loss", 0.0))):
             self.status = "diverged"
         elif progress.round == task.spec.rounds:
             self.status = "finished"

@@ -115,6 +115,8 @@ OTHER = {
     "partition": "dirichlet_per_class(alpha=2)",
     "products": "bf16",
     "cohorts": "fixed",
+    "schedule": "cosine",
+    "evaluate_every": 2,
 }
 # Without it the setting changes nothing.
 BESIDE = {"cohorts": {"participation": 0.5}}

@@ -81,6 +81,25 @@ def test_the_rules_own_solver_counts() -> None:
     assert worth(compose("fedprox(mu=0.0, steps=plain)").client, 0.9, [4]) == [4.0]
 
 
+def test_feddyns_quadratic_term_shortens_steps() -> None:
+    """alpha/2 ||w - w_t||^2 counts as FedProx's term does: with client_lr alpha = 0.05 two steps are worth 1 + 0.95 = 1.95. The
+    norm itself, unsquared, counts nothing."""
+    assert worth(compose("feddyn(alpha=0.5)").client, 0.0, [1, 2, 3]) == pytest.approx([1.0, 1.95, 2.8525], abs=1e-12)
+    assert worth(compose("feddyn(alpha=0.5, norm=plain)").client, 0.0, [2]) == [2.0]
+
+
+def test_feddyn_with_fednova_by_hand() -> None:
+    """Gradients 2 (two steps) and -1 (one step), client_lr 0.1, alpha 0.5, weights 2/3 and 1/3, w = 1.
+
+    Client 0: -0.2, then -0.1 (2 - 0.5 * 0.2) = -0.19: -0.39 = -0.1 * 2 * 1.95. Client 1: 0.1. So d = (-0.2, 0.1), the mean path
+    is 2/3 * 1.95 + 1/3 = 4.9/3, the update 4.9/3 * (-0.4 + 0.1)/3 = -0.49/3. h moves by what clients really moved, since theirs
+    do: h = -0.5 * (-0.39 + 0.1)/2 = 0.0725, and w = 1 - 0.49/3 - 0.0725/0.5.
+    """
+    task = toy.linear_task(1, client_momentum=0.0, weight_decay=0.0)
+    end = train(task, toy.linear("feddyn(alpha=0.5)+fednova")).params.flat.item()
+    assert end == pytest.approx(1 - 0.49 / 3 - 0.145, abs=1e-14)
+
+
 @pytest.mark.parametrize(("momentum", "mu"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.8), (0.5, 0.8)])
 def test_what_a_run_moves_under_a_constant_gradient(momentum: float, mu: float) -> None:
     """The definition itself: on a loss with gradient m everywhere a client ends client_lr * m * a_k away."""

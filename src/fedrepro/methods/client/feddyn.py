@@ -45,6 +45,11 @@ class FedDyn(LocalRule):
             slot: f"{part}(weighting={self.weighting})" for slot, part in (("aggregate", "mean"), ("buffers", "mean_buffers"))
         }
 
+    @property
+    def pull(self) -> float:
+        """alpha of the quadratic term. The norm itself pulls as hard everywhere and shortens no step more than another."""
+        return self.alpha if self.norm == "squared" else 0.0
+
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         away = tree.sub(params, ctx.anchor)
         if self.norm == "plain":  # the gradient of ||x|| / 2; at x = 0, where there is none, the subgradient 0
