@@ -121,6 +121,8 @@ def check(task: Task, method: Method) -> None:
         raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
     if method.personalises and task.model.detects:
         raise UserError(f"method {method}: evaluates clients' own models by accuracy, but {task.model.name} detects boxes")
+    if task.augmentation is not None and task.model.detects:
+        raise UserError(f"augment = {task.spec.augment!r}: moves images and not the boxes in them; set it to none")
     if "proxy" in method.needs and task.proxy is None:
         raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
     if "proxy" in method.needs and task.model.detects:

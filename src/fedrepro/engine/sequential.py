@@ -1,5 +1,6 @@
 """The sequential engine: the clients of a round one after another, or shared out among worker processes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -16,7 +17,7 @@ from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort
+from fedrepro.types import Batch, Cohort
 
 
 @dataclass
@@ -112,6 +113,19 @@ class SequentialEngine:
             smallest=self.task.model.smallest_batch,
         )
 
+    def _taken(self, client: int, batches: list[Tensor], round: int) -> Iterator[Batch]:
+        """The samples of each batch, straight from the resident training set."""
+        task, rows = self.task, self.task.client_index[client]
+        if task.augmentation is None:
+            return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
+        epochs, pipeline = task.spec.local_epochs, task.augmentation
+        drawn = torch.from_numpy(pipeline.draw(seed=task.seed, client=client, round=round, epochs=epochs, samples=len(rows)))
+        each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))
+        return (
+            pipeline.take(task.train, rows[index_B.to(rows.device)] * pipeline.choices + choice_B.to(rows.device))
+            for index_B, choice_B in each
+        )
+
     def _keys(self, client: int, round: int) -> Keys | None:
         if not self.task.model.dropout:
             return None
@@ -127,11 +141,9 @@ class SequentialEngine:
         round: int,
         cohort_size: int,
     ) -> LocalResult:
-        rows = self.task.client_index[client]  # batches are taken straight from the resident training set
         network = TrainingNetwork(
             self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
         ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        taken = (self.task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
-        result = FORMS[self.name](self.method.client, taken, ctx, into, clients.velocity(client))
+        result = FORMS[self.name](self.method.client, self._taken(client, batches, round), ctx, into, clients.velocity(client))
         return replace(result, probes=probes(clients, client, ctx, state)) if self.method.probing else result

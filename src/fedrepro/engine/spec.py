@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fedrepro.data.participation import COHORTS
-from fedrepro.engine import schedule
+from fedrepro.engine import augment, schedule
 from fedrepro.errors import UserError
 from fedrepro.registry import require
 
@@ -46,6 +46,7 @@ class RunSpec:
     products: str = "float32"
     cohorts: str = "drawn"  # for each round, or fixed: one for all rounds
     schedule: str = schedule.DEFAULT  # of client_lr over the rounds, see `fedrepro.engine.schedule`
+    augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
 
     def __post_init__(self) -> None:
@@ -61,6 +62,7 @@ class RunSpec:
         require(self.products in PRODUCTS, "products", self.products, f"must be one of {', '.join(PRODUCTS)}")
         require(self.cohorts in COHORTS, "cohorts", self.cohorts, f"must be one of {', '.join(COHORTS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
+        object.__setattr__(self, "augment", augment.canonical(self.augment))
         object.__setattr__(self, "schedule", schedule.canonical(self.schedule))
         if self.participation == 1:  # everybody, each time: one run, under one name
             object.__setattr__(self, "cohorts", COHORTS[0])

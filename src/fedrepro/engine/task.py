@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
+from fedrepro.engine.augment import Pipeline, augmentations
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -40,6 +41,16 @@ class Task:
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
         return self.train_sizes[client] >= self.model.smallest_batch
+
+    @cached_property
+    def augmentation(self) -> Pipeline | None:
+        """What is done to training images, if anything."""
+        steps = augmentations(self.spec.augment)
+        if not steps:
+            return None
+        mean, std = self.spec.channel_scale
+        black = [-m / s for m, s in zip(mean, std, strict=True)] * (self.train.x.shape[-3] if len(mean) == 1 else 1)
+        return Pipeline(steps, self.train.x.new_tensor(black))
 
     @cached_property
     def client_positions(self) -> list[np.ndarray]:

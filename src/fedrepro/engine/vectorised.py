@@ -60,7 +60,7 @@ class _Row:
 
     seed: int  # position among the seeds that run together
     client: int
-    orders: np.ndarray  # [E, n], positions in the training set
+    orders: np.ndarray  # [E, n], positions in the training set, augmented where images are changed
     full: int  # full batches an epoch
     rest: int  # samples of the last, smaller batch; 0: there is none that counts
 
@@ -101,6 +101,11 @@ class _Seed:
             positions = task.client_positions[client]
             order = local_orders(len(positions), seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs)
             orders = positions[order]
+            if task.augmentation is not None:
+                drawn = task.augmentation.draw(
+                    seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs, samples=len(positions)
+                )
+                orders = orders * task.augmentation.choices + np.take_along_axis(drawn, order, axis=1)
             full, rest = divmod(len(positions), spec.batch_size)
             found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
         return found
@@ -153,8 +158,7 @@ class _Chunk:
         `t`: the step within the epoch; None: each row's last.
         """
         params = _take(self.params, at)
-        x = self.task.train.x.index_select(0, index.flatten()).unflatten(0, index.shape)
-        y = self.task.train.y[index]
+        x, y = self._samples(index)
         if valid is not None:
             y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
         network = self._network(at, valid)
@@ -164,6 +168,14 @@ class _Chunk:
         self._move(at, params, Batch(x, y), self._context(at, network))
         if self.buffers.layout.names:
             self.buffers.flat[at] = network.buffers.flat
+
+    def _samples(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """(images, labels) at [k, B], changed as the setting says."""
+        data = self.task.train
+        if self.task.augmentation is not None:
+            found = self.task.augmentation.take(data, index)
+            return found.x, found.y
+        return data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index]
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
         """The step itself: in place, unless the rule has one of its own."""

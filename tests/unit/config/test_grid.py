@@ -117,6 +117,7 @@ OTHER = {
     "cohorts": "fixed",
     "schedule": "cosine",
     "evaluate_every": 2,
+    "augment": "crop(padding=2)+flip",
 }
 # Without it the setting changes nothing.
 BESIDE = {"cohorts": {"participation": 0.5}}
