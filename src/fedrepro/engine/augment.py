@@ -1,7 +1,7 @@
 """Random changes of training images, drawn by keys of (seed, client, round, epoch, sample).
 
-A sample's draw is one whole number, which travels in the index of the sample. What puts batches together need not know of it. No
-second copy of the data set is made, and both engines and any number of workers see the same bits.
+A sample's draw is one whole number, which travels in the index of the sample. What puts batches together need not know of it,
+no second copy of the data set is made, and both engines and any number of workers see the same bits.
 """
 
 from dataclasses import dataclass
