@@ -91,8 +91,9 @@ class Clients:
 
     def rule_state(self, client: int, state: ServerState) -> dict[str, Tree]:
         """The client rule's state of a client, from its last round or new."""
-        kept = {name: value for name, value in self.own.get(client, {}).items() if name != VELOCITY}
-        return kept or self.method.client.init_own(state.params)
+        if client not in self.own:
+            return self.method.client.init_own(state.params)
+        return {name: value for name, value in self.own[client].items() if name != VELOCITY}
 
     def velocity(self, client: int) -> Tree | None:
         """What the solver kept of a client; None starts at zero."""

@@ -113,7 +113,8 @@ class Method:
             return x
 
         ctx.network.buffers = self.buffers.start(state.buffers, ctx.cohort)
-        ctx = replace(ctx, cohort=walk("transform", ctx.cohort, ctx))
+        if (cohort := walk("transform", ctx.cohort, ctx)) is not ctx.cohort:
+            ctx = replace(ctx, cohort=cohort)
         shared = self.client.absorb(state.shared, ctx.cohort)
         update = self.client.correct(walk("aggregate", ctx.cohort, ctx), shared)
         params = tree.map(torch.add, state.params, walk("server_opt", update, ctx))
@@ -121,7 +122,7 @@ class Method:
             params = walk(slot, params, ctx)
         return ServerState(params, self.buffers.finish(params, ctx.network.buffers, ctx), shared, parts)
 
-    @property
+    @cached_property
     def _served(self) -> dict[str, tuple[ServerPart, ...]]:
         """The parts of the server's slots."""
         one = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
