@@ -23,7 +23,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, compose
 from fedrepro.methods.parts import PARTS, REPEATABLE, LocalRule
-from fedrepro.methods.presets import DEFAULTS
+from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.models import Model, build, initial, ops
 from fedrepro.models.batch_norm import BatchNorms
 from fedrepro.tree import Layout, Tree
@@ -118,9 +118,11 @@ def _chains() -> Iterator[str]:
 
 PART_METHODS = [part_text(name) for name in PARTS.names()]
 METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
-# (method, model) for what must hold of each: all of METHODS on a plain model, the parts and the longest chains behind
-# BatchNorm.
+# (method, model). What parts can do to each other, changing what they are handed or agreeing on one engine alone, is asked of
+# all of METHODS on a plain model, and of the parts and the longest chains behind BatchNorm; the rest of each part alone.
 CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*PART_METHODS, *list(_chains())[-2:]]]
+ALONE_METHODS = [*PRESETS, *PART_METHODS]
+ALONE_CASES = [(text, model) for text in ALONE_METHODS for model in ("tiny", "norm")]
 
 
 def tiny_model() -> Model:
@@ -220,7 +222,8 @@ def make_task(
     order = torch.from_numpy(rng.stream(seed, "toy/partition").permutation(int(bounds[-1])))
     if by_class:
         order = order[torch.argsort(order % CLASSES, stable=True)]  # labels are positions modulo CLASSES
-    train, test, held = images(int(bounds[-1]), "train"), images(30, "test"), images(PROXY_PER_CLASS * CLASSES, "proxy")
+    rest = np.cumsum([bounds[-1], *(full - size for full, size in zip(FULL_SIZES, TRAIN_SIZES, strict=True))])
+    train, test, held = images(int(rest[-1]), "train"), images(30, "test"), images(PROXY_PER_CLASS * CLASSES, "proxy")
     params = initial.draw(model, seed)
     return Task(
         spec=spec,
@@ -228,6 +231,7 @@ def make_task(
         model=model,
         train=Batch(train.x.to(dtype), train.y),
         client_index=[order[a:b] for a, b in pairwise(bounds)],
+        held_out=[torch.arange(a, b) for a, b in pairwise(rest)],
         client_sizes=torch.tensor(FULL_SIZES, dtype=dtype),
         cohorts=torch.tensor([cohorts[t % len(cohorts)] for t in range(spec.rounds)]),
         evaluation=Batch(test.x.to(dtype), test.y),
@@ -253,6 +257,7 @@ def linear_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), *
         evaluation=data,
         proxy=None,
         client_index=[torch.tensor([0, 1]), torch.tensor([2])],
+        held_out=[torch.zeros(0, dtype=torch.int64)] * 2,
         client_sizes=torch.tensor([2.0, 1.0], dtype=torch.float64),
         cohorts=torch.tensor([cohorts[t % len(cohorts)] for t in range(rounds)]),
         params=one_weight(1.0),
@@ -265,9 +270,10 @@ def one_weight(w: float) -> Tree:
     return Tree(ONE_WEIGHT.layout, torch.tensor([w], dtype=torch.float64))
 
 
-def server_context(task: Task, round: int = 0, **changes: Any) -> ServerContext:
-    """What the server's parts are handed in `round`."""
+def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: Any) -> ServerContext:
+    """What the server's parts are handed in `round`; a cohort for those that read it."""
     values: dict[str, Any] = {
+        "cohort": cohort,
         "network": TrainingNetwork(task.model, task.buffers),
         "predict": partial(predict, task.model),
         "proxy": task.proxy,

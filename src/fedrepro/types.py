@@ -51,9 +51,20 @@ class Network(Protocol):
     def begin_step(self, step: int) -> None:
         """What follows belongs to local step `step`: dropout masks are drawn anew for each."""
 
+    def features(self, params: Tree, x: Tensor) -> Tensor:
+        """What the last layer reads, [..., B, F]. UserError for a model that has no such layer."""
+        ...
+
+    def head(self, params: Tree, features: Tensor) -> Tensor:
+        """The last layer, alone: of `features`, what a call returns."""
+        ...
+
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
         """Of `loss`, [D], by the model's closed form; None when there is none: autograd will do."""
         ...
+
+
+VELOCITY = "solver.velocity"  # of the local solver, in a client's local state; no name that a rule could give
 
 
 @dataclass(frozen=True)
@@ -63,21 +74,32 @@ class Solver:
     momentum: float
     weight_decay: float
 
+    def descend(self, params: Tree, g: Tree, local: dict[str, Tree], client_lr: float | Tensor) -> tuple[Tree, dict[str, Tree]]:
+        """(weights, local state) after a step along g [D]; with momentum, v is in the local state."""
+        v = tree.map(lambda g, w: g + self.weight_decay * w, g, params)
+        if self.momentum:
+            v = tree.map(lambda before, v: self.momentum * before + v, local[VELOCITY], v)
+            local = local | {VELOCITY: v}
+        return tree.axpy(-client_lr, v, params), local
+
 
 @dataclass(frozen=True)
 class ClientContext:
     """What a client rule may read during its round; all of it read-only.
 
     Rules are written for one client. An engine may hand in several at once: trees and batches then have a leading client axis,
-    `client_lr` and `num_steps` one number a client, which meet trees through `tree.scale` and `tree.axpy`.
+    and `client_lr`, `num_steps` and `cohort_size` one number a client, of the weights' type, which meet trees through
+    `tree.scale` and `tree.axpy`.
     """
 
     network: Network
     anchor: Tree  # the global weights received this round, [D]
     client_lr: float | Tensor  # this round's learning rate, after the schedule
     num_steps: int | Tensor  # T, how many steps this client takes this round
+    cohort_size: int | Tensor = 1  # K, clients that train this round
+    solver: Solver = Solver(0.0, 0.0)  # the local solver, see `LocalRule.solver`
     shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
-    own: Tree | None = None  # this client's state from its last round, if any, [D]
+    own: dict[str, Tree] = field(default_factory=dict)  # this client's state from its last round, or `LocalRule.init_own`
 
 
 @dataclass(frozen=True)
@@ -94,6 +116,8 @@ class Cohort:
     anchor: Tree  # w, the global weights that the clients started from, [D]
     buffers: Tree  # running statistics after local training, [K, D']
     messages: Tree | None = None  # what the client rule sends besides its update, [K, D]
+    probes: dict[str, Tree] = field(default_factory=dict)  # part -> what it measured on held-out samples, see `Part.probe`
+    notes: dict[str, Tensor] = field(default_factory=dict)  # numbers of each client, see `LocalRule.notes`, each [K]
 
     @property
     def models(self) -> Tree:
@@ -128,6 +152,7 @@ class Asked:
 class ServerContext:
     """What a server part may read, and where it notes scalars."""
 
+    cohort: Cohort  # as it stands: `Method.apply` puts in what transforms made of it
     network: Network  # in training mode; its running statistics become those of the global model
     predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, no gradients; with a
     # leading axis of models on params and buffers, all of them on the same x

@@ -99,6 +99,7 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
         train=draw("train", sum(sizes)),
         evaluation=draw("test", 20),
         client_index=list(order.split(sizes)),
+        held_out=[order[:0]] * len(sizes),
         client_sizes=torch.tensor(sizes, dtype=dtype),
         cohorts=torch.tensor([[0, 1, 2, 3, 4]]),
         proxy=None,

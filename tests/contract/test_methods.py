@@ -1,4 +1,4 @@
-"""What every part and every chain of parts owes, whatever it computes. Registering a part enrols it."""
+"""What every part owes, whatever it computes, and what pairs of them owe each other. Registering a part enrols it."""
 
 import dataclasses
 import inspect
@@ -18,13 +18,15 @@ from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, SLOTS, Buffers, Part
-from fedrepro.methods.presets import DEFAULTS, PRESETS
+from fedrepro.methods.presets import DEFAULTS
 from fedrepro.tree import Tree
+from fedrepro.types import VELOCITY
 from tests import toy
 
 PARTS_NAMES = PARTS.names()
-CASES = pytest.mark.parametrize(("text", "model"), toy.CASES)
-NEEDY = [text for text in toy.METHODS if compose(text).needs]
+CASES = pytest.mark.parametrize(("text", "model"), toy.ALONE_CASES)
+PAIRS = pytest.mark.parametrize(("text", "model"), toy.CASES)
+NEEDY = [text for text in toy.ALONE_METHODS if compose(text).needs]
 
 
 def make_task(model: str, **changes) -> Task:
@@ -77,7 +79,7 @@ def test_a_part_is_a_frozen_dataclass_in_a_known_slot(name: str) -> None:
     assert dataclasses.is_dataclass(cls)
     assert cls.__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue]
     assert cls.slot in SLOTS
-    assert cls.needs <= {"proxy"}
+    assert cls.needs <= {"proxy", "held_out"}
 
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
@@ -101,7 +103,7 @@ def test_a_part_lies_in_the_package_of_its_slot_and_is_short(name: str) -> None:
     assert len(path.read_text().splitlines()) < 100
 
 
-@pytest.mark.parametrize("text", [*PRESETS, *toy.METHODS])
+@pytest.mark.parametrize("text", toy.METHODS)
 def test_canonical_name_parses_back(text: str) -> None:
     """str(method) spells every part and argument and means the same method; spelling it again changes nothing."""
     method = compose(text)
@@ -156,7 +158,7 @@ def test_three_rounds_are_deterministic_finite_and_recorded(text: str, model: st
     assert not torch.equal(first.params.flat, make_task(model).params.flat), "the method left the model as it was"
 
 
-@pytest.mark.parametrize("text", toy.METHODS)
+@pytest.mark.parametrize("text", toy.ALONE_METHODS)
 def test_two_seeds_differ(text: str) -> None:
     """A seed decides initial model, parts and batches."""
     assert not same(run(text, toy.make_task(seed=8, rounds=1)).params, run(text, toy.make_task(seed=9, rounds=1)).params)
@@ -172,7 +174,7 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
     for round in range(2):
         cohort, _ = runner.run_cohort(state, round)
         assert cohort is not None
-        state = method.apply(state, cohort, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, cohort, round))
     leaves = [leaf for leaf in flatten([state, runner.own]) if isinstance(leaf, torch.Tensor)]
     assert {leaf.dtype for leaf in leaves} == {torch.float32}
     exact = run(text, make_task(model, keep_client_momentum=True, rounds=2))
@@ -192,7 +194,7 @@ def test_any_cohort_will_do(text: str, model: str, cohorts: tuple[tuple[int, ...
         assert same(outcome.buffers, task.buffers)
 
 
-@CASES
+@PAIRS
 def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
     """Hooks are pure: initial weights and statistics, data, the cohort, what clients keep and the server's state are the same
     before and after a round."""
@@ -208,7 +210,7 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
         assert same(before, flatten(state)), "a client rule changed the server's state"
         assert same(own_before, flatten(own)), "a client rule changed what the client had kept"
         sent = clones(cohort)
-        next_state = method.apply(state, cohort, toy.server_context(task, round))
+        next_state = method.apply(state, toy.server_context(task, cohort, round))
         assert same(sent, flatten(cohort)), "a server part changed what the cohort sent"
         assert same(before, flatten(state)), "a server part changed the state it was given"
         state = next_state
@@ -229,7 +231,7 @@ def test_what_travels_is_declared(text: str, model: str) -> None:
         unknown = dataclasses.replace(state, shared=state.shared.like(torch.full_like(state.shared.flat, math.nan)))
         assert same(SequentialEngine(task, method).run_cohort(unknown, 0)[0], cohort)
     lost = dataclasses.replace(cohort, buffers=cohort.buffers.like(torch.full_like(cohort.buffers.flat, math.nan)))
-    served = [method.apply(state, one, toy.server_context(task)) for one in (cohort, lost)]
+    served = [method.apply(state, toy.server_context(task, one)) for one in (cohort, lost)]
     used = model == "norm" and any(part.reads_buffers for part in method.parts)
     assert same(served[0], served[1]) != used
 
@@ -242,7 +244,7 @@ def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> N
     state = method.init(task.params, task.buffers)
     cohort, _ = runner.run_cohort(state, 0)
     assert cohort is not None
-    state = method.apply(state, cohort, toy.server_context(task))
+    state = method.apply(state, toy.server_context(task, cohort))
     progress = Progress(1, [(0, "test_accuracy", 12.5)], 0.5, 44, "2026-01-01T00:00:00+00:00")
     path = tmp_path / "seed8.pt"
     checkpoint.save(path, "key", state, runner.own, progress)
@@ -250,6 +252,7 @@ def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> N
     assert found is not None
     assert same(found[0], state)
     assert same(found[1], runner.own)
+    assert all(kept.keys() - {VELOCITY} == method.client.init_own(task.params).keys() for kept in runner.own.values())
     assert found[2] == progress
     assert checkpoint.load(path, "another run") is None
 
@@ -292,7 +295,7 @@ def test_a_method_that_needs_the_proxy_set_refuses_to_run_without(text: str) -> 
     assert str(compose(text)) in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "model"), [(text, model) for text, model in toy.CASES if text not in NEEDY])
+@pytest.mark.parametrize(("text", "model"), [(text, model) for text, model in toy.ALONE_CASES if text not in NEEDY])
 def test_a_method_that_declares_no_need_runs_without_the_proxy_set(text: str, model: str) -> None:
     """`needs` is complete: what does not name the proxy set does not touch it."""
     without, given = run(text, make_task(model, proxy=False)), run(text, make_task(model))

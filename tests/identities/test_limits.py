@@ -189,10 +189,10 @@ def test_identical_clients_make_any_weights_the_same_mean() -> None:
     cohort = one_cohort(task)
     same = dataclasses.replace(cohort, updates=cohort.updates.like(cohort.updates.flat[:1].expand_as(cohort.updates.flat)))
     update, anchor = same.updates.flat[0], cohort.anchor.flat
-    attentive = compose(toy.part_text("attentive_law")).aggregate(same, toy.server_context(task))
+    attentive, _ = compose(toy.part_text("attentive_law")).aggregate(same, None, toy.server_context(task))
     torch.testing.assert_close(attentive.flat, update, rtol=0, atol=1e-12)
     ctx = toy.server_context(task)
-    joint = compose(toy.part_text("fedlaw")).aggregate(same, ctx)
+    joint, _ = compose(toy.part_text("fedlaw")).aggregate(same, None, ctx)
     assert ctx.notes["gamma"] != 1
     torch.testing.assert_close(joint.flat, ctx.notes["gamma"] * (anchor + update) - anchor, rtol=0, atol=1e-12)
 
@@ -206,11 +206,12 @@ def test_full_batch_fedavg_with_one_local_step_is_gradient_descent() -> None:
     task = dataclasses.replace(task, client_sizes=torch.tensor(toy.TRAIN_SIZES, dtype=torch.float64))
     found = train(task, compose("fedavg")).params
 
+    seen = task.train.take(torch.cat(task.client_index))
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 6), nn.ReLU(), nn.Linear(6, 3)).double()
     for parameter, (_, value) in zip(net.parameters(), task.params.items(), strict=True):
         parameter.data.copy_(value)
     for step in range(4):
-        loss = nn.functional.cross_entropy(net(task.train.x), task.train.y)
+        loss = nn.functional.cross_entropy(net(seen.x), seen.y)
         gradients = torch.autograd.grad(loss, list(net.parameters()))
         for parameter, gradient in zip(net.parameters(), gradients, strict=True):
             parameter.data -= 0.1 * 0.9**step * gradient

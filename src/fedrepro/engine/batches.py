@@ -7,9 +7,9 @@ from torch import Tensor
 from fedrepro import rng
 
 
-def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: int) -> np.ndarray:
+def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: int, purpose: str = "batches") -> np.ndarray:
     """Positions 0..samples-1 in a fresh order for each epoch of one client's round, int64 [epochs, samples]."""
-    generator = rng.stream(seed, "batches", client, round)
+    generator = rng.stream(seed, purpose, client, round)
     orders = [generator.permutation(samples) for _ in range(epochs)]
     return np.stack(orders) if epochs > 1 else orders[0][np.newaxis]
 
@@ -20,13 +20,21 @@ def dropout_key(seed: int, client: int, round: int) -> int:
 
 
 def local_batches(
-    samples: int, *, seed: int, client: int, round: int, epochs: int, batch_size: int, smallest: int = 1
+    samples: int,
+    *,
+    seed: int,
+    client: int,
+    round: int,
+    epochs: int,
+    batch_size: int,
+    smallest: int = 1,
+    purpose: str = "batches",
 ) -> list[Tensor]:
     """`local_orders` as mini-batches, the last partial one of an epoch kept.
 
     Returns T = epochs * ceil(samples / batch_size) index tensors [B], less those below `smallest` samples.
     """
-    orders = torch.from_numpy(local_orders(samples, seed=seed, client=client, round=round, epochs=epochs))
+    orders = torch.from_numpy(local_orders(samples, seed=seed, client=client, round=round, epochs=epochs, purpose=purpose))
     if smallest <= samples <= batch_size:
         return list(orders.unbind())
     return [index_B for order in orders for index_B in order.split(batch_size) if len(index_B) >= smallest]

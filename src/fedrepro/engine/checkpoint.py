@@ -19,6 +19,7 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Layout, Tree
 
 FOLDER = Path("results/checkpoints")
+VERSION = 2  # raised when what a checkpoint holds is laid out in another way
 
 
 @dataclass
@@ -32,10 +33,10 @@ class Progress:
     started_at: str
 
 
-def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress: Progress) -> None:
+def save(path: Path, key: str, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress) -> None:
     """Writes a checkpoint of the run `key`."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
-    content = {"key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
+    content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
     buffer = io.BytesIO()  # torch hides a full disk behind an error of its own; writing bytes says what is wrong
     torch.save(content, buffer)
 
@@ -47,7 +48,9 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, Any], progress
     write_atomic(path, write)
 
 
-def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[ServerState, dict[int, Any], Progress] | None:
+def load(
+    path: Path, key: str, device: torch.device | str = "cpu"
+) -> tuple[ServerState, dict[int, dict[str, Tree]], Progress] | None:
     """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
     try:
         with path.open("rb") as stream:
@@ -57,6 +60,9 @@ def load(path: Path, key: str, device: torch.device | str = "cpu") -> tuple[Serv
                 return None
             stream.seek(len(expected))
             content = torch.load(stream, map_location=device, weights_only=True)
+        if content.get("version") != VERSION:
+            say(f"{path}: checkpoint of another version of fedrepro; the seed starts over from round 0")
+            return None
         if content["key"] != key:
             return None
         fields = {name: _unpack(value) for name, value in content["state"].items()}

@@ -1,16 +1,19 @@
 """What engines share: who trains in a round, from what, and how their results become the cohort that the server sees."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fedrepro import tree
+from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, Solver
+from fedrepro.types import VELOCITY, ClientContext, Cohort, Solver
 
 
 @dataclass(frozen=True)
@@ -20,38 +23,48 @@ class Trained:
     params: Tree  # w_k, [K, D]
     buffers: Tree  # [K, D']
     num_steps: list[int]  # T_k
-    velocity: Tree | None = None  # of the solver, [K, D]; kept only when the setting says so
     messages: Tree | None = None  # [K, D]
-    own: Tree | None = None  # of the client rule, [K, D]
+    own: dict[str, Tree] = field(default_factory=dict)  # what clients keep, by name, each with a leading axis [K]
+    probes: dict[str, Tree] = field(default_factory=dict)  # by part, likewise
+    notes: dict[str, Tensor] = field(default_factory=dict)  # each [K]
 
     @classmethod
     def joined(cls, parts: list["Trained"], order: list[int] | None = None) -> "Trained":
         """Several groups of clients as one; `order` then picks from their concatenation."""
 
-        def join(trees: list[Any]) -> Tree | None:
-            if trees[0] is None:
-                return None
-            flat = trees[0].flat if len(trees) == 1 else torch.cat([one.flat for one in trees])
-            return trees[0].like(flat if order is None else flat[torch.tensor(order, device=flat.device)])
+        def rows(tensors: list[Tensor]) -> Tensor:
+            flat = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+            return flat if order is None else flat[torch.tensor(order, device=flat.device)]
+
+        def join(trees: list[Tree]) -> Tree:
+            return trees[0].like(rows([one.flat for one in trees]))
+
+        def by_name(key: str, join: Callable[[list], Any]) -> dict[str, Any]:
+            return {name: join([getattr(part, key)[name] for part in parts]) for name in getattr(parts[0], key)}
 
         steps = [count for part in parts for count in part.num_steps]
-        found = {key: join([getattr(part, key) for part in parts]) for key in ("velocity", "messages", "own")}
-        params, buffers = join([part.params for part in parts]), join([part.buffers for part in parts])
-        assert params is not None
-        assert buffers is not None
-        return cls(params, buffers, steps if order is None else [steps[i] for i in order], **found)
+        messages = [part.messages for part in parts if part.messages is not None]
+        return cls(
+            params=join([part.params for part in parts]),
+            buffers=join([part.buffers for part in parts]),
+            num_steps=steps if order is None else [steps[i] for i in order],
+            messages=join(messages) if messages else None,
+            own=by_name("own", join),
+            probes=by_name("probes", join),
+            notes=by_name("notes", rows),
+        )
 
 
 @dataclass
 class Clients:
-    """The clients of one seed under one method. `own` holds what is kept of a client between its rounds, by client id:
+    """The clients of one seed under one method. `own` holds what is kept of a client between its rounds, by client id and name:
 
-    "rule" for the client rule's state, "velocity" for the solver's, when the setting keeps it.
+    the client rule's state, and the solver's velocity (VELOCITY) when the setting keeps it.
     """
 
     task: Task
     method: Method
-    own: dict[int, dict[str, Any]] = field(default_factory=dict)
+    own: dict[int, dict[str, Tree]] = field(default_factory=dict)
 
     def taking_part(self, round: int) -> list[int]:
         """Ids of the cohort's clients that have something to train on, ascending."""
@@ -67,25 +80,48 @@ class Clients:
         """Whether a client's velocity goes on in its next round."""
         return self.task.spec.keep_client_momentum and self.solver.momentum > 0
 
-    def rule_state(self, client: int, state: ServerState) -> Tree | None:
+    def templates(self, params: Tree) -> dict[str, Tree]:
+        """What is kept of a client, as it is before its first round."""
+        velocity = {VELOCITY: tree.zeros_like(params)} if self.keeps_momentum else {}
+        return self.method.client.init_own(params) | velocity
+
+    def kept(self, own: dict[str, Any]) -> dict[str, Any]:
+        """`own` without a velocity that the next round does not want."""
+        return {name: value for name, value in own.items() if name != VELOCITY or self.keeps_momentum}
+
+    def rule_state(self, client: int, state: ServerState) -> dict[str, Tree]:
         """The client rule's state of a client, from its last round or new."""
-        kept = self.own.get(client, {})
-        return kept["rule"] if "rule" in kept else self.method.client.init_own(state.params)
+        if client not in self.own:
+            return self.method.client.init_own(state.params)
+        return {name: value for name, value in self.own[client].items() if name != VELOCITY}
 
     def velocity(self, client: int) -> Tree | None:
         """What the solver kept of a client; None starts at zero."""
-        return self.own.get(client, {}).get("velocity")
+        return self.own.get(client, {}).get(VELOCITY)
 
     def samples(self, ids: list[int]) -> int:
         """Training samples that these clients see in a round."""
         return sum(self.task.train_sizes[client] for client in ids) * self.task.spec.local_epochs
 
+    def context(
+        self, client: int, state: ServerState, round: int, network: TrainingNetwork, num_steps: int, cohort_size: int
+    ) -> ClientContext:
+        """What the rule of one client reads in `round`."""
+        return ClientContext(
+            network=network,
+            anchor=state.params,
+            client_lr=self.task.spec.client_lr_at(round),
+            num_steps=num_steps,
+            cohort_size=cohort_size,
+            solver=self.solver,
+            shared=state.shared,
+            own=self.rule_state(client, state),
+        )
+
     def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort:
         """Keeps what is each client's own, and hands the rest to the server."""
-        found = {"rule": trained.own, "velocity": trained.velocity if self.keeps_momentum else None}
-        kept = {key: value for key, value in found.items() if value is not None}
-        for k, client in enumerate(ids if kept else []):
-            self.own[client] = {key: value.like(value.flat[k].clone()) for key, value in kept.items()}
+        for k, client in enumerate(ids if trained.own else []):
+            self.own[client] = {name: value.like(value.flat[k].clone()) for name, value in trained.own.items()}
         sizes, spec = self.task.client_sizes[ids], self.task.spec
         setting = Solver(spec.client_momentum, spec.weight_decay)
         worth = self.method.client.effective_steps(setting, spec.client_lr_at(round), trained.num_steps)
@@ -100,4 +136,6 @@ class Clients:
             anchor=state.params,
             buffers=trained.buffers,
             messages=trained.messages,
+            probes=trained.probes,
+            notes=trained.notes,
         )

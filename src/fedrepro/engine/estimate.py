@@ -3,11 +3,12 @@
 A run's time is taken as rounds x (local training + server + evaluation). A local step costs an overhead and a share for each
 image; a server's round costs a part that does not depend on its passes over the proxy set, and one for each pass. Both are
 measured on the run's own model and method, by the sequential engine: an upper bound on a GPU, where the vectorised one trains
-all seeds at once. Our choice; start-up and reading data are left out.
+all seeds at once. Our choice; start-up, reading data and what clients do on held-out samples are left out.
 """
 
 import dataclasses
 import heapq
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,7 +82,9 @@ class Rates:
         steps = images / spec.batch_size + cohort * spec.local_epochs / 2  # each epoch of a client ends with a part of a batch
         step = self._step(bench)
         local = steps * step.overhead + images * step.each
-        return spec.rounds * (local + (test_images - proxy) * self._forward(bench) + self._server(bench, cohort, proxy, step))
+        evaluations = math.ceil(spec.rounds / spec.evaluate_every)
+        evaluated = evaluations * (test_images - proxy) * self._forward(bench)
+        return spec.rounds * (local + self._server(bench, cohort, proxy, step)) + evaluated
 
     def _step(self, bench: "_Bench") -> Affine:
         """Seconds of a local step by its images. What an image costs is the model's, the overhead is the client rule's.
@@ -199,19 +202,17 @@ class _Bench:
         if self.model.detects:
             import torchvision.ops  # noqa: F401  the seconds that this takes are no part of a step
         (params, buffers), data, rule = self._weights(), self._images(size), self.method.client
-        shared, own = rule.init_shared(params), rule.init_own(params)
         ctx = ClientContext(
-            TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=Keys(torch.tensor(0))),
-            params,
-            1e-6,
-            count,
-            shared,
-            own,
+            network=TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=Keys(torch.tensor(0))),
+            anchor=params,
+            client_lr=1e-6,
+            num_steps=count,
+            solver=rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay)),
+            shared=rule.init_shared(params),
+            own=rule.init_own(params),
         )
-        solver = rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay))
-        batches = [torch.arange(size, device=self.device)] * count
-        into = torch.empty_like(params.flat)
-        return lambda: FORMS[self.engine](rule, data, batches, solver, ctx, into)
+        index_B, into = torch.arange(size, device=self.device), torch.empty_like(params.flat)
+        return lambda: FORMS[self.engine](rule, (data.take(index_B) for _ in range(count)), ctx, into)
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""
@@ -222,6 +223,7 @@ class _Bench:
         """The server's part of one round, with at most `passes` over the proxy set."""
         method = _with_passes(self.method, passes)
         (params, buffers), message = self._weights(), self.steps(self.model.smallest_batch, 1)().message
+        measuring = ClientContext(TrainingNetwork(self.model, buffers, train=False), params, 1e-6, 1)
         repeat = lambda one: tree.stack([one] * cohort)  # noqa: E731
         noise = torch.randn((cohort, params.layout.size), generator=torch.Generator().manual_seed(0)).to(self.device)
         share = torch.full((cohort,), 1 / cohort, device=self.device)
@@ -236,8 +238,10 @@ class _Bench:
             anchor=params,
             buffers=repeat(buffers),
             messages=None if message is None else repeat(message),
+            probes={part.name: repeat(part.probe([], measuring)) for part in method.probing},
         )
         ctx = ServerContext(
+            cohort=arrived,
             network=TrainingNetwork(self.model, buffers),
             predict=partial(predict, self.model),
             proxy=self._images(proxy) if proxy else None,
@@ -248,7 +252,7 @@ class _Bench:
             smallest_batch=self.model.smallest_batch,
         )
         state = method.init(params, buffers)
-        return lambda: method.apply(state, arrived, ctx)
+        return lambda: method.apply(state, ctx)
 
     def _weights(self) -> tuple[Tree, Tree]:
         """(parameters, running statistics) as before round 0."""

@@ -4,22 +4,24 @@ Both run the same client rule on the same batches with SGD (`types.Solver`).
 The plain form makes new trees at each step and can be read against a paper; the tuned form updates one flat vector in place.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from fedrepro import tree
+from fedrepro.errors import UserError
 from fedrepro.methods.parts import LocalRule
 from fedrepro.models import Model
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext, Solver
+from fedrepro.types import VELOCITY, Batch, ClientContext
 
 
 class TrainingNetwork:
     """A model in training mode that keeps its running statistics: (params, x) -> outputs.
 
+    `train`: in training mode, or else in evaluation mode, which moves no statistics.
     `closed_form`: whether `gradient` may use the model's own. `valid` [K]: how many samples of each client's batch are real.
     `keys`: of the dropout masks; none drops nothing, and models without dropout need none.
     """
@@ -32,16 +34,32 @@ class TrainingNetwork:
         closed_form: bool = False,
         valid: Tensor | None = None,
         keys: Keys | None = None,
+        train: bool = True,
     ) -> None:
         self.model, self.buffers, self.closed_form, self.valid, self.keys = model, buffers, closed_form, valid, keys
+        self.train = train
 
     def __call__(self, params: Tree, x: Tensor) -> Tensor:
+        return self._pass(self.model.forward, params, x)
+
+    def features(self, params: Tree, x: Tensor) -> Tensor:
+        """What the last layer reads."""
+        if self.model.features is None:
+            raise UserError(f"{self.model.name}: has no last layer whose input would be features; choose another model")
+        return self._pass(self.model.features, params, x)
+
+    def head(self, params: Tree, features: Tensor) -> Tensor:
+        """The last layer, alone."""
+        assert self.model.head is not None
+        return self.model.head(params, features)
+
+    def _pass(self, forward: Callable[..., tuple[Tensor, Tree]], params: Tree, x: Tensor) -> Tensor:
         more: dict[str, Tensor] = {}
         if self.valid is not None and self.model.buffer_layout.names:
             more["valid"] = self.valid
         if self.keys is not None and self.model.dropout:
             more["key"] = self.keys.next()
-        outputs, self.buffers = self.model.forward(params, self.buffers, x, True, **more)
+        outputs, self.buffers = forward(params, self.buffers, x, self.train, **more)
         return outputs
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -65,56 +83,42 @@ class LocalResult:
     """What one client's round leaves beside its weights."""
 
     buffers: Tree
-    velocity: Tree | None  # of the solver, [D]; none without momentum
-    message: Any
-    own: Any
+    message: Tree | None
+    own: dict[str, Tree]  # the rule's, and the solver's velocity where it has momentum
     num_steps: int
+    notes: dict[str, Tensor]  # each []
+    probes: dict[str, Tree] = field(default_factory=dict)
 
 
 def train_plain(
-    rule: LocalRule,
-    data: Batch,
-    batches: list[Tensor],
-    solver: Solver,
-    ctx: ClientContext,
-    into: Tensor,
-    velocity: Tree | None = None,
+    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
     """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero.
 
     The new weights end up in `into` [D].
     """
-    params, velocity = ctx.anchor, tree.zeros_like(ctx.anchor) if velocity is None else velocity
-    for step, index_B in enumerate(batches):
+    params, local = ctx.anchor, _begin(rule, ctx, velocity)
+    for step, batch in enumerate(batches):
         ctx.network.begin_step(step)
-        g = rule.direction(params, data.take(index_B), ctx)
-        velocity = tree.map(lambda v, g, w: solver.momentum * v + (g + solver.weight_decay * w), velocity, g, params)
-        params = tree.axpy(-ctx.client_lr, velocity, params)
-    message, own = rule.finish(params, ctx)
-    into.copy_(params.flat)
-    return LocalResult(ctx.network.buffers, velocity, message, own, len(batches))
+        params, local = rule.step(params, batch, local, ctx)
+    return _finish(rule, params, local, ctx, into)
 
 
 def train_tuned(
-    rule: LocalRule,
-    data: Batch,
-    batches: list[Tensor],
-    solver: Solver,
-    ctx: ClientContext,
-    into: Tensor,
-    velocity: Tree | None = None,
+    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
-    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector.
+    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector. Rules with a step of
+    their own take the plain form.
 
     Not in `into` itself: a row of a matrix begins anywhere, and the low bits of products depend on how their memory is aligned.
     """
-    params = ctx.anchor.like(ctx.anchor.flat.clone())
-    v, client_lr = None, float(ctx.client_lr)
-    if solver.momentum:
-        v = tree.zeros_like(params) if velocity is None else velocity.like(velocity.flat.clone())
-    for step, index_B in enumerate(batches):
+    if type(rule).step is not LocalRule.step:
+        return train_plain(rule, batches, ctx, into, velocity)
+    params, local, solver = ctx.anchor.like(ctx.anchor.flat.clone()), _begin(rule, ctx, velocity), ctx.solver
+    v, client_lr = local.get(VELOCITY), float(ctx.client_lr)
+    for step, batch in enumerate(batches):
         ctx.network.begin_step(step)
-        g = rule.direction(params, data.take(index_B), ctx)
+        g = rule.direction(params, batch, ctx)
         if v is None:
             if solver.weight_decay:
                 params.flat.mul_(1 - client_lr * solver.weight_decay)
@@ -125,9 +129,26 @@ def train_tuned(
         if solver.weight_decay:
             tree.add_(v, params, solver.weight_decay)
         tree.add_(params, v, -client_lr)
-    message, own = rule.finish(params, ctx)
+    return _finish(rule, params, local, ctx, into)
+
+
+def _begin(rule: LocalRule, ctx: ClientContext, velocity: Tree | None) -> dict[str, Tree]:
+    """The local state before the first step."""
+    local = rule.begin(ctx)
+    if ctx.solver.momentum:
+        first = tree.zeros_like(ctx.anchor) if velocity is None else velocity.like(velocity.flat.clone())
+        local = local | {VELOCITY: first}
+    return local
+
+
+def _finish(rule: LocalRule, params: Tree, local: dict[str, Tree], ctx: ClientContext, into: Tensor) -> LocalResult:
+    message, own = rule.finish(params, local, ctx)
+    if VELOCITY in local:
+        own = own | {VELOCITY: local[VELOCITY]}
+    notes = rule.notes(params, local, ctx)
     into.copy_(params.flat)
-    return LocalResult(ctx.network.buffers, v, message, own, len(batches))
+    assert isinstance(ctx.num_steps, int)
+    return LocalResult(ctx.network.buffers, message, own, ctx.num_steps, notes)
 
 
 FORMS = {"sequential": train_tuned, "plain": train_plain}

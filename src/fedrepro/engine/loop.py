@@ -14,6 +14,8 @@ import torch
 from fedrepro import rng, tree
 from fedrepro.engine import checkpoint, lockstep
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.client_side import personal
+from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
@@ -115,6 +117,12 @@ def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> Sequ
 
 def check(task: Task, method: Method) -> None:
     """UserError when the setting lacks what the method or the model needs."""
+    if "held_out" in method.needs and not any(map(len, task.held_out)):
+        raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
+    if method.personalises and task.model.detects:
+        raise UserError(f"method {method}: evaluates clients' own models by accuracy, but {task.model.name} detects boxes")
+    if task.augmentation is not None and task.model.detects:
+        raise UserError(f"augment = {task.spec.augment!r}: moves images and not the boxes in them; set it to none")
     if "proxy" in method.needs and task.proxy is None:
         raise UserError(f"method {method}: needs a proxy set, but proxy_per_class = 0; set it to at least 1")
     if "proxy" in method.needs and task.model.detects:
@@ -172,20 +180,27 @@ class SeedRun:
         notes = {"client_lr": task.spec.client_lr_at(round)}
         if cohort is not None:  # otherwise nobody has training data: the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-            ctx = server_context(task, self.state, round, notes, together)
-            self.state = self.runner.method.apply(self.state, cohort, ctx)
+            ctx = server_context(task, self.state, cohort, round, notes, together)
+            self.state = self.runner.method.apply(self.state, ctx)
+            for name, values_K in cohort.notes.items():
+                for key, value in ((name, values_K.mean()), (f"{name}_min", values_K.min()), (f"{name}_max", values_K.max())):
+                    notes[key] = float(value)
         return notes
 
     def close_round(self, notes: dict[str, float], samples: int) -> None:
         """Evaluation, records, and now and then a checkpoint."""
         task, progress, round = self.runner.task, self.progress, self.progress.round
-        notes |= self.runner.evaluate(self.state)
+        finite = bool(torch.isfinite(self.state.params.flat).all())
+        if task.spec.evaluates(round) or not finite:
+            notes |= self.runner.evaluate(self.state)
+            if self.runner.method.personalises:
+                notes |= personal(Clients(task, self.runner.method, self.runner.own), self.state, round)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()
         progress.samples += samples
         if self.report:
             self.report(round, progress)
-        if not (math.isfinite(notes["test_loss"]) and torch.isfinite(self.state.params.flat).all()):
+        if not (finite and math.isfinite(notes.get("test_loss", 0.0))):
             self.status = "diverged"
         elif progress.round == task.spec.rounds:
             self.status = "finished"
@@ -195,10 +210,16 @@ class SeedRun:
 
 
 def server_context(
-    task: Task, state: ServerState, round: int, notes: dict[str, float], together: Callable[[Asked], Tree] = Asked.alone
+    task: Task,
+    state: ServerState,
+    cohort: Cohort,
+    round: int,
+    notes: dict[str, float],
+    together: Callable[[Asked], Tree] = Asked.alone,
 ) -> ServerContext:
     """What the server's parts read in `round`; they write into `notes`."""
     return ServerContext(
+        cohort=cohort,
         network=TrainingNetwork(task.model, state.buffers, keys=_server_keys(task, round)),
         predict=partial(predict, task.model),
         proxy=task.proxy,

@@ -216,7 +216,8 @@ class _Reporter:
             return
         self.last = now
         rate = (round + 1 - self.first) / (now - self.start)
-        value = next(value for _, name, value in reversed(progress.rows) if name == self.metric)
+        value = next((value for _, name, value in reversed(progress.rows) if name == self.metric), None)
+        reached = "" if value is None else f"{_words(self.metric, value)}, "  # none before the first evaluation
         here, all_s = (rounds / rate for rounds in (self.rounds - round - 1, self.rounds - round - 1 + self.ahead))
         left = f"{duration(all_s)} left" + (f" ({duration(here)} of this seed)" if self.ahead else "")
-        say(f"{self.title}: round {round + 1}/{self.rounds}, {_words(self.metric, value)}, {rate:.2f} rounds/s, {left}")
+        say(f"{self.title}: round {round + 1}/{self.rounds}, {reached}{rate:.2f} rounds/s, {left}")

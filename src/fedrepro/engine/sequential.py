@@ -1,13 +1,14 @@
 """The sequential engine: the clients of a round one after another, or shared out among worker processes."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.engine.batches import dropout_key, local_batches
+from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import Tally, evaluate, pieces, summary, tally
 from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
@@ -16,7 +17,7 @@ from fedrepro.engine.workers import Workers
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import ClientContext, Cohort
+from fedrepro.types import Batch, Cohort
 
 
 @dataclass
@@ -29,7 +30,7 @@ class SequentialEngine:
     task: Task
     method: Method
     name: str = "sequential"
-    own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
+    own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
     workers: int = 1
     workers_mib: float = 0.0  # most memory of the worker processes, each counted whole
     _pool: Workers | None = None
@@ -61,23 +62,29 @@ class SequentialEngine:
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""
         clients = Clients(self.task, self.method, self.own)
+        cohort_size = len(clients.taking_part(round))
         # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
         each = zip(ids, batches, [into[row] for row in rows], strict=True)
-        return [self._train(*one, clients, state, round) for one in each]
+        return [self._train(*one, clients, state, round, cohort_size) for one in each]
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
         """The results of K clients as one, with their weights `params` [K, D]."""
-        stack = lambda trees: None if trees[0] is None else tree.stack(trees)  # noqa: E731
-        keeps_momentum = Clients(self.task, self.method).keeps_momentum
+        clients, first = Clients(self.task, self.method), results[0]
+        messages = [result.message for result in results if result.message is not None]
         return Trained(
             params=params,
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
-            velocity=stack([result.velocity for result in results]) if keeps_momentum else None,
-            messages=stack([result.message for result in results]),
-            own=stack([result.own for result in results]),
+            messages=tree.stack(messages) if messages else None,
+            own={name: tree.stack([result.own[name] for result in results]) for name in clients.kept(first.own)},
+            probes={name: tree.stack([result.probes[name] for result in results]) for name in first.probes},
+            notes={name: torch.stack([result.notes[name] for result in results]) for name in first.notes},
         )
+
+    def templates(self, params: Tree) -> dict[str, Tree]:
+        """What is kept of a client, by name."""
+        return Clients(self.task, self.method).templates(params)
 
     def close(self) -> None:
         """Ends the worker processes, if there are any."""
@@ -106,25 +113,37 @@ class SequentialEngine:
             smallest=self.task.model.smallest_batch,
         )
 
+    def _taken(self, client: int, batches: list[Tensor], round: int) -> Iterator[Batch]:
+        """The samples of each batch, straight from the resident training set."""
+        task, rows = self.task, self.task.client_index[client]
+        if task.augmentation is None:
+            return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
+        epochs, pipeline = task.spec.local_epochs, task.augmentation
+        drawn = torch.from_numpy(pipeline.draw(seed=task.seed, client=client, round=round, epochs=epochs, samples=len(rows)))
+        each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))
+        return (
+            pipeline.take(task.train, rows[index_B.to(rows.device)] * pipeline.choices + choice_B.to(rows.device))
+            for index_B, choice_B in each
+        )
+
     def _keys(self, client: int, round: int) -> Keys | None:
         if not self.task.model.dropout:
             return None
         return Keys(torch.tensor(dropout_key(self.task.seed, client, round), device=self.task.params.flat.device))
 
     def _train(
-        self, client: int, batches: list[Tensor], into: Tensor, clients: Clients, state: ServerState, round: int
+        self,
+        client: int,
+        batches: list[Tensor],
+        into: Tensor,
+        clients: Clients,
+        state: ServerState,
+        round: int,
+        cohort_size: int,
     ) -> LocalResult:
-        spec, rule = self.task.spec, self.method.client
-        rows = self.task.client_index[client]  # batches are taken straight from the resident training set
-        ctx = ClientContext(
-            network=TrainingNetwork(
-                self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
-            ),
-            anchor=state.params,
-            client_lr=spec.client_lr_at(round),
-            num_steps=len(batches),
-            shared=state.shared,
-            own=clients.rule_state(client, state),
+        network = TrainingNetwork(
+            self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
-        taken = [rows.index_select(0, index_B.to(rows.device)) for index_B in batches]
-        return FORMS[self.name](rule, self.task.train, taken, clients.solver, ctx, into, clients.velocity(client))
+        ctx = clients.context(client, state, round, network, len(batches), cohort_size)
+        result = FORMS[self.name](self.method.client, self._taken(client, batches, round), ctx, into, clients.velocity(client))
+        return replace(result, probes=probes(clients, client, ctx, state)) if self.method.probing else result

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fedrepro.data.participation import COHORTS
+from fedrepro.engine import augment, schedule
 from fedrepro.errors import UserError
 from fedrepro.registry import require
 
@@ -33,7 +34,7 @@ class RunSpec:
     local_epochs: int
     batch_size: int
     client_lr: float  # of round 0
-    client_lr_decay: float  # factor per round
+    client_lr_decay: float  # factor per round of the schedule `exponential`
     client_momentum: float
     keep_client_momentum: bool  # a client's momentum goes on in its next round, instead of starting from zero
     weight_decay: float
@@ -44,6 +45,9 @@ class RunSpec:
     # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
     products: str = "float32"
     cohorts: str = "drawn"  # for each round, or fixed: one for all rounds
+    schedule: str = schedule.DEFAULT  # of client_lr over the rounds, see `fedrepro.engine.schedule`
+    augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
+    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -58,6 +62,8 @@ class RunSpec:
         require(self.products in PRODUCTS, "products", self.products, f"must be one of {', '.join(PRODUCTS)}")
         require(self.cohorts in COHORTS, "cohorts", self.cohorts, f"must be one of {', '.join(COHORTS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
+        object.__setattr__(self, "augment", augment.canonical(self.augment))
+        object.__setattr__(self, "schedule", schedule.canonical(self.schedule))
         if self.participation == 1:  # everybody, each time: one run, under one name
             object.__setattr__(self, "cohorts", COHORTS[0])
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
@@ -66,8 +72,12 @@ class RunSpec:
         require(self.proxy_per_class >= 0, "proxy_per_class", self.proxy_per_class, "must be at least 0")
 
     def client_lr_at(self, round: int) -> float:
-        """client_lr * client_lr_decay^t; round 0 is undecayed (FedLAW, authors' code)."""
-        return self.client_lr * self.client_lr_decay**round
+        """By the schedule; as a rule client_lr * client_lr_decay^t, where round 0 is undecayed (FedLAW, authors' code)."""
+        return schedule.rate(self.schedule, self.client_lr, self.client_lr_decay, round, self.rounds)
+
+    def evaluates(self, round: int) -> bool:
+        """Whether the global model is evaluated after `round` (from 0)."""
+        return (round + 1) % self.evaluate_every == 0 or round + 1 == self.rounds
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -86,4 +96,4 @@ def _lists(value: Any) -> Any:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
-_AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size")
+_AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size", "evaluate_every")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
+from fedrepro.engine.augment import Pipeline, augmentations
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -28,6 +29,7 @@ class Task:
     model: Model
     train: Batch  # all training images; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
+    held_out: list[Tensor]  # per client, positions of its held-out samples in `train`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
     cohorts: Tensor  # client ids, [rounds, K]
     evaluation: Batch  # the test set without the proxy samples
@@ -39,6 +41,16 @@ class Task:
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
         return self.train_sizes[client] >= self.model.smallest_batch
+
+    @cached_property
+    def augmentation(self) -> Pipeline | None:
+        """What is done to training images, if anything."""
+        steps = augmentations(self.spec.augment)
+        if not steps:
+            return None
+        mean, std = self.spec.channel_scale
+        black = [-m / s for m, s in zip(mean, std, strict=True)] * (self.train.x.shape[-3] if len(mean) == 1 else 1)
+        return Pipeline(steps, self.train.x.new_tensor(black))
 
     @cached_property
     def client_positions(self) -> list[np.ndarray]:
@@ -112,13 +124,14 @@ def load_task(
     split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
-    bounds = list(zip(clients.train_offsets[:-1], clients.train_offsets[1:], strict=True))
+    parts = range(clients.clients)
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=images.train,
-        client_index=[on_device(clients.train_index[start:end]) for start, end in bounds],
+        client_index=[on_device(clients.train(client)) for client in parts],
+        held_out=[on_device(clients.validation(client)) for client in parts],
         client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
         cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
         evaluation=images.test.take(on_device(split.evaluation_index)),

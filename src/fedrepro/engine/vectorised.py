@@ -11,7 +11,6 @@ Same batches, same rules, same steps as the sequential engine; float64 agrees to
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +19,16 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.engine import memory
 from fedrepro.engine.batches import dropout_key, local_orders
+from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import evaluate
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
+from fedrepro.methods.parts import LocalRule
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext, Cohort
+from fedrepro.types import VELOCITY, Batch, ClientContext, Cohort
 
 
 @dataclass
@@ -37,7 +38,7 @@ class VectorisedEngine:
     task: Task
     method: Method
     name: str = "vectorised"
-    own: dict[int, dict[str, Any]] = field(default_factory=dict)  # see `Clients.own`
+    own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
     chunk_mib: float | None = None  # memory of one chunk; None: chosen by device, see `memory.budget_mib`
     workers_mib: float = 0.0  # there are none
 
@@ -59,7 +60,7 @@ class _Row:
 
     seed: int  # position among the seeds that run together
     client: int
-    orders: np.ndarray  # [E, n], positions in the training set
+    orders: np.ndarray  # [E, n], positions in the training set, augmented where images are changed
     full: int  # full batches an epoch
     rest: int  # samples of the last, smaller batch; 0: there is none that counts
 
@@ -98,8 +99,13 @@ class _Seed:
         task, spec, found = self.clients.task, self.clients.task.spec, []
         for client in self.ids:
             positions = task.client_positions[client]
-            where = {"seed": task.seed, "client": client, "round": self.round, "epochs": spec.local_epochs}
-            orders = positions[local_orders(len(positions), **where)]
+            order = local_orders(len(positions), seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs)
+            orders = positions[order]
+            if task.augmentation is not None:
+                drawn = task.augmentation.draw(
+                    seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs, samples=len(positions)
+                )
+                orders = orders * task.augmentation.choices + np.take_along_axis(drawn, order, axis=1)
             full, rest = divmod(len(positions), spec.batch_size)
             found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
         return found
@@ -116,15 +122,17 @@ class _Chunk:
         self.anchor = self._of_seeds([state.params for state in states])
         self.shared = None if first.state.shared is None else self._of_seeds([state.shared for state in states])
         own = [seeds[row.seed].clients.rule_state(row.client, states[row.seed]) for row in rows]
-        self.own = None if own[0] is None else tree.stack([one for one in own if one is not None])
+        self.own = {name: tree.stack([one[name] for one in own]) for name in own[0]}
         self.params = self.anchor.like(self.anchor.flat.clone(memory_format=torch.contiguous_format))
         self.buffers = self._of_seeds([state.buffers for state in states])
         self.buffers = self.buffers.like(self.buffers.flat.clone(memory_format=torch.contiguous_format))
-        self.velocity = self._velocity() if self.solver.momentum else None
         self.keys_K = torch.tensor([self._key(row) for row in rows], device=self.device) if self.task.model.dropout else None
         self.num_steps = torch.tensor([row.num_steps for row in rows], device=self.device)
         rates = [seeds[row.seed].clients.task.spec.client_lr_at(seeds[row.seed].round) for row in rows]
         self.client_lr = torch.tensor(rates, dtype=self.params.flat.dtype, device=self.device)
+        self.cohort_size = self.client_lr.new_tensor([len(seeds[row.seed].ids) for row in rows])
+        self.local = self._begin()
+        self.velocity = self.local.get(VELOCITY)
 
     def train(self) -> Trained:
         """Every step of every row."""
@@ -136,10 +144,13 @@ class _Chunk:
                 self._step(slice(0, count), full[epoch, t, :count], epoch, t)
             for members, index, valid in groups:
                 self._step(members, index[epoch], epoch, None, valid)
-        messages, own = self.rule.finish(self.params, self._context(slice(None), self._network(slice(None), None)))
-        keeps = self.seeds[0].clients.keeps_momentum
+        ctx = self._context(slice(None), self._network(slice(None), None))
+        messages, own = self.rule.finish(self.params, self.local, ctx)
+        if self.velocity is not None:
+            own = self.seeds[0].clients.kept(own | {VELOCITY: self.velocity})
+        notes = self.rule.notes(self.params, self.local, ctx)
         steps = [row.num_steps for row in self.rows]
-        return Trained(self.params, self.buffers, steps, self.velocity if keeps else None, messages, own)
+        return Trained(self.params, self.buffers, steps, messages, own, self._probes(), notes)
 
     def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
         """One step of the rows `at` on the samples `index` [k, B], of which only the first `valid` [k] of each row are real.
@@ -147,15 +158,34 @@ class _Chunk:
         `t`: the step within the epoch; None: each row's last.
         """
         params = _take(self.params, at)
-        x = self.task.train.x.index_select(0, index.flatten()).unflatten(0, index.shape)
-        y = self.task.train.y[index]
+        x, y = self._samples(index)
         if valid is not None:
             y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
         network = self._network(at, valid)
         if network.keys is not None:
             per_epoch = self.num_steps[at] // self.task.spec.local_epochs
             network.keys.begin(epoch * per_epoch + (per_epoch - 1 if t is None else t))
-        g = self.rule.direction(params, Batch(x, y), self._context(at, network)).flat
+        self._move(at, params, Batch(x, y), self._context(at, network))
+        if self.buffers.layout.names:
+            self.buffers.flat[at] = network.buffers.flat
+
+    def _samples(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """(images, labels) at [k, B], changed as the setting says."""
+        data = self.task.train
+        if self.task.augmentation is not None:
+            found = self.task.augmentation.take(data, index)
+            return found.x, found.y
+        return data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index]
+
+    def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
+        """The step itself: in place, unless the rule has one of its own."""
+        if type(self.rule).step is not LocalRule.step:
+            params, local = self.rule.step(params, batch, {name: _take(one, at) for name, one in self.local.items()}, ctx)
+            self.params.flat[at] = params.flat
+            for name, one in local.items():
+                self.local[name].flat[at] = one.flat
+            return
+        g = self.rule.direction(params, batch, ctx).flat
         w, client_lr, decay = params.flat, self.client_lr[at].unsqueeze(1), self.solver.weight_decay
         if self.velocity is None:
             g = g + decay * w if decay else g
@@ -168,8 +198,6 @@ class _Chunk:
             w.addcmul_(velocity.flat, client_lr, value=-1)
             self._put(self.velocity, at, velocity)
         self._put(self.params, at, params)
-        if self.buffers.layout.names:
-            self.buffers.flat[at] = network.buffers.flat
 
     def _network(self, at: slice | Tensor, valid: Tensor | None) -> TrainingNetwork:
         keys = None if self.keys_K is None else Keys(self.keys_K[at])
@@ -184,10 +212,30 @@ class _Chunk:
             network=network,
             anchor=_take(self.anchor, at),
             client_lr=self.client_lr[at],
-            num_steps=self.num_steps[at],
+            num_steps=self.num_steps[at].to(self.client_lr.dtype),  # rules divide by it
+            cohort_size=self.cohort_size[at],
+            solver=self.solver,
             shared=None if self.shared is None else _take(self.shared, at),
-            own=None if self.own is None else _take(self.own, at),
+            own={name: _take(one, at) for name, one in self.own.items()},
         )
+
+    def _begin(self) -> dict[str, Tree]:
+        """Local state before the first step, in memory of its own."""
+        local = self.rule.begin(self._context(slice(None), self._network(slice(None), None)))
+        local = {name: one.like(one.flat.clone(memory_format=torch.contiguous_format)) for name, one in local.items()}
+        return local | ({VELOCITY: self._velocity()} if self.solver.momentum else {})
+
+    def _probes(self) -> dict[str, Tree]:
+        """What parts measure on held-out samples, one client after another."""
+        if not self.seeds[0].clients.method.probing:
+            return {}
+        found = []
+        for row in self.rows:
+            seed = self.seeds[row.seed]
+            network = TrainingNetwork(self.task.model, seed.state.buffers, train=False)
+            ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, len(seed.ids))
+            found.append(probes(seed.clients, row.client, ctx, seed.state))
+        return {name: tree.stack([one[name] for one in found]) for name in found[0]}
 
     @staticmethod
     def _put(all_rows: Tree, at: slice | Tensor, some: Tree) -> None:

@@ -42,10 +42,14 @@ class Engine(Protocol):
     """What a worker has done for it; a copy of it, with all data, is forked with each."""
 
     task: Task
-    own: dict[int, Any]
+    own: dict[int, dict[str, Tree]]
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """Trains some clients and puts their weights into rows of `into`; reads what is kept of clients from `own`."""
+        ...
+
+    def templates(self, params: Tree) -> dict[str, Tree]:
+        """What is kept of a client, by name, for its layout and type."""
         ...
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
@@ -64,7 +68,11 @@ class Workers:
         """`first` gives the layout and type of the weights."""
         size, dtype, cohort = first.params.flat.numel(), first.params.flat.dtype, engine.task.cohorts.shape[1]
         mapped = lambda rows: _mapped(rows, size, dtype)  # noqa: E731
-        kept = {name: mapped(cohort) for name in ("rule", "velocity")}  # takes no memory until something is kept
+        # Takes no memory until something is kept.
+        kept = {
+            name: one.like(_mapped(cohort, one.flat.numel(), one.flat.dtype))
+            for name, one in engine.templates(first.params).items()
+        }
         self._desk = _Desk(engine, first, _Tickets(), mapped(1)[0], mapped(cohort), kept)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
@@ -176,20 +184,20 @@ class _Desk:
     tickets: _Tickets
     received: Tensor  # global weights, [D]; mapped
     trained: Tensor  # the clients' weights, [K, D]; mapped
-    kept: dict[str, Tensor]  # what `engine.own` holds of clients, by name, each [K, D]; mapped
+    kept: dict[str, Tree]  # what `engine.own` holds of clients, by name, with a leading axis [K]; mapped
 
     def lay_out(self, rows: dict[int, int]) -> list[_Place]:
         """Puts what is kept of clients into those rows, for all processes to read."""
         places = [(client, row, name) for client, row in rows.items() for name in self.engine.own.get(client, {})]
         for client, row, name in places:
-            self.kept[name][row].copy_(self.engine.own[client][name].flat)
+            self.kept[name].flat[row].copy_(self.engine.own[client][name].flat)
         return places
 
     def take_up(self, places: list[_Place]) -> None:
         """In a worker: `engine.own` as it has been laid out."""
         self.engine.own.clear()
         for client, row, name in places:
-            self.engine.own.setdefault(client, {})[name] = self.first.params.like(self.kept[name][row])
+            self.engine.own.setdefault(client, {})[name] = self.kept[name].like(self.kept[name].flat[row])
 
     def state(self, buffers: Tree, shared: Any) -> ServerState:
         """As much of the server's state as workers read."""

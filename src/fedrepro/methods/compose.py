@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import torch
+
+from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import (
     PARTS,
@@ -16,12 +20,13 @@ from fedrepro.methods.parts import (
     Part,
     Refine,
     ServerOpt,
+    ServerPart,
     Transform,
 )
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, parse, unknown
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,7 @@ class ServerState:
     params: Tree  # global weights, [D]
     buffers: Tree  # running statistics of the global model, [D']
     shared: Any  # the client rule's state on the server
-    transforms: tuple
-    server_opt: Any
-    refines: tuple
-    averages: tuple
+    parts: dict[str, tuple]  # slot -> the states of its parts, in their order
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,19 @@ class Method:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What a run must provide for this method."""
-        return frozenset().union(*(part.needs for part in self.parts))
+        """What a run must provide for this method: "proxy", a proxy set; "held_out", held-out samples of clients."""
+        own = frozenset({"held_out"}) if self.probing or self.personalises else frozenset()
+        return own.union(*(part.needs for part in self.parts))
+
+    @cached_property
+    def probing(self) -> tuple[Part, ...]:
+        """The parts that measure something on clients' held-out samples."""
+        return tuple(part for part in self.parts if type(part).probe is not Part.probe)
+
+    @property
+    def personalises(self) -> bool:
+        """Whether clients make models of their own from the global one, which are evaluated too."""
+        return type(self.client).personalise is not LocalRule.personalise
 
     def traffic(self, parameters: int, buffers: int) -> tuple[int, int]:
         """Numbers that one client sends and receives in a round, of models with so many parameters and running statistics.
@@ -66,7 +79,8 @@ class Method:
         Single numbers (a count of steps, a learning rate) are left out.
         """
         statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
-        return parameters * (1 + self.client.sends) + statistics, parameters * (1 + self.client.receives) + statistics
+        sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
+        return parameters * sent + statistics, parameters * received + statistics
 
     @property
     def label(self) -> str:
@@ -80,46 +94,39 @@ class Method:
 
     def init(self, params: Tree, buffers: Tree) -> ServerState:
         """The server's state before round 0."""
-        return ServerState(
-            params,
-            buffers,
-            self.client.init_shared(params),
-            tuple(part.init(params) for part in self.transforms),
-            self.server_opt.init(params),
-            tuple(part.init(params) for part in self.refines),
-            tuple(part.init(params) for part in self.averages),
-        )
+        parts = {slot: tuple(part.init(params) for part in chosen) for slot, chosen in self._served.items()}
+        return ServerState(params, buffers, self.client.init_shared(params), parts)
 
-    def apply(self, state: ServerState, cohort: Cohort, ctx: ServerContext) -> ServerState:
-        """One round on the server: what the cohort sent becomes the next global model.
+    def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
+        """One round on the server: what `ctx.cohort` sent becomes the next global model.
 
         Running statistics are those of `ctx.network`, which starts anew with each context.
         """
-        ctx.network.buffers = self.buffers.start(state.buffers, cohort)
-        transforms = []
-        for part, own in zip(self.transforms, state.transforms, strict=True):
-            cohort, own = part(cohort, own, ctx)
-            transforms.append(own)
-        shared = self.client.absorb(state.shared, cohort)
-        update = self.client.correct(self.aggregate(cohort, ctx), shared)
-        params, server_opt = self.server_opt(state.params, update, state.server_opt)
-        refines, averages = [], []
-        for part, own in zip(self.refines, state.refines, strict=True):
-            params, own = part(params, own, cohort, ctx)
-            refines.append(own)
-        for part, own in zip(self.averages, state.averages, strict=True):
-            params, own = part(params, own, ctx)
-            averages.append(own)
-        return replace(
-            state,
-            params=params,
-            buffers=self.buffers.finish(params, ctx.network.buffers, ctx),
-            shared=shared,
-            transforms=tuple(transforms),
-            server_opt=server_opt,
-            refines=tuple(refines),
-            averages=tuple(averages),
-        )
+        parts: dict[str, tuple] = {}
+
+        def walk(slot: str, x: Any, ctx: ServerContext) -> Any:
+            after = []
+            for part, own in zip(self._served[slot], state.parts[slot], strict=True):
+                x, own = part(x, own, ctx)
+                after.append(own)
+            parts[slot] = tuple(after)
+            return x
+
+        ctx.network.buffers = self.buffers.start(state.buffers, ctx.cohort)
+        if (cohort := walk("transform", ctx.cohort, ctx)) is not ctx.cohort:
+            ctx = replace(ctx, cohort=cohort)
+        shared = self.client.absorb(state.shared, ctx.cohort)
+        update = self.client.correct(walk("aggregate", ctx.cohort, ctx), shared)
+        params = tree.map(torch.add, state.params, walk("server_opt", update, ctx))
+        for slot in ("refine", "average"):
+            params = walk(slot, params, ctx)
+        return ServerState(params, self.buffers.finish(params, ctx.network.buffers, ctx), shared, parts)
+
+    @cached_property
+    def _served(self) -> dict[str, tuple[ServerPart, ...]]:
+        """The parts of the server's slots."""
+        one = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
+        return {"transform": self.transforms, **one, "refine": self.refines, "average": self.averages}
 
 
 def compose(text: str) -> Method:

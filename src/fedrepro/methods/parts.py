@@ -7,7 +7,7 @@ part is a frozen dataclass in a file of its own, registered for one slot; the ba
 Tree, a tensor, a number, or a tuple or dict of those.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -21,6 +21,7 @@ from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
 SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average", "buffers")
 REPEATABLE = frozenset({"transform", "refine", "average"})
 PARTS = Registry("method part")
+Named = dict[str, Tree]
 
 
 def register(slot: str, name: str):
@@ -44,6 +45,16 @@ class Part:
     needs: ClassVar[frozenset[str]] = frozenset()
     reads_buffers: ClassVar[bool] = False  # looks at clients' running statistics, which then have to travel
 
+    sends: ClassVar[int] = 0  # vectors [D] that a client sends for it, besides its model
+    receives: ClassVar[int] = 0  # vectors [D] that a client is sent for it, besides the model
+
+    def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
+        """What a client measures at `ctx.anchor` on its held-out samples before it trains; the network is in evaluation mode.
+
+        A part that overrides it finds the cohort's in `Cohort.probes`, under its own name. There may be no batch at all.
+        """
+        raise NotImplementedError
+
     @property
     def wants(self) -> dict[str, str]:
         """{slot: part}: what another slot takes beside this part when a method leaves that slot open."""
@@ -52,9 +63,6 @@ class Part:
 
 class LocalRule(Part):
     """Client slot. Written for one client; every hook is pure, and every default is FedAvg."""
-
-    sends: ClassVar[int] = 0  # vectors [D] that a client's message holds, besides its model
-    receives: ClassVar[int] = 0  # vectors [D] of the shared state that clients need, besides the model
 
     def loss(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tensor:
         """Scalar objective on one batch: the model's, for classifiers mean cross-entropy."""
@@ -88,17 +96,36 @@ class LocalRule(Part):
             reached.append(path)
         return [reached[steps] for steps in num_steps]
 
-    def finish(self, params: Tree, ctx: ClientContext) -> tuple[Tree | None, Tree | None]:
+    def begin(self, ctx: ClientContext) -> Named:
+        """State of this round alone, which every step is handed and hands on."""
+        return {}
+
+    def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+        """(weights, local state) after one local step: down `direction`, as the local solver does it."""
+        return ctx.solver.descend(params, self.direction(params, batch, ctx), local, ctx.client_lr)
+
+    def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree | None, Named]:
         """(message to the server, own state for this client's next round) after the last step."""
         return None, ctx.own
+
+    def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
+        """Numbers of this client's round, each [], for the record: mean, least and largest over the cohort."""
+        return {}
+
+    def personalise(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
+        """The client's own model, from the global one (`ctx.anchor`) and batches of its training samples.
+
+        A rule that overrides it is also evaluated on every client's held-out samples.
+        """
+        return ctx.anchor
 
     def init_shared(self, params: Tree) -> Tree | None:
         """State that the server keeps for this rule."""
         return None
 
-    def init_own(self, params: Tree) -> Tree | None:
-        """State that each client keeps between its rounds."""
-        return None
+    def init_own(self, params: Tree) -> Named:
+        """State that each client keeps between its rounds, by name; `finish` hands on the same names."""
+        return {}
 
     def absorb(self, shared: Any, cohort: Cohort) -> Any:
         """The shared state after the cohort's messages."""
@@ -109,55 +136,38 @@ class LocalRule(Part):
         return update
 
 
-class Transform(Part):
-    """Changes the cohort's updates before they are aggregated: to what follows, clients' models are w + the new updates."""
+class ServerPart(Part):
+    """What the server's slots share: x goes in, the new x comes out, and with it the part's state for the next round.
+
+    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`.
+    """
 
     def init(self, params: Tree) -> Any:
         """State before the first round."""
         return None
 
-    def __call__(self, cohort: Cohort, state: Any, ctx: ServerContext) -> tuple[Cohort, Any]:
+    def __call__(self, x: Any, state: Any, ctx: ServerContext) -> tuple[Any, Any]:
         raise NotImplementedError
 
 
-class Aggregate(Part):
-    """Turns the updates [K, D] of a cohort into one update [D]."""
-
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        raise NotImplementedError
+class Transform(ServerPart):
+    """Cohort -> cohort: changes the clients' updates. To what follows, clients' models are w + the new updates."""
 
 
-class ServerOpt(Part):
-    """Applies an aggregated update to the global weights."""
-
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
-
-    def __call__(self, params: Tree, update: Tree, state: Any) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class Aggregate(ServerPart):
+    """Cohort -> update: one update [D] from those of the cohort [K, D]."""
 
 
-class Refine(Part):
-    """Changes the new global weights, with or without proxy data."""
-
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
-
-    def __call__(self, params: Tree, state: Any, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class ServerOpt(ServerPart):
+    """Update -> step [D], which is added to the global weights."""
 
 
-class Average(Part):
-    """Averages global weights over rounds; what it returns is evaluated and sent to the clients."""
+class Refine(ServerPart):
+    """Weights -> weights [D]: changes the new global weights, with or without proxy data."""
 
-    def init(self, params: Tree) -> Any:
-        """State before the first round."""
-        return None
 
-    def __call__(self, params: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        raise NotImplementedError
+class Average(ServerPart):
+    """Weights -> weights [D]: an average over rounds; what it returns is evaluated and sent to the clients."""
 
 
 class Buffers(Part):

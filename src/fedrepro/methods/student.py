@@ -17,7 +17,7 @@ from fedrepro.methods.adam import Adam
 from fedrepro.methods.parts import proxy_batches
 from fedrepro.registry import require
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class StudentTraining:
         return self.train(params, velocity, ctx, divergence)
 
 
-def client_logits(cohort: Cohort, ctx: ServerContext) -> Tensor:
+def client_logits(ctx: ServerContext) -> Tensor:
     """Logits [K, P, C] of every client's model on the proxy set, in evaluation mode with its own running statistics.
 
     Neither changes during the server's epochs, so they are computed once a round.
     """
     assert ctx.proxy is not None
-    return ctx.predict(cohort.models, cohort.buffers, ctx.proxy.x)
+    return ctx.predict(ctx.cohort.models, ctx.cohort.buffers, ctx.proxy.x)

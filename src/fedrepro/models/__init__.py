@@ -4,6 +4,8 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +27,8 @@ class Model:
     layout: Layout
     buffer_layout: Layout
     forward: Callable[..., tuple[Tensor, Tree]]  # (params, buffers, x, train); with buffers also valid=, see BatchNorms
+    features: Callable[..., tuple[Tensor, Tree]] | None = None  # as `forward`, without the last layer: what that reads
+    head: Callable[[Tree, Tensor], Tensor] | None = None  # (params, features) -> outputs: the last layer
     gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
     stackable: bool = True  # `forward` takes a leading client axis
     dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
@@ -61,7 +65,8 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int, products: 
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
     buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
     closed = getattr(module, "gradient", None)
-    forward = partial(module.forward, **known.options)
+    features, head = (_optional(module, key, known.options) for key in ("features", "head"))
+    forward = partial(_whole, features, head) if features and head else partial(module.forward, **known.options)
     own = {key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)}
     return Model(
         name,
@@ -70,12 +75,32 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int, products: 
         layout,
         buffers,
         partial(_in_bf16, forward) if products == "bf16" else forward,
+        partial(_in_bf16, features) if features and products == "bf16" else features,
+        head,
         partial(closed, **known.options) if closed and products != "bf16" else None,
         known.stackable,
         known.dropout,
         detects=known.detects,
         **own,
     )
+
+
+def _optional(module: ModuleType, name: str, options: dict[str, Any]) -> Callable | None:
+    return partial(getattr(module, name), **options) if hasattr(module, name) else None
+
+
+def _whole(
+    features: Callable[..., tuple[Tensor, Tree]],
+    head: Callable[[Tree, Tensor], Tensor],
+    params: Tree,
+    buffers: Tree,
+    x: Tensor,
+    train: bool,
+    **more: Tensor,
+) -> tuple[Tensor, Tree]:
+    """`forward` of a model that tells its features from its last layer."""
+    h, buffers = features(params, buffers, x, train, **more)
+    return head(params, h), buffers
 
 
 def _in_bf16(

@@ -28,17 +28,21 @@ def shapes(input_shape: tuple[int, int, int], classes: int, **_: bool) -> dict[s
     }
 
 
-def forward(
+def features(
     params: Tree, buffers: Tree, x: Tensor, train: bool, last_relu: bool = False, key: Tensor | None = None
 ) -> tuple[Tensor, Tree]:
-    """Logits [..., B, classes] of images x [..., B, C, H, W]; no buffers. `key` [] or [K]: of the dropout masks in training.
+    """What the last layer reads, [..., B, 128], of images x [..., B, C, H, W]; no buffers.
 
-    Without a key nothing is dropped.
+    `key` [] or [K]: of the dropout masks in training. Without a key nothing is dropped.
     """
     drop = lambda h, rate, layer: h if key is None or not train else dropout(h, rate, key, layer)  # noqa: E731
     h = ops.relu(ops.conv2d(x, params["conv1.weight"], params["conv1.bias"]))
     h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2)
     h = drop(ops.flatten(h), 0.25, 1)
-    h = drop(ops.linear_relu(h, params["fc1.weight"], params["fc1.bias"]), 0.5, 2)
+    return drop(ops.linear_relu(h, params["fc1.weight"], params["fc1.bias"]), 0.5, 2), buffers
+
+
+def head(params: Tree, h: Tensor, last_relu: bool = False) -> Tensor:
+    """Logits [..., B, classes] of features [..., B, 128]."""
     h = ops.linear(h, params["fc2.weight"], params["fc2.bias"])
-    return (ops.relu(h) if last_relu else h), buffers
+    return ops.relu(h) if last_relu else h

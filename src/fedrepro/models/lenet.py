@@ -22,8 +22,13 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
     }
 
 
-def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers."""
+def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers."""
     h = ops.conv_pool_relu(x, params["conv1.weight"], params["conv1.bias"], 2, padding=2)
     h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2, padding=2)
-    return ops.linear(ops.flatten(h), params["fc.weight"], params["fc.bias"]), buffers
+    return ops.flatten(h), buffers
+
+
+def head(params: Tree, h: Tensor) -> Tensor:
+    """Logits [..., B, classes] of features [..., B, F]."""
+    return ops.linear(h, params["fc.weight"], params["fc.bias"])

@@ -23,13 +23,18 @@ def shapes(input_shape: tuple[int, int, int], classes: int, hidden: tuple[int, .
     return found
 
 
-def forward(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[int, ...]) -> tuple[Tensor, Tree]:
-    """Logits [..., B, classes] of images x [..., B, C, H, W]; the model has no buffers."""
-    *before, (weight, bias) = _names(len(hidden) + 1)
+def features(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[int, ...]) -> tuple[Tensor, Tree]:
+    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers."""
     h = ops.flatten(x)
-    for w, b in before:
-        h = ops.linear_relu(h, params[w], params[b])
-    return ops.linear(h, params[weight], params[bias]), buffers
+    for weight, bias in _names(len(hidden) + 1)[:-1]:
+        h = ops.linear_relu(h, params[weight], params[bias])
+    return h, buffers
+
+
+def head(params: Tree, h: Tensor, hidden: tuple[int, ...]) -> Tensor:
+    """Logits [..., B, classes] of features [..., B, F]."""
+    weight, bias = _names(len(hidden) + 1)[-1]
+    return ops.linear(h, params[weight], params[bias])
 
 
 def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tree:

@@ -11,6 +11,7 @@ Tiny-ImageNet: 11,279,112 parameters at 200 classes, as it prints (11.27M).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from torch import Tensor
 
@@ -38,7 +39,7 @@ def buffer_shapes(blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3) -
     return {f"{norm}.{kind}": (width,) for norm, width in sizes.items() for kind in ("running_mean", "running_var")}
 
 
-def forward(
+def features(
     params: Tree,
     buffers: Tree,
     x: Tensor,
@@ -48,7 +49,7 @@ def forward(
     stem: int = 3,
     valid: Tensor | None = None,
 ) -> tuple[Tensor, Tree]:
-    """Logits [..., B, classes] of images x [..., B, C, H, W], and the running statistics after this pass.
+    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W], and the running statistics after this pass.
 
     `valid` [K]: how many of each client's samples are real, the rest being padding behind them.
     """
@@ -68,7 +69,12 @@ def forward(
         if stride > 1:
             h = conv_bn(h, f"{name}.conv3", f"{name}.bn3", stride, padding=0)
         h = inner.add_(h).relu_()
-    return ops.linear(h.mean((-2, -1)), params["fc.weight"], params["fc.bias"]), norms.after()
+    return h.mean((-2, -1)), norms.after()
+
+
+def head(params: Tree, h: Tensor, **_: Any) -> Tensor:
+    """Logits [..., B, classes] of features [..., B, F]."""
+    return ops.linear(h, params["fc.weight"], params["fc.bias"])
 
 
 def _blocks(blocks: int, widths: tuple[int, ...]) -> Iterator[tuple[str, int, int]]:

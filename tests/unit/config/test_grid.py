@@ -115,6 +115,9 @@ OTHER = {
     "partition": "dirichlet_per_class(alpha=2)",
     "products": "bf16",
     "cohorts": "fixed",
+    "schedule": "cosine",
+    "evaluate_every": 2,
+    "augment": "crop(padding=2)+flip",
 }
 # Without it the setting changes nothing.
 BESIDE = {"cohorts": {"participation": 0.5}}

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from fedrepro.engine import sequential
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import FORMS, Solver, TrainingNetwork
+from fedrepro.engine.local import FORMS, TrainingNetwork
 from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.models import Model
-from fedrepro.types import ClientContext, Cohort
+from fedrepro.types import ClientContext, Cohort, Solver
 from tests import toy
 
 
@@ -50,11 +50,11 @@ def test_fedprox_by_hand() -> None:
     """
     task = toy.linear_task(1)
     proximal = toy.linear("fedprox(mu=1)").client
-    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2)
-    batches = [torch.tensor([0]), torch.tensor([1])]
+    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2, solver=Solver(0.0, 0.0))
+    batches = [task.train.take(torch.tensor([i])) for i in (0, 1)]
     for form in FORMS.values():
         into = torch.empty_like(task.params.flat)
-        result = form(proximal, task.train, batches, Solver(0.0, 0.0), ctx, into)
+        result = form(proximal, batches, ctx, into)
         assert into.item() == pytest.approx(0.62, abs=1e-15)
         assert result.num_steps == 2
 
@@ -78,7 +78,7 @@ def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: flo
         torch.testing.assert_close(tuned.buffers.flat, plain.buffers.flat, rtol=0, atol=atol)
         assert torch.equal(tuned.num_steps, plain.num_steps)
         assert tuned.updates.flat.abs().max() > 1e-3
-        state = method.apply(state, tuned, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, tuned, round))
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
@@ -165,7 +165,7 @@ def test_clients_start_from_the_global_statistics_and_keep_none() -> None:
             for index_B in local_batches(len(data), **order):
                 _, buffers = task.model.forward(task.params, buffers, data.x[index_B], True)
             torch.testing.assert_close(cohort.buffers.flat[k], buffers.flat, rtol=0, atol=1e-12)
-        state = method.apply(state, cohort, toy.server_context(task, round))
+        state = method.apply(state, toy.server_context(task, cohort, round))
         torch.testing.assert_close(state.buffers.flat, cohort.weights @ cohort.buffers.flat, rtol=0, atol=1e-14)
 
 

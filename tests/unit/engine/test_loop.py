@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import io
 import json
 import math
 from pathlib import Path
@@ -294,6 +295,20 @@ def test_a_damaged_checkpoint_starts_anew(
     whole = train(toy.make_task(rounds=4), FEDAVG)
     assert torch.equal(outcome.params.flat, whole.params.flat)
     assert outcome.progress.rows == whole.progress.rows
+
+
+def test_a_checkpoint_of_another_layout_starts_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sound, of this very run, but written when checkpoints were laid out in another way: one line, and from round 0."""
+    checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
+    content = torch.load(io.BytesIO(checkpoints.path.read_bytes()[hashlib.sha256().digest_size :]), weights_only=True)
+    del content["version"]
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    checkpoints.path.write_bytes(hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
+    capsys.readouterr()
+    assert rounds_of(checkpoints)[0] == [0, 1, 2, 3]
+    line = f"{checkpoints.path}: checkpoint of another version of fedrepro; the seed starts over from round 0\n"
+    assert capsys.readouterr().err == line
 
 
 def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from fedrepro.engine.local import FORMS
 from fedrepro.engine.loop import Checkpoints, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import compose
+from fedrepro.types import VELOCITY
 from tests import toy
 
 
@@ -48,10 +49,10 @@ def test_only_kept_when_asked_for() -> None:
     FedDyn its own state beside it."""
     for text, keep, expected in (
         ("fedavg", False, {}),
-        ("fedavg", True, {0: {"velocity"}, 3: {"velocity"}}),
+        ("fedavg", True, {0: {VELOCITY}, 3: {VELOCITY}}),
         ("fedprox(steps=plain)", True, {}),
-        ("feddyn", False, {0: {"rule"}, 3: {"rule"}}),
-        ("feddyn", True, {0: {"rule", "velocity"}, 3: {"rule", "velocity"}}),
+        ("feddyn", False, {0: {"h"}, 3: {"h"}}),
+        ("feddyn", True, {0: {"h", VELOCITY}, 3: {"h", VELOCITY}}),
     ):
         task, method = toy.make_task(cohorts=((0, 2, 3),), keep_client_momentum=keep), compose(text)
         runner = SequentialEngine(task, method)

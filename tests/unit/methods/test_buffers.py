@@ -51,8 +51,8 @@ def rounds(text: str, count: int = 1) -> list[list[float]]:
     for round in range(count):
         state = dataclasses.replace(state, params=COHORT.anchor)
         network = TrainingNetwork(MODEL, state.buffers)
-        ctx = toy.server_context(task, round, network=network, proxy=proxy, smallest_batch=MODEL.smallest_batch)
-        state = method.apply(state, COHORT, ctx)
+        ctx = toy.server_context(task, COHORT, round, network=network, proxy=proxy, smallest_batch=MODEL.smallest_batch)
+        state = method.apply(state, ctx)
         found.append(state.buffers.flat.tolist())
     return found
 

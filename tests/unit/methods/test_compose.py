@@ -195,13 +195,11 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
             "absorb": lambda self, shared, cohort: note(self, "absorb", shared),
             "correct": lambda self, update, shared: (log.append(f"{self.name}.correct"), update)[1],
         },
-        "transform": {"__call__": lambda self, cohort, state, ctx: (cohort, note(self, "call", state))},
-        "aggregate": {
-            "__call__": lambda self, cohort, ctx: (log.append(f"{self.name}.call"), Tree(layout, cohort.updates.flat[0]))[1]
-        },
-        "server_opt": {"__call__": lambda self, params, update, state: (params, note(self, "call", state))},
-        "refine": {"__call__": lambda self, params, state, cohort, ctx: (params, note(self, "call", state))},
-        "average": {"__call__": lambda self, params, state, ctx: (params, note(self, "call", state))},
+        "transform": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
+        "aggregate": {"__call__": lambda self, x, state, ctx: (Tree(layout, x.updates.flat[0]), note(self, "call", state))},
+        "server_opt": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
+        "refine": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
+        "average": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
         "buffers": {
             "start": lambda self, before, cohort: (log.append(f"{self.name}.start"), before)[1],
             "finish": lambda self, params, buffers, ctx: (log.append(f"{self.name}.finish"), buffers)[1],
@@ -227,7 +225,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         Tree(empty.layout, torch.zeros(2, 0)),
     )
     for _ in range(2):
-        state = method.apply(state, cohort, toy.server_context(toy.make_task()))
+        state = method.apply(state, toy.server_context(toy.make_task(), cohort))
     one_round = [
         "buffers1.start",
         "transform2.call",
@@ -239,8 +237,13 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     assert log == [*one_round, "refine2.call", "refine1.call", "average1.call", "average2.call", "buffers1.finish"] * 2
     assert state.shared == ("client1", 2)
-    assert state.transforms == (("transform2", 2), ("transform1", 2))
-    assert (state.server_opt, state.refines[0], state.averages[1]) == (("server_opt1", 2), ("refine2", 2), ("average2", 2))
+    assert state.parts == {
+        "transform": (("transform2", 2), ("transform1", 2)),
+        "aggregate": (("aggregate1", 2),),
+        "server_opt": (("server_opt1", 2),),
+        "refine": (("refine2", 2), ("refine1", 2)),
+        "average": (("average1", 2), ("average2", 2)),
+    }
 
 
 def test_an_unknown_slot_is_a_bug() -> None:

@@ -32,14 +32,14 @@ def test_by_hand(weighting: str, expected: list[float]) -> None:
     """a = (4, 1), so d = ((1, 0), (0, 1)). By size: mean path 3/4 * 4 + 1/4 * 1 = 3.25, update 3.25 * (3/4, 1/4); uniform:
     2.5 * (1/2, 1/2)."""
     method = compose(f"fednova(weighting={weighting})")
-    update = method.aggregate(cohort_of([4.0, 1.0]), toy.server_context(toy.make_task()))
+    update, _ = method.aggregate(cohort_of([4.0, 1.0]), None, toy.server_context(toy.make_task()))
     assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_equal_steps_are_the_weighted_mean() -> None:
     """Whatever all clients' steps are worth, if it is the same."""
     ctx = toy.server_context(toy.make_task())
-    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), ctx) for text in ("fednova", "fedavg"))
+    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), None, ctx)[0] for text in ("fednova", "fedavg"))
     torch.testing.assert_close(nova.flat, mean.flat, rtol=1e-14, atol=0)
 
 
@@ -79,6 +79,25 @@ def test_a_proximal_term_as_in_the_paper() -> None:
 def test_the_rules_own_solver_counts() -> None:
     """FedProx with plain steps has none of the setting's momentum."""
     assert worth(compose("fedprox(mu=0.0, steps=plain)").client, 0.9, [4]) == [4.0]
+
+
+def test_feddyns_quadratic_term_shortens_steps() -> None:
+    """alpha/2 ||w - w_t||^2 counts as FedProx's term does: with client_lr alpha = 0.05 two steps are worth 1 + 0.95 = 1.95. The
+    norm itself, unsquared, counts nothing."""
+    assert worth(compose("feddyn(alpha=0.5)").client, 0.0, [1, 2, 3]) == pytest.approx([1.0, 1.95, 2.8525], abs=1e-12)
+    assert worth(compose("feddyn(alpha=0.5, norm=plain)").client, 0.0, [2]) == [2.0]
+
+
+def test_feddyn_with_fednova_by_hand() -> None:
+    """Gradients 2 (two steps) and -1 (one step), client_lr 0.1, alpha 0.5, weights 2/3 and 1/3, w = 1.
+
+    Client 0: -0.2, then -0.1 (2 - 0.5 * 0.2) = -0.19: -0.39 = -0.1 * 2 * 1.95. Client 1: 0.1. So d = (-0.2, 0.1), the mean path
+    is 2/3 * 1.95 + 1/3 = 4.9/3, the update 4.9/3 * (-0.4 + 0.1)/3 = -0.49/3. h moves by what clients really moved, since theirs
+    do: h = -0.5 * (-0.39 + 0.1)/2 = 0.0725, and w = 1 - 0.49/3 - 0.0725/0.5.
+    """
+    task = toy.linear_task(1, client_momentum=0.0, weight_decay=0.0)
+    end = train(task, toy.linear("feddyn(alpha=0.5)+fednova")).params.flat.item()
+    assert end == pytest.approx(1 - 0.49 / 3 - 0.145, abs=1e-14)
 
 
 @pytest.mark.parametrize(("momentum", "mu"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.8), (0.5, 0.8)])

@@ -133,7 +133,7 @@ def test_the_order_of_the_others_matters_slightly_and_is_the_runs_own() -> None:
     updates = torch.from_numpy(rng.stream(4, "test").normal(size=(6, 4)))
 
     def at(round: int) -> torch.Tensor:
-        cohort, _ = GradientHarmonisation()(cohort_of(updates), None, toy.server_context(toy.make_task(), round))
+        cohort, _ = GradientHarmonisation()(cohort_of(updates), None, toy.server_context(toy.make_task(), round=round))
         return cohort.updates.flat
 
     assert torch.equal(at(0), at(0))

@@ -29,14 +29,16 @@ COHORT = Cohort(
 @pytest.mark.parametrize(("weighting", "expected"), [("size", [3.0, 0.25]), ("uniform", [2.0, 0.5]), ("all", [0.5, 0.125])])
 def test_by_hand(weighting: str, expected: list[float]) -> None:
     """3/4 and 1/4; 1/2 each; 1/8 each, since six of eight clients are absent and keep w."""
-    update = compose(f"mean(weighting={weighting})").aggregate(COHORT, toy.server_context(toy.make_task()))
+    update, _ = compose(f"mean(weighting={weighting})").aggregate(COHORT, None, toy.server_context(toy.make_task()))
     assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_all_is_the_mean_of_every_client() -> None:
     """The mean of N models, of which N - K are still w, is w + the update."""
     anchor = Tree(LAYOUT, torch.tensor([10.0, 20.0], dtype=torch.float64))
-    update = compose("mean(weighting=all)").aggregate(replace(COHORT, anchor=anchor), toy.server_context(toy.make_task()))
+    update, _ = compose("mean(weighting=all)").aggregate(
+        replace(COHORT, anchor=anchor), None, toy.server_context(toy.make_task())
+    )
     models = [anchor.flat + one for one in COHORT.updates.flat] + [anchor.flat] * 6
     torch.testing.assert_close(anchor.flat + update.flat, torch.stack(models).mean(0), rtol=0, atol=1e-14)
 

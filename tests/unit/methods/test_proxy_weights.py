@@ -105,7 +105,7 @@ def one_weight_context():
     """A proxy set of one sample x = 1 of class 0: the loss is ln(1 + exp(-v))."""
     task = dataclasses.replace(toy.make_task(), model=toy.ONE_WEIGHT)
     proxy = Batch(torch.ones(1, 1, 1, 1, dtype=torch.float64), torch.tensor([0]))
-    return toy.server_context(task, network=TrainingNetwork(toy.ONE_WEIGHT, COHORT.buffers), proxy=proxy)
+    return toy.server_context(task, network=TrainingNetwork(toy.ONE_WEIGHT, COHORT.buffers), cohort=COHORT, proxy=proxy)
 
 
 LAMBDA_2 = 3 * math.exp(2 * STEP) / (1 + 3 * math.exp(2 * STEP))
@@ -129,7 +129,7 @@ def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, fl
     Adam's eps of 1e-8 beside gradients of at least 0.02 moves a step by a relative 5e-7.
     """
     method, ctx = compose(f"{part}(server_lr={STEP}, server_epochs=1)"), one_weight_context()
-    state = method.apply(method.init(COHORT.anchor, COHORT.buffers), COHORT, ctx)
+    state = method.apply(method.init(COHORT.anchor, COHORT.buffers), ctx)
     assert state.params.flat.item() == pytest.approx(expected, rel=1e-6)
     assert ctx.notes == pytest.approx(notes, rel=1e-6)
 
@@ -173,7 +173,7 @@ def test_the_learned_weights_lower_the_proxy_loss() -> None:
     losses = {}
     for text in ("fedavg", "attentive_law(server_lr=0.02, server_epochs=40)", "fedlaw(server_lr=0.02, server_epochs=40)"):
         method = compose(text)
-        params = method.apply(method.init(task.params, task.buffers), cohort, toy.server_context(task)).params
+        params = method.apply(method.init(task.params, task.buffers), toy.server_context(task, cohort)).params
         losses[text] = ops.cross_entropy(task.model.forward(params, task.buffers, task.proxy.x, False)[0], task.proxy.y).item()
     fedavg, attentive, fedlaw = losses.values()
     assert fedlaw < attentive < fedavg
@@ -195,8 +195,8 @@ def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch:
     grad = torch.autograd.grad
     monkeypatch.setattr(torch.autograd, "grad", lambda *a, **k: backward.append(1) or grad(*a, **k))
     method = compose(f"{part}(server_epochs=4)")
-    ctx = toy.server_context(task, network=Counting(), proxy_batch_size=5)
-    method.apply(method.init(task.params, task.buffers), cohort, ctx)
+    ctx = toy.server_context(task, cohort, network=Counting(), proxy_batch_size=5)
+    method.apply(method.init(task.params, task.buffers), ctx)
     assert sizes == [5, 5, 2] * 4
     assert len(backward) == 12
 

@@ -3,7 +3,9 @@
 import math
 
 import pytest
+import torch
 
+from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from tests import toy
@@ -12,9 +14,10 @@ from tests import toy
 def steps(text: str, updates: list[float]) -> list[float]:
     """The weight after each of the given aggregated updates."""
     part, params, found = compose(text).server_opt, toy.one_weight(1.0), []
-    state = part.init(params)
+    state, ctx = part.init(params), toy.server_context(toy.make_task())
     for update in updates:
-        params, state = part(params, toy.one_weight(update), state)
+        step, state = part(toy.one_weight(update), state, ctx)
+        params = tree.map(torch.add, params, step)
         found.append(params.flat.item())
     return found
 

@@ -52,8 +52,8 @@ def rounds(text: str, count: int = 1, x: tuple[float, ...] = (1.0, 2.0), y: tupl
     method, found = compose(text), []
     state: ServerState = method.init(toy.one_weight(0.5), NOTHING)
     for _ in range(count):
-        ctx = toy.server_context(task, network=TrainingNetwork(toy.ONE_WEIGHT, NOTHING), proxy=proxy)
-        state = method.apply(dataclasses.replace(state, params=toy.one_weight(0.5)), cohort(), ctx)
+        ctx = toy.server_context(task, cohort(), network=TrainingNetwork(toy.ONE_WEIGHT, NOTHING), proxy=proxy)
+        state = method.apply(dataclasses.replace(state, params=toy.one_weight(0.5)), ctx)
         found.append(state.params.flat.item())
     return found
 
@@ -201,8 +201,8 @@ def test_clients_teach_in_evaluation_mode_with_their_own_statistics() -> None:
     made, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert made is not None
     assert task.proxy is not None
-    ctx = toy.server_context(task)
-    together = client_logits(made, ctx)
+    ctx = toy.server_context(task, made)
+    together = client_logits(ctx)
     assert together.shape == (4, 12, 3)
     for k in range(4):
         weights, statistics = made.models.like(made.models.flat[k]), made.buffers.like(made.buffers.flat[k])

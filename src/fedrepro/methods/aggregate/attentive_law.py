@@ -5,6 +5,7 @@ Limiting case: server_epochs = 0 is FedAvg.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedrepro import tree
 from fedrepro.methods.parts import Aggregate, register
@@ -20,7 +21,7 @@ class AttentiveLaw(ProxyLearning, Aggregate):
 
     needs = frozenset({"proxy"})
 
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        _, lambda_K = self.learn(cohort.models, cohort.weights, ctx, gamma=False, weights_too=True)
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        _, lambda_K = self.learn(x.models, x.weights, ctx, gamma=False, weights_too=True)
         ctx.notes["lambda_max"] = float(lambda_K.max())
-        return tree.weighted_sum(lambda_K, cohort.updates)
+        return tree.weighted_sum(lambda_K, x.updates), state

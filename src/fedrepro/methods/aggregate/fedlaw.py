@@ -6,6 +6,7 @@ gamma = 1 and lambda = the clients' data sizes. Limiting case: server_epochs = 0
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.methods.proxy_weights import ProxyLearning, blended_update
@@ -20,7 +21,7 @@ class FedLaw(ProxyLearning, Aggregate):
 
     needs = frozenset({"proxy"})
 
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        gamma, lambda_K = self.learn(cohort.models, cohort.weights, ctx, gamma=True, weights_too=True)
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        gamma, lambda_K = self.learn(x.models, x.weights, ctx, gamma=True, weights_too=True)
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
-        return blended_update(cohort, gamma, lambda_K)
+        return blended_update(x, gamma, lambda_K), state

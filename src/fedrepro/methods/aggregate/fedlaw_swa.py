@@ -10,6 +10,7 @@ made the numbers. Limiting case: server_epochs < 2 is FedAvg.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -39,18 +40,18 @@ class FedLawSwa(ProxyLearning, Aggregate):
         for key in ("swa_anneal", "cosine_epochs"):
             require(getattr(self, key) >= 1, f"fedlaw_swa: {key}", getattr(self, key), "must be at least 1")
 
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        epochs, models = self.server_epochs // 2, cohort.models
-        x = self.start(cohort.weights)
-        seen = list(self.optimise(models, x, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        epochs, models = self.server_epochs // 2, x.models
+        logits = self.start(x.weights)
+        seen = list(self.optimise(models, logits, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
         averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs to average any: the last
-        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else cohort.weights
-        x = self.start(lambda_K)
-        for after in self.optimise(models, x, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
-            x = after
-        gamma = float(x[-1].exp())
+        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
+        logits = self.start(lambda_K)
+        for after in self.optimise(models, logits, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
+            logits = after
+        gamma = float(logits[-1].exp())
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
-        return blended_update(cohort, gamma, lambda_K)
+        return blended_update(x, gamma, lambda_K), state
 
     def weights_lr(self, epoch: int) -> float:
         """The learning rate of stage 1 in `epoch`, from 0."""

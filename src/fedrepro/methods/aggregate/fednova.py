@@ -6,6 +6,7 @@ proximal term make of them (`LocalRule.effective_steps`). Limiting case: equal a
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedrepro import tree
 from fedrepro.methods.parts import Aggregate, register, require_weighting
@@ -23,6 +24,6 @@ class FedNova(Aggregate):
     def __post_init__(self) -> None:
         require_weighting("fednova", self.weighting)
 
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        p_K, a_K = cohort.shares(self.weighting), cohort.effective_steps
-        return tree.weighted_sum((p_K @ a_K) * p_K / a_K, cohort.updates)
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        p_K, a_K = x.shares(self.weighting), x.effective_steps
+        return tree.weighted_sum((p_K @ a_K) * p_K / a_K, x.updates), state

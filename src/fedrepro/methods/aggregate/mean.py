@@ -9,6 +9,7 @@ Limiting case: with full participation 1/N is 1/K.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedrepro import tree
 from fedrepro.methods.parts import Aggregate, register, require_weighting
@@ -26,5 +27,5 @@ class Mean(Aggregate):
     def __post_init__(self) -> None:
         require_weighting("mean", self.weighting, "size", "uniform", "all")
 
-    def __call__(self, cohort: Cohort, ctx: ServerContext) -> Tree:
-        return tree.weighted_sum(cohort.shares(self.weighting), cohort.updates)
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        return tree.weighted_sum(x.shares(self.weighting), x.updates), state

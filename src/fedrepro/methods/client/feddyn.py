@@ -12,7 +12,7 @@ server step is 1 + |S|/n times the mean update.
 from dataclasses import dataclass
 
 from fedrepro import tree
-from fedrepro.methods.parts import LocalRule, register, require_weighting
+from fedrepro.methods.parts import LocalRule, Named, register, require_weighting
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort
@@ -45,24 +45,27 @@ class FedDyn(LocalRule):
             slot: f"{part}(weighting={self.weighting})" for slot, part in (("aggregate", "mean"), ("buffers", "mean_buffers"))
         }
 
+    @property
+    def pull(self) -> float:
+        """alpha of the quadratic term. The norm itself pulls as hard everywhere and shortens no step more than another."""
+        return self.alpha if self.norm == "squared" else 0.0
+
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
-        assert ctx.own is not None
         away = tree.sub(params, ctx.anchor)
         if self.norm == "plain":  # the gradient of ||x|| / 2; at x = 0, where there is none, the subgradient 0
             away = tree.scale(away, 0.5 / tree.norm(away).clamp_min(1e-12))
         g = super().direction(params, batch, ctx)
-        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.own, away)
+        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.own["h"], away)
         return tree.scale(g, (self.clip / tree.norm(g).clamp_min(1e-12)).clamp_max(1.0)) if self.clip else g
 
-    def init_own(self, params: Tree) -> Tree:
-        return tree.zeros_like(params)
+    def init_own(self, params: Tree) -> Named:
+        return {"h": tree.zeros_like(params)}
 
     def init_shared(self, params: Tree) -> Tree:
         return tree.zeros_like(params)
 
-    def finish(self, params: Tree, ctx: ClientContext) -> tuple[None, Tree]:
-        assert ctx.own is not None
-        return None, tree.axpy(-self.alpha, tree.sub(params, ctx.anchor), ctx.own)
+    def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[None, Named]:
+        return None, {"h": tree.axpy(-self.alpha, tree.sub(params, ctx.anchor), ctx.own["h"])}
 
     def absorb(self, shared: Tree, cohort: Cohort) -> Tree:
         share = cohort.fraction if self.weighting == "uniform" else 1.0

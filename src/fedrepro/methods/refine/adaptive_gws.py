@@ -12,7 +12,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.proxy_weights import ProxyLearning
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @register("refine", "adaptive_gws")
@@ -22,8 +22,8 @@ class AdaptiveGws(ProxyLearning, Refine):
 
     needs = frozenset({"proxy"})
 
-    def __call__(self, params: Tree, state: Any, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Any]:
-        alone = tree.stack([params])
-        gamma, _ = self.learn(alone, params.flat.new_ones(1), ctx, gamma=True, weights_too=False)
+    def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        alone = tree.stack([x])
+        gamma, _ = self.learn(alone, x.flat.new_ones(1), ctx, gamma=True, weights_too=False)
         ctx.notes["gamma"] = gamma
-        return tree.scale(params, gamma), state
+        return tree.scale(x, gamma), state

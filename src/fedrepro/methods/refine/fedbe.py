@@ -47,13 +47,13 @@ class FedBe(StudentTraining, Refine):
         )
         require(0 < self.temperature <= 1, "fedbe: temperature", self.temperature, "must be greater than 0 and at most 1")
 
-    def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
+    def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         assert ctx.proxy is not None
         generator = ctx.rng("fedbe-samples")
-        others = tree.stack([params, *(draw(cohort, generator, self.noise) for _ in range(self.samples))])
+        others = tree.stack([x, *(draw(ctx.cohort, generator, self.noise) for _ in range(self.samples))])
         buffers = tree.stack([ctx.network.buffers] * len(others.flat))
         logits = ctx.predict(others, buffers, ctx.proxy.x)
-        return self.distil(params, state, ctx, self.teacher(torch.cat([client_logits(cohort, ctx), logits])))
+        return self.distil(x, state, ctx, self.teacher(torch.cat([client_logits(ctx), logits])))
 
     def teacher(self, logits_TPC: Tensor) -> Tensor:
         """Probabilities [P, C] of the ensemble, from its members' logits [T, P, C]."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining, client_logits
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @register("refine", "feddf")
@@ -21,5 +21,5 @@ class FedDf(StudentTraining, Refine):
     needs = frozenset({"proxy"})
     reads_buffers = True  # of its teachers
 
-    def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
-        return self.distil(params, state, ctx, client_logits(cohort, ctx).mean(0).softmax(-1))
+    def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
+        return self.distil(x, state, ctx, client_logits(ctx).mean(0).softmax(-1))

@@ -10,7 +10,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @register("refine", "fixed_gamma")
@@ -23,5 +23,5 @@ class FixedGamma(Refine):
     def __post_init__(self) -> None:
         require(0 < self.gamma <= 1, "fixed_gamma: gamma", self.gamma, "must be greater than 0 and at most 1 (1 is FedAvg)")
 
-    def __call__(self, params: Tree, state: Any, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Any]:
-        return tree.scale(params, self.gamma), state
+    def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        return tree.scale(x, self.gamma), state

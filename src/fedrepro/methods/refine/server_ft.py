@@ -8,7 +8,7 @@ from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining
 from fedrepro.models import ops
 from fedrepro.tree import Tree
-from fedrepro.types import Cohort, ServerContext
+from fedrepro.types import ServerContext
 
 
 @register("refine", "server_ft")
@@ -20,7 +20,7 @@ class ServerFt(StudentTraining, Refine):
 
     server_epochs: int = 2
 
-    def __call__(self, params: Tree, state: Tree | None, cohort: Cohort, ctx: ServerContext) -> tuple[Tree, Tree | None]:
+    def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         assert ctx.proxy is not None
         labels = ctx.proxy.y
-        return self.train(params, state, ctx, lambda logits, index_B: ops.cross_entropy(logits, labels[index_B]))
+        return self.train(x, state, ctx, lambda logits, index_B: ops.cross_entropy(logits, labels[index_B]))

@@ -13,6 +13,7 @@ from fedrepro import elementwise, tree
 from fedrepro.methods.parts import ServerOpt, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
+from fedrepro.types import ServerContext
 
 
 @register("server_opt", "fedadam")
@@ -40,8 +41,7 @@ class FedAdam(ServerOpt):
         first = self.tau**2 if self.first_v == "tau_squared" else 0.0
         return tree.zeros_like(params), tree.map(lambda w: torch.full_like(w, first), params)
 
-    def __call__(self, params: Tree, update: Tree, state: tuple[Tree, Tree]) -> tuple[Tree, tuple[Tree, Tree]]:
-        m = tree.map(lambda m, u: self.beta1 * m + (1 - self.beta1) * u, state[0], update)
-        v = tree.map(lambda v, u: self.beta2 * v + (1 - self.beta2) * u.square(), state[1], update)
-        new = tree.map(lambda w, m, v: w + self.server_lr * m / (elementwise.sqrt(v) + self.tau), params, m, v)
-        return new, (m, v)
+    def __call__(self, x: Tree, state: tuple[Tree, Tree], ctx: ServerContext) -> tuple[Tree, tuple[Tree, Tree]]:
+        m = tree.map(lambda m, u: self.beta1 * m + (1 - self.beta1) * u, state[0], x)
+        v = tree.map(lambda v, u: self.beta2 * v + (1 - self.beta2) * u.square(), state[1], x)
+        return tree.map(lambda m, v: self.server_lr * m / (elementwise.sqrt(v) + self.tau), m, v), (m, v)

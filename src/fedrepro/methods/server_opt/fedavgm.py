@@ -10,6 +10,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import ServerOpt, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
+from fedrepro.types import ServerContext
 
 
 @register("server_opt", "fedavgm")
@@ -28,7 +29,7 @@ class FedAvgM(ServerOpt):
     def init(self, params: Tree) -> Tree:
         return tree.zeros_like(params)
 
-    def __call__(self, params: Tree, update: Tree, state: Tree) -> tuple[Tree, Tree]:
-        velocity = tree.axpy(self.beta, state, update)
-        step = tree.axpy(self.beta, velocity, update) if self.nesterov else velocity
-        return tree.axpy(self.server_lr, step, params), velocity
+    def __call__(self, x: Tree, state: Tree, ctx: ServerContext) -> tuple[Tree, Tree]:
+        velocity = tree.axpy(self.beta, state, x)
+        step = tree.axpy(self.beta, velocity, x) if self.nesterov else velocity
+        return tree.scale(step, self.server_lr), velocity

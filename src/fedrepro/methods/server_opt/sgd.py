@@ -6,6 +6,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import ServerOpt, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
+from fedrepro.types import ServerContext
 
 
 @register("server_opt", "server_sgd")
@@ -18,5 +19,5 @@ class ServerSgd(ServerOpt):
     def __post_init__(self) -> None:
         require(self.server_lr > 0, "server_sgd: server_lr", self.server_lr, "must be greater than 0")
 
-    def __call__(self, params: Tree, update: Tree, state: None) -> tuple[Tree, None]:
-        return tree.axpy(self.server_lr, update, params), state
+    def __call__(self, x: Tree, state: None, ctx: ServerContext) -> tuple[Tree, None]:
+        return tree.scale(x, self.server_lr), state

@@ -45,16 +45,16 @@ class GradientHarmonisation(Transform):
         require(self.denominator in ("other", "own"), "gh: denominator", self.denominator, "must be other or own")
         require(self.order in ("random", "ascending"), "gh: order", self.order, "must be random or ascending")
 
-    def __call__(self, cohort: Cohort, state: Any, ctx: ServerContext) -> tuple[Cohort, Any]:
-        gram_KK = tree.gram(cohort.updates).cpu().numpy()
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Cohort, Any]:
+        gram_KK = tree.gram(x.updates).cpu().numpy()
         coefficients_KK = self.harmonise(gram_KK, ctx.rng("gh"))
         _note(ctx, gram_KK, coefficients_KK)
         changed = np.flatnonzero((coefficients_KK != np.eye(len(gram_KK))).any(axis=1))
         if not len(changed):
-            return cohort, state
-        flat, rows = cohort.updates.flat, torch.from_numpy(changed).to(cohort.updates.flat.device)
+            return x, state
+        flat, rows = x.updates.flat, torch.from_numpy(changed).to(x.updates.flat.device)
         made = torch.from_numpy(coefficients_KK[changed]).to(flat) @ flat
-        return replace(cohort, updates=cohort.updates.like(flat.index_copy(0, rows, made))), state
+        return replace(x, updates=x.updates.like(flat.index_copy(0, rows, made))), state
 
     def harmonise(self, gram_KK: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Row i [K]: the harmonised g_i as a combination of the updates whose inner products are `gram_KK` (float64)."""

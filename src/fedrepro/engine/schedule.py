@@ -1,0 +1,132 @@
+"""The clients' learning rate round by round: calls joined by `+`, each of which takes over at its `start`.
+
+`exponential` is FedLAW's; `cosine(half=false)` is Elastic aggregation's, whose first round has twice client_lr;
+`exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases. No torch: settings are read everywhere.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar
+
+from fedrepro.errors import UserError
+from fedrepro.registry import Registry, parse, require
+
+SCHEDULES = Registry("schedule")
+DEFAULT = "exponential"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there."""
+
+    name: ClassVar[str]
+
+    start: int = 0
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        """The rate `t` rounds after `start`, of the `rounds` left there. `first`: reached before; `decay`: client_lr_decay."""
+        raise NotImplementedError
+
+
+@SCHEDULES.register("exponential")
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Schedule):
+    """first * factor^t; `factor` > 0, without it the setting client_lr_decay, which no other schedule reads."""
+
+    factor: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.factor is None or self.factor > 0, "exponential: factor", self.factor, "must be greater than 0")
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        return first * (decay if self.factor is None else self.factor) ** t
+
+
+@SCHEDULES.register("constant")
+@dataclass(frozen=True, kw_only=True)
+class Constant(Schedule):
+    """`value` > 0; without it the rate that was reached."""
+
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.value is None or self.value > 0, "constant: value", self.value, "must be greater than 0")
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        return first if self.value is None else self.value
+
+
+@SCHEDULES.register("cosine")
+@dataclass(frozen=True, kw_only=True)
+class Cosine(Schedule):
+    """first * (1 + cos(pi t / rounds)), with `half` times 1/2: then it begins at `first`, otherwise at twice that."""
+
+    half: bool = True
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        return first * (1 + math.cos(math.pi * t / rounds)) * (0.5 if self.half else 1.0)
+
+
+@SCHEDULES.register("cyclic")
+@dataclass(frozen=True, kw_only=True)
+class Cyclic(Schedule):
+    """A triangle: from the first rate down to `lowest` > 0 and back, straight, every `period` >= 2 rounds."""
+
+    period: int = 20
+    lowest: float = 5e-5
+
+    def __post_init__(self) -> None:
+        require(self.period >= 2, "cyclic: period", self.period, "must be at least 2")
+        require(self.lowest > 0, "cyclic: lowest", self.lowest, "must be greater than 0")
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        height = abs(1 - 2 * (t % self.period) / self.period)
+        return self.lowest + (first - self.lowest) * height
+
+
+@SCHEDULES.register("stage")
+@dataclass(frozen=True, kw_only=True)
+class Stage(Schedule):
+    """first * factor^floor(t / every); `factor` > 0, `every` >= 1 rounds."""
+
+    every: int = 20
+    factor: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "stage: every", self.every, "must be at least 1")
+        require(self.factor > 0, "stage: factor", self.factor, "must be greater than 0")
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        return first * self.factor ** (t // self.every)
+
+
+@lru_cache
+def schedules(text: str) -> tuple[Schedule, ...]:
+    """The schedules that `text` names. UserError for unknown ones, and unless they start at 0 and then each after the other."""
+    found = tuple(SCHEDULES.make(call) for call in parse(text))
+    starts = [one.start for one in found]
+    if starts[0] != 0 or any(after <= before for before, after in pairwise(starts)):
+        raise UserError(
+            f"schedule = {text!r}: starts at rounds {starts}; the first must start at 0, each other after the one before"
+        )
+    return found
+
+
+def canonical(text: str) -> str:
+    """Every schedule with every argument; the default stays as it is, since older runs have none in their names."""
+    found = schedules(text)
+    return DEFAULT if found == schedules(DEFAULT) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
+
+
+def rate(text: str, client_lr: float, decay: float, round: int, rounds: int) -> float:
+    """The learning rate of `round` (from 0), of `rounds` in all."""
+    first, chosen = client_lr, schedules(text)
+    if len(chosen) == 1:  # asked for every client in every round
+        return chosen[0](first, round, rounds, decay)
+    for now, after in pairwise(chosen):
+        if round < after.start:
+            return now(first, round - now.start, rounds - now.start, decay)
+        first = now(first, after.start - now.start, rounds - now.start, decay)
+    return chosen[-1](first, round - chosen[-1].start, rounds - chosen[-1].start, decay)

@@ -1,0 +1,100 @@
+"""Learning rates by hand, their names, and how often a run is evaluated."""
+
+import math
+
+import pytest
+
+from fedrepro.engine.loop import train
+from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash
+from fedrepro.methods.compose import compose
+from tests import toy
+
+
+def rates(schedule: str, rounds: int, **changes) -> list[float]:
+    """client_lr of every round, from 0.1 with a decay of 0.9."""
+    spec = toy.make_spec(schedule=schedule, rounds=rounds, client_lr=0.1, client_lr_decay=0.9, **changes)
+    return [spec.client_lr_at(round) for round in range(rounds)]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("exponential", [0.1, 0.09, 0.081, 0.0729]),
+        ("exponential(factor=0.5)", [0.1, 0.05, 0.025, 0.0125]),
+        ("constant", [0.1, 0.1, 0.1, 0.1]),
+        ("constant(value=0.3)", [0.3, 0.3, 0.3, 0.3]),
+        ("cosine", [0.1, 0.05 * (1 + math.sqrt(0.5)), 0.05, 0.05 * (1 - math.sqrt(0.5))]),
+        ("cosine(half=false)", [0.2, 0.1 * (1 + math.sqrt(0.5)), 0.1, 0.1 * (1 - math.sqrt(0.5))]),
+        ("cyclic(period=4, lowest=0.02)", [0.1, 0.06, 0.02, 0.06, 0.1, 0.06]),
+        ("stage(every=2, factor=0.5)", [0.1, 0.1, 0.05, 0.05, 0.025]),
+        # Late phases begin at the rate that is reached: 0.1 * 0.9^2 = 0.081.
+        ("exponential+exponential(start=2, factor=0.5)", [0.1, 0.09, 0.081, 0.0405]),
+        ("exponential+cyclic(start=2, period=2, lowest=0.001)", [0.1, 0.09, 0.081, 0.001, 0.081]),
+        ("exponential+constant(start=1, value=0.01)+stage(start=3, every=1)", [0.1, 0.01, 0.01, 0.01, 0.005]),
+    ],
+)
+def test_by_hand(schedule: str, expected: list[float]) -> None:
+    """The first rounds."""
+    assert rates(schedule, len(expected)) == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_default_is_todays_decay_to_the_bit_and_names_no_run() -> None:
+    """client_lr * client_lr_decay ** round; spelt out or not, neither setting is in a run's identity."""
+    spec = toy.make_spec(client_lr=0.07, client_lr_decay=0.993, rounds=300)
+    assert all(spec.client_lr_at(t) == 0.07 * 0.993**t for t in range(300))
+    for spelt in ("exponential()", "exponential(start=0)", "exponential"):
+        again = toy.make_spec(client_lr=0.07, client_lr_decay=0.993, rounds=300, schedule=spelt, evaluate_every=1)
+        assert canonical_hash(again.as_dict()) == canonical_hash(spec.as_dict())
+    assert not {"schedule", "evaluate_every"} & spec.as_dict().keys()
+    other = toy.make_spec(schedule="cosine", evaluate_every=2)
+    assert other.as_dict()["schedule"] == "cosine(start=0, half=true)"
+    assert toy.RunSpec(**other.as_dict()) == other
+
+
+@pytest.mark.parametrize(
+    ("schedule", "says"),
+    [
+        ("cosin", "unknown schedule 'cosin'; did you mean 'cosine'?"),
+        ("cyclic(period=1)", "cyclic: period = 1: must be at least 2"),
+        ("constant(start=3)", "the first must start at 0"),
+        ("exponential+constant", "each other after the one before"),
+        ("stage(factor=0.0)", "stage: factor = 0.0: must be greater than 0"),
+    ],
+)
+def test_mistakes_are_one_line(schedule: str, says: str) -> None:
+    """With what is wrong and what would do."""
+    with pytest.raises(UserError) as caught:
+        toy.make_spec(schedule=schedule)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
+def test_a_run_trains_at_these_rates(engine: str) -> None:
+    """Of `Linear` on client 0, without momentum and decay: each of a round's two steps is 2 * client_lr down."""
+    task = toy.linear_task(
+        4, ((0,),), schedule="cyclic(period=2, lowest=0.01)", client_momentum=0.0, weight_decay=0.0, client_lr_decay=1.0
+    )
+    outcome = train(task, toy.linear("fedavg"), engine=engine)
+    assert toy.values_of(outcome.progress.rows, "client_lr") == pytest.approx([0.1, 0.01, 0.1, 0.01])
+    assert outcome.params.flat.item() == pytest.approx(1 - 4 * (0.1 + 0.01 + 0.1 + 0.01), abs=1e-14)
+
+
+def test_evaluated_every_few_rounds_and_at_the_end() -> None:
+    """Rounds 1, 3 and 4 of 0 to 4: the same numbers there, the same weights, and what is noted of every round."""
+    every, some = (train(toy.make_task(rounds=5, evaluate_every=n), compose("fedavg")) for n in (1, 2))
+    assert some.params.flat.equal(every.params.flat)
+    for name in ("test_accuracy", "test_loss"):
+        expected = [(t, value) for t, key, value in every.progress.rows if key == name and t in (1, 3, 4)]
+        assert [(t, value) for t, key, value in some.progress.rows if key == name] == expected
+    assert len(toy.values_of(some.progress.rows, "update_norm")) == 5
+
+
+def test_divergence_is_noticed_between_evaluations() -> None:
+    """Weights that overflow in round 0 end the run there, with an evaluation for the record."""
+    task = toy.make_task(rounds=9, evaluate_every=5, client_lr=1e300)
+    outcome = train(task, compose("fedavg"))
+    assert outcome.status == "diverged"
+    assert outcome.progress.round < 5
+    assert toy.values_of(outcome.progress.rows, "test_loss")
