@@ -64,7 +64,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
                 runs[run["run_id"]] = run
             cell = {"row": method, "column": column, "printed": PRINTED.get((method, column)), "note": ""}
             cell |= {"average_last": AVERAGE_LAST if run else None, "average_last_source": "paper" if run else None}
-            cell |= {"read": f"last({AVERAGE_LAST})" if run else None, "metric": METRIC}
+            cell |= {"read": f"last({AVERAGE_LAST})" if run else None, "metric": dict(METRIC)}
             cell |= {"instead_of": {"rounds": 200} if run and scale != "full" else {}}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     return {

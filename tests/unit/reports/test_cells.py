@@ -1,12 +1,15 @@
 """The arithmetic of a table: means, spreads, differences, statuses, best marks."""
 
 import math
+from pathlib import Path
 
 import pytest
 from small_table import make_plan, make_receipt, tabulated
 
 from fedrepro.config.reading import Last, Reading
-from fedrepro.reports.analysis.cells import Rule, count_statuses, pooled_std
+from fedrepro.reports.analysis.cells import Rule, count_statuses, spreads
+from fedrepro.reports.load import typed
+from fedrepro.reports.model import Plan
 
 
 def evidence_of(plan, accuracies):
@@ -43,8 +46,10 @@ def test_mean_and_sample_std_over_seeds():
     [
         ([90.29, 90.29, 90.29], "reproduced"),  # exactly one point above 89.29, although 90.29 - 89.29 > 1 in binary
         ([90.30, 90.30, 90.30], "not reproduced"),  # no spread, so no noise to hide in
-        ([90.80, 91.30, 91.80], "not reproduced"),  # 2.01 away; 2.48 x 0.5 = 1.24
-        ([90.29, 91.29, 92.29], "within noise"),  # 2.00 away; 2.48 x 1.0 = 2.48
+        ([91.38, 91.78, 92.18], "not reproduced"),  # 2.49 away; t(.975, 2) x 0.4 x sqrt(1/3 + 1) = 1.99
+        ([90.29, 91.29, 92.29], "consistent"),  # 2.00 away; 4.97 x 1.0
+        ([90.19, 91.29, 92.39], "inconclusive"),  # 2.00 away; 4.97 x 1.1 = 5.46, more than five points
+        ([91.29], "inconclusive"),  # one seed
         ([89.29, 89.29, None], "not reproduced"),  # a diverged seed
         ([], "not run"),
     ],
@@ -59,9 +64,11 @@ def test_noise_is_pooled_over_the_rows_of_a_column_only():
     """Variances 1 and 4 with two degrees of freedom each pool to 2.5; the other column keeps its own 0.25."""
     plan = make_plan("full")
     found = {("fedavg", A): [89.0, 90.0, 91.0], ("fedlaw", A): [86.0, 88.0, 90.0], ("fedavg", B): [85.0, 85.5, 86.0]}
-    noise = pooled_std(tabulated(plan, evidence_of(plan, found)))
-    assert noise[A] == pytest.approx(math.sqrt(2.5))
-    assert noise[B] == pytest.approx(0.5)
+    loaded = typed(Plan, plan, Path("plan.json"))
+    spread = spreads(tabulated(plan, evidence_of(plan, found)), loaded)
+    assert spread[A].deviation == pytest.approx(math.sqrt(2.5))
+    assert spread[A].freedom == 4
+    assert spread[B].deviation == pytest.approx(0.5)
 
 
 def test_below_full_scale_nothing_is_compared():
@@ -151,7 +158,7 @@ def test_best_of_a_column_marks_every_tie(better, best):
 def test_a_fraction_has_smaller_points():
     """For a metric that is not in percent one point is 0.01."""
     plan = make_plan("full")
-    plan["columns"][0]["metric"]["unit"] = "dimensionless"
+    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "dimensionless"
     plan["cells"][0]["printed"] = 0.950
     assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
     assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"

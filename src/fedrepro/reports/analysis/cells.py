@@ -1,18 +1,19 @@
 """What one table says, cell by cell: printed number, measured mean, difference, status. Pure functions of plan and evidence."""
 
-import math
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
-from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule, Status
+from fedrepro.reports.analysis.verdict import RULE, first_status, judged, margin, pooled
+from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule, Spread, Status
 
-RULE = Rule()
-# The rule's neighbours: the page counts statuses under each of them, so that nobody has to trust one threshold.
-ALTERNATIVES = tuple(Rule(tolerance, factor) for tolerance in (0.5, 1.0, 2.0) for factor in (0.0, 1.24, 2.48))
+# The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
+COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
+ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (2.5, 5.0, 10.0))
 
 
 def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
@@ -25,24 +26,30 @@ def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
 
 
 def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
-    """The cells with `difference` and `status` by `rule`. Below full scale no difference is ever computed."""
-    noise = pooled_std(cells)
-    point = {column.key: column.metric.point for column in plan.columns}
-    return [
-        _judge(cell, plan.comparable, rule.tolerance * point[cell.setting], rule.noise_factor * noise[cell.setting])
-        for cell in cells
-    ]
+    """The cells with `difference`, `margin` and `status` by `rule`. Below full scale no difference is ever computed."""
+    spread = spreads(cells, plan)
+    return [_judge(cell, plan, spread.get(cell.setting), rule) for cell in cells]
 
 
-def pooled_std(cells: list[Cell]) -> dict[str, float]:
-    """Per column: the root of the variance over seeds pooled over the rows, weighted by degrees of freedom; 0 without any."""
-    squares: defaultdict[str, float] = defaultdict(float)
-    freedom: Counter[str] = Counter()
-    for cell in cells:
-        if cell.std is not None:
-            squares[cell.setting] += cell.std**2 * (len(cell.per_seed) - 1)
-            freedom[cell.setting] += len(cell.per_seed) - 1
-    return {c.setting: math.sqrt(squares[c.setting] / freedom[c.setting]) if freedom[c.setting] else 0.0 for c in cells}
+def spreads(cells: list[Cell], plan: Plan) -> dict[str, Spread]:
+    """Of every column with a row of two seeds, over the rows without a diverged seed; none where nothing may be compared."""
+    values: dict[str, list[list[float]]] = {}
+    for cell in cells if plan.comparable else ():
+        known = [value for value in cell.per_seed.values() if value is not None]
+        if len(known) == len(cell.per_seed):
+            values.setdefault(cell.setting, []).append(known)
+    return {column: spread for column, rows in values.items() if (spread := pooled(rows))}
+
+
+def first_counts(cells: Iterable[tuple[Cell, Spread | None]]) -> dict[str, int]:
+    """How many of the compared cells the first rule called what; with each cell the spread of its column."""
+    compared = ((cell, spread) for cell, spread in cells if cell.status in COMPARED)
+    return dict(
+        Counter(
+            "not reproduced" if cell.difference is None else first_status(cell.difference, spread, cell.point)
+            for cell, spread in compared
+        )
+    )
 
 
 def count_statuses(cells: list[Cell]) -> dict[Status, int]:
@@ -54,7 +61,7 @@ def count_statuses(cells: list[Cell]) -> dict[Status, int]:
 def alternatives(cells: list[Cell], plan: Plan) -> tuple[Alternative, ...]:
     """How many cells have each status under the neighbours of the rule; empty when nothing may be compared."""
     counted = [(rule, count_statuses(judge(cells, plan, rule))) for rule in ALTERNATIVES if plan.comparable]
-    return tuple(Alternative(rule.tolerance, rule.noise_factor, counts) for rule, counts in counted)
+    return tuple(Alternative(rule.tolerance, rule.widest, counts) for rule, counts in counted)
 
 
 def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
@@ -117,21 +124,18 @@ def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _judge(cell: Cell, comparable: bool, tolerance: float, noise: float) -> Cell:
+def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
     if not cell.per_seed:
         return replace(cell, status="not run")
     if cell.printed is None:
         return replace(cell, status="not printed")
-    if not comparable:
+    if not plan.comparable:
         return replace(cell, status="not comparable")
-    if cell.mean is None:  # diverged, which the paper's run did not
+    if cell.mean is None:  # a seed diverged, which the paper's run did not
         return replace(cell, status="not reproduced")
-    difference = round(cell.mean - cell.printed, 6)  # 90.29 - 89.29 is one point, not a hair more
-    if abs(difference) <= tolerance:
-        status = "reproduced"
-    else:
-        status = "within noise" if abs(difference) <= round(noise, 6) else "not reproduced"
-    return replace(cell, difference=difference, status=status)
+    reach = spread and margin(spread, len(cell.per_seed), plan.printed_seeds.value, rule.level)
+    difference = round(cell.mean - cell.printed, 6)
+    return replace(cell, difference=difference, margin=reach, status=judged(difference, reach, rule, cell.point))
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fedrepro.config.claims import Claim, Small
-from fedrepro.reports.analysis.cells import RULE
 from fedrepro.reports.analysis.numbers import KINDS, Number, Source, mean_of
 from fedrepro.reports.analysis.paired import interval, mean
+from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import VERDICTS, ClaimNumber, ClaimVerdict, Evidence, Plan, Verdict
 
 PAIRED = (

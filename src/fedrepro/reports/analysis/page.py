@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from fedrepro.reports.analysis.cells import count_statuses, first_counts
 from fedrepro.reports.analysis.fit import fits
 from fedrepro.reports.model import (
-    STATUSES,
     VERDICTS,
+    Cell,
     ClaimVerdict,
     Evidence,
     Figure,
@@ -21,6 +22,7 @@ from fedrepro.reports.model import (
     Partition,
     Plan,
     Shown,
+    Spread,
     Table,
 )
 from fedrepro.reports.model.codec import fields
@@ -43,7 +45,7 @@ def page(
     """
     plan = tables[0][0]
     run = [table for _, evidence, table in tables if evidence]
-    cost = _cost(run)
+    cost, judged = _cost(run), _once(run)
     return Page(
         paper=plan.paper,
         paper_name=plan.paper_name,
@@ -51,7 +53,8 @@ def page(
         scale=plan.scale,
         scale_note=next((table.scale_note for table in run if not table.on_budget), ""),
         about=_about(tables, cost),
-        counts=_sum((table.counts for table in run if not table.variant_of), STATUSES),
+        counts=count_statuses([cell for cell, _ in judged]),
+        first_rule=first_counts(judged),
         verdicts=_sum(([claim.verdict] for claim in claims), VERDICTS),
         claims=tuple(claims),
         tables=tuple(_shown(table, *shown[table.table]) for table in run),
@@ -74,6 +77,18 @@ def _shown(table: Table, figures: tuple[Figure, ...], page: str | None) -> PageT
     kept: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Shown)}
     kept |= {"figures": figures, "page": page}
     return PageTable(**kept)
+
+
+def _once(tables: Sequence[Table]) -> list[tuple[Cell, Spread | None]]:
+    """The cells of the tables that vary no other, each with its column's spread. A number that several print counts once."""
+    found: dict[tuple, tuple[Cell, Spread | None]] = {}
+    for table in tables:
+        names = {row.key: row.name for row in table.rows}
+        for cell in () if table.variant_of else table.cells:
+            own = () if cell.run_id else (table.table, cell.setting)
+            key = (names[cell.method], cell.metric, cell.read, cell.printed, cell.run_id, *own)
+            found.setdefault(key, (cell, table.spreads.get(cell.setting)))
+    return list(found.values())
 
 
 def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:

@@ -4,13 +4,15 @@ from pathlib import Path
 
 from fedrepro.reports.analysis import facts, provenance, settings
 from fedrepro.reports.analysis.across import comparisons
-from fedrepro.reports.analysis.cells import RULE, alternatives, count_statuses, tabulate
+from fedrepro.reports.analysis.cells import alternatives, count_statuses, first_counts, spreads, tabulate
+from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import Evidence, Figure, Plan, Table
 
 
 def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = ()) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)
+    spread = spreads(cells, plan)
     return Table(
         paper=plan.paper,
         paper_name=plan.paper_name,
@@ -36,6 +38,9 @@ def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Fi
         counts=count_statuses(cells),
         rule=RULE,
         rule_alternatives=alternatives(cells, plan),
+        first_rule=first_counts((cell, spread.get(cell.setting)) for cell in cells),
+        printed_seeds=plan.printed_seeds,
+        spreads=spread,
         comparisons=comparisons(plan, cells),
         methods=provenance.methods(plan),
         settings=settings.settings(plan),

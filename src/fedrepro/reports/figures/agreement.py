@@ -8,7 +8,12 @@ from fedrepro.reports.figures.style import COLOURS, drawing
 from fedrepro.reports.model import Cell, Shown
 
 # Status -> colour and mark, so that colour is never all there is.
-MARKS = {"reproduced": (COLOURS[3], "o"), "within noise": (COLOURS[6], "s"), "not reproduced": (COLOURS[2], "x")}
+MARKS = {
+    "reproduced": (COLOURS[3], "o"),
+    "consistent": (COLOURS[5], "s"),
+    "inconclusive": (COLOURS[6], "^"),
+    "not reproduced": (COLOURS[2], "x"),
+}
 
 
 def draw(tables: Sequence[Shown], folder: Path) -> Path | None:
@@ -35,4 +40,4 @@ def _draw(cells: list[Cell], path: Path) -> None:
         axes.set_xlabel("printed (%)")
         axes.set_ylabel("measured (%)")
         axes.grid(alpha=0.25, linewidth=0.5)
-        figure.legend(loc="outside upper left", ncols=3, frameon=False)
+        figure.legend(loc="outside upper left", ncols=2, frameon=False)

@@ -153,7 +153,10 @@ class Page:
     scale: str
     scale_note: Annotated[str, "empty where every table has one of its own"]
     about: PageAbout
-    counts: Annotated[dict[Status, int], "number of cells per status, of tables that vary no other"]
+    counts: Annotated[
+        dict[Status, int], "number of cells per status, of tables that vary no other; what several tables print counts once"
+    ]
+    first_rule: Annotated[dict[str, int], "how many of them the first rule called what; empty where nothing may be compared"]
     verdicts: Annotated[dict[Verdict, int], "number of claims per verdict"]
     claims: tuple[ClaimVerdict, ...]
     tables: tuple[PageTable, ...]

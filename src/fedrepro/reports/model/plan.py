@@ -123,6 +123,14 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
+class PrintedSeeds:
+    """How many seeds a printed number is the mean of."""
+
+    value: int
+    source: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """A table at one scale."""
 
@@ -138,6 +146,7 @@ class Plan:
     stand_in: str | None
     on_budget: bool
     seeds: tuple[int, ...]
+    printed_seeds: PrintedSeeds
     metric: Metric
     variant_of: str | None
     varied: Varied | None

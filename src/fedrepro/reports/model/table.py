@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, Row, Scale, Varied
+from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, PrintedSeeds, Row, Scale, Varied
 
-Status = Literal["reproduced", "within noise", "not reproduced", "not run", "not printed", "not comparable"]
+Status = Literal["reproduced", "consistent", "inconclusive", "not reproduced", "not run", "not printed", "not comparable"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -50,6 +50,10 @@ class Cell:
     ] = None
     readings: Readings | None = None
     difference: Annotated[float | None, "measured minus printed; null unless comparable"] = None
+    margin: Annotated[
+        float | None,
+        "half the width of the 95 % prediction interval of the difference; null unless comparable, and without two seeds",
+    ] = None
     status: Status = "not run"
     reason: Annotated[str | None, "why there is no number, or not from all seeds"] = None
     best_measured: Annotated[bool, "best of its column at the decimals shown; ties are all marked"] = False
@@ -116,18 +120,19 @@ class About:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a measured mean counts as the printed number. Fixed before any run at full scale.
+    """When a measured mean counts as the printed number.
 
     `tolerance`: points of difference that still count as `reproduced` (>= 0). One point is 0.01 for a metric that is not in
     percent. 1.0 is our choice: two sets of three seeds with a standard deviation of 0.5 differ by up to 1.13 points by chance
     (Welch, 95 %).
-    `noise_factor`: multiples of the seed standard deviation, pooled over the rows of the same column, that count as
-    `within noise` (>= 0). 2.48 = t(0.975, 2 degrees of freedom) / sqrt(3), the half-width of the 95 % interval of the mean of
-    three seeds. Columns are pooled and not the whole table, since the spread grows with the heterogeneity of a setting.
+    `widest`: the widest margin, in points, with which runs can tell anything (> 0). 5.0 is our choice: with a wider one a
+    method that is several points better or worse than the printed one would still count as `consistent`.
+    `level`: of the prediction interval.
     """
 
     tolerance: float = 1.0
-    noise_factor: float = 2.48
+    widest: float = 5.0
+    level: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -135,8 +140,19 @@ class Alternative:
     """The counts under other thresholds."""
 
     tolerance: float
-    noise_factor: float
+    widest: float
     counts: dict[Status, int]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the seeds of a column lie apart."""
+
+    deviation: Annotated[float, "the root of the variance over seeds, pooled over rows by degrees of freedom"]
+    freedom: Annotated[int, "degrees of freedom behind it"]
+    equal: Annotated[
+        float | None, "p-value of Levene's test, with medians, that all rows vary alike; null without two rows of three seeds"
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -257,6 +273,9 @@ class Shown:
     ]
     counts: Annotated[dict[Status, int], "number of cells per status"]
     rule: Rule
+    first_rule: Annotated[dict[str, int], "how many cells the first rule called what; empty unless comparable"]
+    printed_seeds: PrintedSeeds
+    spreads: Annotated[dict[str, Spread], "of the columns with a row of two seeds; empty unless comparable"]
     remarks: Annotated[tuple[str, ...], "what the table's file says of its numbers"]
     figures: tuple[Figure, ...]
     command: Annotated[str, "what to type to make the report again"]

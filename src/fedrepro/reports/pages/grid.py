@@ -36,7 +36,7 @@ def caption(table: Shown) -> str:
         "Bold: best measured of the column, ties included; underlined: best printed."
     )
     if table.comparable:
-        text += " Third line: measured minus printed, and ✓ reproduced, ≈ within noise, ✗ not reproduced."
+        text += " Third line: measured minus printed, and ✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced."
     return text
 
 
@@ -47,7 +47,10 @@ def _cell(cell: Cell | None, table: Shown) -> s.Cell:
     if cell.printed is not None:
         lines.append(s.Text(f"paper {decimal(cell.printed, cell.digits)}", "underlined" if cell.best_printed else "small"))
     if cell.difference is not None:
-        lines.append(_difference(cell, sign=True))
+        lines += [
+            _difference(cell, sign=True),
+            *([s.Text(f"margin {decimal(cell.margin, cell.digits)}", "small")] if cell.margin else []),
+        ]
     elif table.comparable and cell.status == "not reproduced":  # a seed diverged
         lines.append(s.Text("✗", "bad"))
     return s.Cell(tuple(lines), cell.best_measured, parts.remark(cell))
@@ -81,9 +84,10 @@ def listed(table: Shown) -> s.Grid:
         for cell in cells:
             measured = s.Cell((_measured(cell, "big"),), cell.best_measured)
             difference = [_difference(cell, False) if cell.difference is not None else "–"] if table.comparable else []
+            difference += [decimal(cell.margin, cell.digits)] if table.comparable else []
             status = parts.verdict(cell.status, f": {cell.reason}" if cell.reason else "")
             rows.append((cell.method_label, decimal(cell.printed), measured, *difference, status))
-    compared = ["difference"] if table.comparable else []
+    compared = ["difference", "margin"] if table.comparable else []
     names = s.heads("method", "printed", "measured", *compared, "status", numbers=range(1, 3 + len(compared)))
     return s.Grid(f"{table.source}: printed and measured", names, tuple(rows), "list")
 

@@ -31,6 +31,7 @@ def page(page: Page) -> s.Document:
     blocks = [
         *_answer(page),
         *_claims(page),
+        *_rule(page),
         *(_table(page, table) for table in page.tables),
         *_not_run(page),
         *_fits(page),
@@ -85,6 +86,15 @@ def _answer(page: Page) -> list[s.Block]:
     elif page.gaps:
         sections.append(s.Section(names.gap_title(page.gaps[0]), (s.Pictures((_gap_picture(page.gaps[0]),)),)))
     return [s.Banner(lines, good), *([s.Beside(tuple(sections))] if sections else [])]
+
+
+def _rule(page: Page) -> list[s.Block]:
+    """How cells are judged, and how the counts moved when the rule was changed; nothing where nothing may be compared."""
+    table = next((table for table in page.tables if table.comparable), None)
+    if table is None:
+        return []
+    said = (s.Paragraph(parts.rule(table)), s.Paragraph(parts.changed(page.first_rule, page.counts)))
+    return [s.Section("How cells are judged", said, folded=True, note="the rule, and how the counts moved when it was changed")]
 
 
 def _pieces(line: s.Line) -> tuple[str | s.Text, ...]:

@@ -1,6 +1,6 @@
 """What the pages of a table and of a paper share: sentences, verdicts with their signs, cost, differences, versions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from fedrepro.console import duration
@@ -28,7 +28,7 @@ Counts = dict[Status, int] | dict[Verdict, int]
 # Status or verdict -> its sign, so that colour is never all there is, and its colour.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
-    "within noise": ("≈", "fair"),
+    "consistent": ("≈", "good"),
     "not reproduced": ("✗", "bad"),
     "direction only": ("↗", "fair"),
     "inconclusive": ("?", "fair"),
@@ -109,11 +109,42 @@ def rule(table: Shown) -> str:
         return "This is not the printed table: a measured cell is not comparable with its printed number, whatever the two are."
     if not table.comparable:
         return f"At {table.scale} scale a measured cell is not comparable with its printed number, whatever the two are."
-    tolerance, factor = table.rule.tolerance, table.rule.noise_factor
+    tolerance, seeds = table.rule.tolerance, table.printed_seeds
     return (
-        f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Within noise: "
-        f"by at most {factor:g} × the standard deviation over seeds, pooled over the rows of the column. Otherwise, and where "
-        "a seed diverged: not reproduced. The rule was fixed before the runs; three seeds decide little."
+        f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Otherwise the "
+        f"margin decides: half the width of the {table.rule.level:.0%} prediction interval of the difference. It follows from "
+        "the standard deviation over seeds, pooled over the rows of the column, its degrees of freedom, and the number of "
+        f"seeds on both sides. A printed number counts as the mean of {seeds.value} "
+        f"seed{'' if seeds.value == 1 else 's'} ({seeds.source}). "
+        f"Consistent: within the margin, and the margin is at most {table.rule.widest:g} points. Inconclusive: within a wider "
+        "one, so that these runs cannot tell. Not reproduced: outside, or a seed diverged."
+    )
+
+
+def changed(first: Mapping[str, int], counts: Mapping[Status, int]) -> str:
+    """That the rule was changed, why, and how the counts moved; empty where nothing was compared."""
+    if not first:
+        return ""
+    listed = lambda names, known: ", ".join(f"{known.get(name, 0)} {name}" for name in names)  # noqa: E731
+    return (
+        "The rule was changed after the runs. The first one called a cell within noise up to 2.48 pooled deviations, which "
+        "ignored the degrees of freedom of that deviation and the noise of the printed number. By it: "
+        f"{listed(('reproduced', 'within noise', 'not reproduced'), first)}. "
+        f"Now: {listed(('reproduced', 'consistent', 'inconclusive', 'not reproduced'), counts)}."
+    )
+
+
+def spreads(table: Shown) -> str:
+    """Whether the rows of the columns vary alike, which pooling takes for granted; empty where it cannot be tested."""
+    tested = {column.title: found.equal for column in table.columns if (found := table.spreads.get(column.key)) and found.equal}
+    if not tested:
+        return ""
+    apart = [f"{title} (p = {p:.3f})" for title, p in tested.items() if p < 0.05]
+    said = f"Levene's test, with medians, finds unequal variances at 5 % in {len(apart)} of {len(tested)} columns"
+    return (
+        f"{said}: {', '.join(apart)}. There the margin is too wide for steady rows and too narrow for others."
+        if apart
+        else f"{said}."
     )
 
 

@@ -118,15 +118,16 @@ def _readings(table: Table) -> list[s.Block]:
 
 def _statuses(table: Table) -> s.Section:
     listed = s.Facts(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
-    blocks: list[s.Block] = [s.Paragraph(parts.rule(table)), listed]
+    said = [parts.rule(table), parts.changed(table.first_rule, table.counts), parts.spreads(table)]
+    blocks: list[s.Block] = [*(s.Paragraph(text) for text in said if text), listed]
     if table.rule_alternatives:
-        shown = ("reproduced", "within noise", "not reproduced")
+        shown = ("reproduced", "consistent", "inconclusive", "not reproduced")
         rows = []
         for one in table.rule_alternatives:
-            own = (one.tolerance, one.noise_factor) == (table.rule.tolerance, table.rule.noise_factor)
+            own = (one.tolerance, one.widest) == (table.rule.tolerance, table.rule.widest)
             first = f"{one.tolerance:g}" + (" (ours)" if own else "")
-            rows.append((first, f"{one.noise_factor:g}", *(str(one.counts[status]) for status in shown)))
-        names = s.heads("tolerance (points)", "noise factor", *shown, numbers=range(5))
+            rows.append((first, f"{one.widest:g}", *(str(one.counts[status]) for status in shown)))
+        names = s.heads("tolerance (points)", "widest margin (points)", *shown, numbers=range(6))
         made = s.Grid("Statuses under other thresholds", names, tuple(rows))
         blocks += [s.Paragraph("How the counts move with the rule:"), made]
     return s.Section("Status of the cells", tuple(blocks), folded=True, note=parts.counts(table.counts))
