@@ -57,13 +57,16 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Curve]:
 
 
 def _curve(place: int, label: str, receipts: list[Receipt], metric: str) -> Curve | None:
-    """Over the rounds at which every seed has a finite value."""
+    """Over the rounds that were evaluated, until a seed has no finite value."""
     series = [dict(zip(one.curves["round"], one.curves.get(metric, []), strict=False)) for one in receipts]
     if not series:
         return None
     rounds: list[int] = []
     for number in sorted(set.intersection(*(set(one) for one in series))):
-        if any(one[number] is None for one in series):
+        missing = [one[number] is None for one in series]
+        if all(missing):  # not evaluated, or every seed has diverged
+            continue
+        if any(missing):
             break
         rounds.append(number)
     if not rounds:
