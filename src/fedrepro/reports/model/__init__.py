@@ -36,10 +36,9 @@ from fedrepro.reports.model.plan import (
     Scale,
     Varied,
 )
+from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Spread, Status
 from fedrepro.reports.model.table import (
-    STATUSES,
     About,
-    Alternative,
     Cell,
     Comparison,
     Data,
@@ -49,14 +48,11 @@ from fedrepro.reports.model.table import (
     Provenance,
     Ran,
     Readings,
-    Rule,
     RunCost,
     Score,
     SeedCost,
     Setting,
     Shown,
-    Spread,
-    Status,
     Table,
     Value,
 )

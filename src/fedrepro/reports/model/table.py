@@ -1,12 +1,10 @@
 """The report of a table, as JSON has it: its cells and all that stands beside them."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, PrintedSeeds, Row, Scale, Varied
-
-Status = Literal["reproduced", "consistent", "inconclusive", "not reproduced", "not run", "not printed", "not comparable"]
-STATUSES: tuple[Status, ...] = get_args(Status)
+from fedrepro.reports.model.rule import Alternative, Rule, Spread, Status
 
 
 @dataclass(frozen=True)
@@ -116,43 +114,6 @@ class About:
     runs_planned: int
     wall_s: float
     peak_rss_mib: float | None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """When a measured mean counts as the printed number.
-
-    `tolerance`: points of difference that still count as `reproduced` (>= 0). One point is 0.01 for a metric that is not in
-    percent. 1.0 is our choice: two sets of three seeds with a standard deviation of 0.5 differ by up to 1.13 points by chance
-    (Welch, 95 %).
-    `widest`: the widest margin, in points, with which runs can tell anything (> 0). 5.0 is our choice: with a wider one a
-    method that is several points better or worse than the printed one would still count as `consistent`.
-    `level`: of the prediction interval.
-    """
-
-    tolerance: float = 1.0
-    widest: float = 5.0
-    level: float = 0.95
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """The counts under other thresholds."""
-
-    tolerance: float
-    widest: float
-    counts: dict[Status, int]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How far the seeds of a column lie apart."""
-
-    deviation: Annotated[float, "the root of the variance over seeds, pooled over rows by degrees of freedom"]
-    freedom: Annotated[int, "degrees of freedom behind it"]
-    equal: Annotated[
-        float | None, "p-value of Levene's test, with medians, that all rows vary alike; null without two rows of three seeds"
-    ] = None
 
 
 @dataclass(frozen=True)
