@@ -39,8 +39,9 @@ class Starter:
 
     def child(self) -> psutil.Process:
         """The one fork of the server, once it is there."""
-        wait_for(self.forks)  # libraries start other processes while they load
-        (child,) = self.forks()
+        seen: list[psutil.Process] = []
+        wait_for(lambda: seen or seen.extend(self.forks()) or seen)  # libraries start other processes while they load
+        (child,) = seen
         return child
 
     def forks(self) -> list[psutil.Process]:

@@ -85,7 +85,7 @@ def _once(tables: Sequence[Table]) -> list[tuple[Cell, Spread | None]]:
     for table in tables:
         names = {row.key: row.name for row in table.rows}
         for cell in () if table.variant_of else table.cells:
-            own = () if cell.run_id else (table.table, cell.setting)
+            own = () if cell.run_id and cell.printed is not None else (table.table, cell.setting)
             key = (names[cell.method], cell.metric, cell.read, cell.printed, cell.run_id, *own)
             found.setdefault(key, (cell, table.spreads.get(cell.setting)))
     return list(found.values())
