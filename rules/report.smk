@@ -23,10 +23,20 @@ rule evidence:
     message: "evidence of {wildcards.run_id}, seed {wildcards.seed}"
     shell: "fedrepro evidence {input.receipt} {output} > {log} 2>&1"
 
+# Of a tuned table: which candidates are chosen, and so what else there is to train.
+checkpoint choice:
+    input:
+        plan="results/plans/{scale}/{paper}/{table}.json",
+        evidence=lambda w: FLOW.trials(w.scale, w.paper, w.table),
+    output: "results/choices/{scale}/{paper}/{table}.json"
+    log: "logs/choice/{scale}-{paper}-{table}.log"
+    message: "choice between candidates: {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
+    shell: "fedrepro choose {input.plan} --out {output} > {log} 2>&1"
+
 rule track:
     input:
         plan="results/plans/{scale}/{paper}/{table}.json",
-        evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table),
+        evidence=lambda w: FLOW.evidence(w.scale, w.paper, w.table, checkpoints),
     output: "results/tracked/{scale}/{paper}/{table}.json"
     log: "logs/track/{scale}-{paper}-{table}.log"
     message: "MLflow: {wildcards.paper} {wildcards.table}, scale {wildcards.scale}"
@@ -35,7 +45,7 @@ rule track:
 rule report:
     input:
         plan="results/plans/{scale}/{paper}/{table}.json",
-        evidence=lambda w: FLOW.shown(w.scale, w.paper, w.table),
+        evidence=lambda w: FLOW.shown(w.scale, w.paper, w.table, checkpoints),
         tracked="results/tracked/{scale}/{paper}/{table}.json",
     output:
         update(expand("reports/{{scale}}/{{paper}}/{{table}}{ending}", ending=[".md", ".json"])),

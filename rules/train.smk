@@ -2,7 +2,7 @@
 # checkpoints lie outside, where no failed or repeated job can delete them.
 
 rule runs:
-    input: FLOW.receipts()
+    input: lambda w: FLOW.receipts(checkpoints)
     message: "all runs are there"
 
 # What one run is. Its content follows from the run_id, so it never changes once it is there. (It must not: in Snakemake 9.27 a job whose

@@ -67,8 +67,9 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             cell |= {"read": f"last({AVERAGE_LAST})" if run else None, "metric": dict(METRIC)}
             cell |= {"instead_of": {"rounds": 200} if run and scale != "full" else {}}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
-    return {
-        "schema": 6,
+    plan = {
+        "schema": 7,
+        "candidates": [],
         "printed_seeds": {"value": 1, "source": "not stated: taken as one"},
         "paper": "fedlaw",
         "paper_name": "FedLAW",
@@ -106,6 +107,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "known_gaps": ["Batch size is not stated | in the paper."],
         **changes,
     }
+    return {"asked": dict.fromkeys(plan["runs"], plan["seeds"])} | plan
 
 
 def with_settings(run: dict, **settings) -> dict:

@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, unedited
+from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, place_of, unedited
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
@@ -50,7 +50,7 @@ class Outcome:
         return [*found, f"next: {self._next()}"]
 
     def _cell(self, chosen: dict[str, Any]) -> Cell:
-        return self.cells[f"{self.plan['paper']}/{self.plan['table']}", self.plan["scale"], chosen["row"], chosen["column"]]
+        return self.cells[place_of(self.plan, chosen)]
 
     def _changes(self, cell: Cell) -> list[Change]:
         base = self.base[cell.place]

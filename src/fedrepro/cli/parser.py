@@ -243,6 +243,10 @@ def _render(add: Add) -> None:
     report.add_argument("plan", type=Path)
     report.add_argument("--out", type=Path, required=True, help="path of the files to write, without suffix")
 
+    choose = add("choose", "reporting", "choose between the candidates of a table's tuned cells, from their evidence")
+    choose.add_argument("plan", type=Path)
+    choose.add_argument("--out", type=Path, required=True, help="JSON file to write: the choices, and the runs that follow")
+
     page = add("page", "reporting", "render a paper's page from all evidence there is: Markdown, HTML and JSON")
     page.add_argument("plans", nargs="+", type=Path, help="plans of all tables of one paper at one scale")
 

@@ -1,4 +1,4 @@
-"""fedrepro report | page | site | summary | track | ui."""
+"""fedrepro report | choose | page | site | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -17,6 +17,20 @@ def report(options: Namespace) -> None:
     folder = ROOT / "reports" / plan["scale"] / plan["paper"]
     for path in render(options.plan, folder / "evidence", options.out, folder / "figures"):
         print(path)
+
+
+def choose(options: Namespace) -> None:
+    """Says which candidates of a tuned table are shown, and what the report needs with them."""
+    from fedrepro.reports.analysis.tuning import settle
+    from fedrepro.reports.load import load_evidence, load_plan
+    from fedrepro.reports.model.codec import encode
+
+    plan = load_plan(options.plan)
+    settled, _, choices = settle(plan, load_evidence(plan, ROOT / "reports" / plan.scale / plan.paper / "evidence"))
+    for choice in choices:
+        place = f"{choice.method_label}, {choice.setting_label}"
+        console.say(f"{place}: {choice.reason or next(one.shown for one in choice.tried if one.chosen)}")
+    write_json(options.out, {"asked": settled.asked, "choices": [encode(choice) for choice in choices]})
 
 
 def page(options: Namespace) -> None:

@@ -16,7 +16,8 @@ from fedrepro.files import read_json, write_atomic, write_json, write_text
 if TYPE_CHECKING:
     from fedrepro.config.project import Project
 
-ROOT = Path()
+ROOT, RUNS = Path(), Path("results/runs")
+Job = tuple[dict[str, Any], list[int]]  # a run of a plan, and its seeds
 
 
 def run(options: Namespace) -> None:
@@ -25,25 +26,36 @@ def run(options: Namespace) -> None:
     project = None if by_file else _project(options)
     plan = _read(Path(options.target), options.seeds) if project is None else _resolve(project, options)
     cells = _select(plan, options)
-    wanted = selection.runs(plan, cells)
     seeds, device = options.seeds or plan["seeds"], options.device or (project.params.device if project else "auto")
     if options.engine != "vectorised":
         arithmetic.widen()
     if options.dry_run:
-        _forecast(wanted, seeds, device, options.cores)
+        _forecast(selection.jobs(plan, [*cells, *selection.as_chosen(cells, first=True)], seeds), device, options.cores)
         return
-    from fedrepro.engine.artifacts import require_run
-    from fedrepro.engine.run import Options, run_seeds
+    if project is None:
+        from fedrepro.engine.artifacts import require_run
 
-    for entry in wanted if by_file else ():
-        require_run(entry, options.target, "delete it and run the same command again")
+        for entry in selection.runs(plan, cells):
+            require_run(entry, options.target, "delete it and run the same command again")
+    if any("trial" in cell for cell in cells):
+        _train(selection.jobs(plan, cells, seeds), options, project, device)
+        plan = selection.settle(plan, ROOT / RUNS)
+        cells = _select(plan, options)
     outcome = None
     if project:  # by hand; a job of the workflow does without what this imports
         from fedrepro.cli.outcome import Outcome
 
         outcome = Outcome(project, plan, cells, seeds)
-    later = {} if project is None else _announce(wanted, seeds, device)  # the workflow has said it for all of its jobs
-    for entry in wanted:
+    _train(selection.jobs(plan, cells, seeds), options, project, device, outcome and outcome.read)
+    for line in outcome.lines() if outcome else ():
+        console.show(line)
+
+
+def _train(jobs: list[Job], options: Namespace, project: "Project | None", device: str, read: Any = None) -> None:
+    from fedrepro.engine.run import Options, run_seeds
+
+    later = {} if project is None else _announce(jobs, device)  # the workflow has said it for all of its jobs
+    for entry, seeds in jobs:
         how = Options(
             root=ROOT,
             device=device,
@@ -52,34 +64,33 @@ def run(options: Namespace) -> None:
             checkpoint_s=options.checkpoint_seconds,
             again=options.again,
             later=later.get(entry["run_id"], 0.0),
-            read=outcome and outcome.read,
+            read=read,
         )
         done = run_seeds(entry, seeds, how)
         line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items())
-        if by_file and {*done.values()} == {"trained"}:  # each seed has had its line
+        if project is None and {*done.values()} == {"trained"}:  # each seed has had its line
             console.note(line)
         else:
             console.say(line)
-    for line in outcome.lines() if outcome else ():
-        console.show(line)
 
 
-def _forecast(wanted: list[dict[str, Any]], seeds: list[int], device: str, cores: int | None) -> None:
-    from fedrepro.cli.forecast import Forecast, Job
+def _forecast(jobs: list[Job], device: str, cores: int | None) -> None:
+    from fedrepro.cli.forecast import Forecast
+    from fedrepro.cli.forecast import Job as Forecasted
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    jobs = [Job.of(ROOT, entry, seeds) for entry in wanted]
-    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), jobs, device, limit_s=30).lines(cores), sep="\n")
+    asked = [Forecasted.of(ROOT, *job) for job in jobs]
+    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(cores), sep="\n")
 
 
-def _announce(wanted: list[dict[str, Any]], seeds: list[int], device: str) -> dict[str, float]:
+def _announce(jobs: list[Job], device: str) -> dict[str, float]:
     """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
-    from fedrepro.cli.forecast import Job, forecast
+    from fedrepro.cli.forecast import Job as Forecasted
+    from fedrepro.cli.forecast import forecast
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    line, made = forecast(
-        ROOT, load_registry(ROOT / REGISTRY), [Job.of(ROOT, entry, seeds) for entry in wanted], device, cores=1
-    )
+    asked = [Forecasted.of(ROOT, *job) for job in jobs]
+    line, made = forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, cores=1)
     if line:
         console.say(line)
     return made.later() if made else {}
@@ -151,8 +162,10 @@ def _resolve(project: "Project", options: Namespace) -> dict[str, Any]:
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
 
-        for entry in selection.runs(resolved, _select(resolved, options)):
-            draw_missing(project, entry, options.seeds or resolved["seeds"])
+        cells = _select(resolved, options)
+        needed = [*cells, *selection.as_chosen(cells)]
+        for entry, seeds in selection.jobs(resolved, needed, options.seeds or resolved["seeds"]):
+            draw_missing(project, entry, seeds)
     return resolved
 
 

@@ -16,6 +16,9 @@ from fedrepro.registry import named_arguments, parse
 _FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
 
 
+Place = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
+
+
 @dataclass(frozen=True)
 class Shown:
     """What a table shows of a run: the reading, and how its values are written and compared."""
@@ -33,7 +36,7 @@ class Shown:
 class Cell:
     """One cell of a table at one scale, with its run."""
 
-    place: tuple[str, str, str, str]  # paper/table, scale, row, column
+    place: Place
     run_id: str
     config: dict[str, Any]
     shown: Shown
@@ -105,9 +108,14 @@ def cells_of(made: dict[str, Any]) -> Iterator[Cell]:
     """The cells of a plan that have a run."""
     for cell, reading in readings(made):
         metric = cell["metric"]
-        place = f"{made['paper']}/{made['table']}", made["scale"], cell["row"], cell["column"]
         config = made["runs"][cell["run_id"]]["config"]
-        yield Cell(place, cell["run_id"], config, Shown(reading, metric["unit"], metric["better"]))
+        yield Cell(place_of(made, cell), cell["run_id"], config, Shown(reading, metric["unit"], metric["better"]))
+
+
+def place_of(made: dict[str, Any], cell: dict[str, Any]) -> Place:
+    """Of a cell, or a candidate, of a plan."""
+    values = ", ".join(f"{key}={value}" for key, value in cell.get("values", {}).items())
+    return f"{made['paper']}/{made['table']}", made["scale"], cell["row"], cell["column"], values
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:

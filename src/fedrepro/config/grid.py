@@ -1,8 +1,11 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
+import itertools
+from functools import partial
 from typing import Any
 
 from fedrepro.config import scales
+from fedrepro.config.candidates import asked, candidates
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
@@ -34,28 +37,27 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
-    runs, cells = {}, []
+    seeds = (budget and budget.seeds) or project.params.seeds
+    file = f"papers/{paper_name}/tables/{table_name}.yaml"
+    make = partial(_run, project, paper_name, table_name)
+    runs, cells, tried = {}, [], []
     for row, is_printed in rows:
         for column in columns:
-            value, note = printed.get((row.key, column.key), (None, ""))
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
-            cell = {
-                "row": row.key,
-                "column": column.key,
-                "printed": value if is_printed else None,
-                "note": note,
-                "metric": layers.metric.model_dump(),
-                "read": None,
-                "run_id": None,
-            }
-            cell |= {"reason": row.pending or column.pending or layers.left_out(row.key)}
-            cell |= {"average_last": None, "average_last_source": None, "instead_of": {}}
-            if cell["reason"] is None:
-                run, reported = _run(project, paper_name, table_name, layers, row)
+            value, note = printed.get((row.key, column.key), (None, ""))
+            cell = _without_run(layers, value if is_printed else None, note)
+            own: list[dict[str, Any]] = []
+            if cell["reason"] is None and layers.tune:
+                for place, *made in candidates(layers, make, cell, seeds, file):
+                    own.append(place)
+                    runs |= {run["run_id"]: run for run in made}
+            elif cell["reason"] is None:
+                run, reported = make(layers)
                 runs[run["run_id"]] = run
                 cell |= {"run_id": run["run_id"], **reported}
-                _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
-            cells.append(cell)
+            _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
+            cells.append(cell | {"tuned": bool(own)})
+            tried += own
     return {
         "schema": PLAN_SCHEMA,
         "paper": paper_name,
@@ -70,8 +72,9 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "stand_in": table.stand_in,
         "on_budget": budget is not None,
         "printed_seeds": paper.printed_seeds.model_dump(),
-        "seeds": (budget and budget.seeds) or project.params.seeds,
-        "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
+        "seeds": seeds,
+        "asked": asked(cells, tried, seeds),
+        "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried])),
         "metric": table.metric.model_dump(),
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
@@ -81,10 +84,29 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             for one in columns
         ],
         "cells": cells,
+        "candidates": tried,
         "runs": runs,
         "deviations": [item.model_dump() for item in paper.deviations],
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
+    }
+
+
+def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, Any]:
+    """A cell before it has a run; `reason`: why it gets none."""
+    row, column = layers.row, layers.column
+    return {
+        "row": row.key,
+        "column": column.key,
+        "printed": printed,
+        "note": note,
+        "metric": layers.metric.model_dump(),
+        "read": None,
+        "run_id": None,
+        "reason": row.pending or column.pending or layers.left_out(row.key),
+        "average_last": None,
+        "average_last_source": None,
+        "instead_of": {},
     }
 
 
@@ -99,13 +121,13 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], file: str, scale: str) -> None:
+def _refuse_twin(known: list[dict[str, Any]], new: list[dict[str, Any]], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
     shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["read"])  # noqa: E731
-    for cell in cells:
-        if shown(cell) == shown(new):
+    for cell, one in itertools.product(known, new):
+        if one["run_id"] and shown(cell) == shown(one):
             raise UserError(
-                f"{file}: at scale {scale} the columns {cell['column']} and {new['column']} are the same run; "
+                f"{file}: at scale {scale} the columns {cell['column']} and {one['column']} are the same run; "
                 "papers/scales.yaml or params.yaml: settings must leave what tells them apart"
             )
 
@@ -121,11 +143,9 @@ def every_run(project: Project) -> dict[str, list[Reading]]:
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 
-def _run(
-    project: Project, paper_name: str, table_name: str, layers: Layers, row: Header
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
-    file, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.column
+    file, row, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.row, layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731

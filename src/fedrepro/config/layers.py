@@ -1,10 +1,11 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
-from dataclasses import MISSING, dataclass, fields
+import math
+from dataclasses import MISSING, dataclass, field, fields, replace
 
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
-from fedrepro.config.table import Budget, Header, Metric, Table
+from fedrepro.config.table import Budget, Header, Metric, Table, Tune
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -19,6 +20,7 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 # name -> default of those that a paper's files need not give
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
+TUNED = "tuned"  # the source of a value that a candidate of a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
 
 
@@ -33,6 +35,8 @@ class Layers:
     column: Header
     row: Header
     params: Params
+    candidate: dict[str, Scalar] = field(default_factory=dict)  # what a candidate of a tuned cell tries
+    trial_rounds: int | None = None  # instead of all rounds, while candidates are compared
 
     def settings(self, where: str) -> dict[str, Sourced]:
         """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
@@ -48,6 +52,8 @@ class Layers:
             found |= {key: Sourced(value=value, source=source) for key, value in budget.changes.items()}
         for key, value in self.params.settings.items():
             found[key] = _edit(found.get(key), value)
+        if self.trial_rounds:
+            found["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
         for key, item in found.items():
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
@@ -84,12 +90,28 @@ class Layers:
         text = self.row.read or self.column.read
         if text is None:
             return Last(average_last)
-        protocol, call = coerce("rounds", self._as_printed()["rounds"].value, int), make(text)
+        protocol, call = self._protocol_rounds, make(text)
         latest = {At: "round", Mean: "last"}.get(type(call))
         if latest and getattr(call, latest) > protocol:
             entry = self.row if self.row.read else self.column
             raise UserError(f"{entry.key}: read = {text!r}: the protocol has {protocol} rounds")
         return call.scaled(rounds / protocol)
+
+    @property
+    def tune(self) -> Tune | None:
+        """How the cell is tuned, where it is."""
+        return self.row.tune or self.column.tune or self.table.tune
+
+    def trial(self, rounds: int) -> "Layers":
+        """The layers of a candidate's trial; `rounds` are those of the whole run. UserError for more than the protocol has."""
+        asked, protocol = self.tune and self.tune.rounds, self._protocol_rounds
+        if asked and asked > protocol:
+            raise UserError(f"tune: rounds = {asked}: the protocol has {protocol} rounds")
+        return replace(self, trial_rounds=math.ceil(asked * rounds / protocol)) if asked else self
+
+    @property
+    def _protocol_rounds(self) -> int:
+        return coerce("rounds", self._as_printed()["rounds"].value, int)
 
     def arguments(self, paper: str) -> SourcedArguments:
         """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
@@ -101,6 +123,10 @@ class Layers:
         for method, arguments in self.scale.methods.items():
             scaled = {key: Sourced(value=value, source="scale") for key, value in arguments.items()}
             merged[method] = merged.get(method, {}) | scaled
+        for name, value in self.candidate.items():
+            method, dot, argument = name.partition(".")
+            if dot:
+                merged[method] = merged.get(method, {}) | {argument: Sourced(value=value, source=TUNED)}
         for method, arguments in (self.params.methods.get(paper) or {}).items():
             below = merged.setdefault(method, {})
             below |= {key: _edit(below.get(key), value) for key, value in (arguments or {}).items() if value is not None}
@@ -121,7 +147,8 @@ class Layers:
         """The settings that the paper's own files give, before any scale."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
         own = self.row.settings(self.column)
-        return found | {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
+        found |= {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
+        return found | {key: Sourced(value=value, source=TUNED) for key, value in self.candidate.items() if "." not in key}
 
     def _source(self, key: str, value: Scalar) -> str:
         return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.shown}"

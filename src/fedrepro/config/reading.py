@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fedrepro.registry import Registry, parse, require
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
-PLAN_SCHEMA = 6  # of a plan's file: raise it when a key changes its meaning or goes away
+PLAN_SCHEMA = 7  # of a plan's file: raise it when a key changes its meaning or goes away
 READINGS = Registry("reading")
 Curve = list[float | None]  # a metric by round; None where it was not measured
 
@@ -214,10 +214,15 @@ class Reading(NamedTuple):
 
 
 def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
-    """Every cell of a plan that has a run, and what it takes of it."""
+    """Every cell of a plan that has a run, and what it takes of it; of a tuned cell every candidate and its trial."""
     for cell in plan["cells"]:
         if cell["run_id"]:
             yield cell, reading(cell)
+    for one in plan["candidates"]:
+        yield one, reading(one)
+        if one["trial"]["run_id"] != one["run_id"]:
+            tried = one | one["trial"] | {"values": one["values"] | {"rounds": "trial"}}
+            yield tried, reading(tried)
 
 
 def reading(cell: dict[str, Any]) -> Reading:

@@ -43,6 +43,33 @@ class Metric(Strict):
     better: Literal["higher", "lower"] = "higher"
 
 
+class Tune(Strict):
+    """A cell of several candidate runs, of which one is chosen: every combination of the values in `grid`.
+
+    Its keys are settings (`client_lr`) or arguments of parts (`fedprox.mu`); a file writes them beside `seeds` and `rounds`.
+    A candidate runs at `seeds` (None: the table's; as many of those where it has none of them) for `rounds` of the protocol's
+    (None: all of them). The one with the best mean of what the cell reads is chosen, of equal ones the first, and runs as any
+    other cell does.
+    """
+
+    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(min_length=1)
+    seeds: Seeds | None = None
+    rounds: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def candidates(self) -> list[dict[str, Scalar]]:
+        """{setting or argument: value} of each, in the grid's order."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written_flat(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or "grid" in value:
+            return value
+        own = {key: value[key] for key in ("seeds", "rounds") if key in value}
+        return own | {"grid": {key: values for key, values in value.items() if key not in own}}
+
+
 class Header(Strict):
     """A row or a column. A cell merges its row and its column; what both give is the row's.
 
@@ -62,6 +89,7 @@ class Header(Strict):
     replace: dict[str, dict[str, Scalar]] = Field({})  # setting -> {the other axis's value: what this entry takes instead}
     metric: Metric | None = None  # instead of the table's
     read: str | None = None  # instead of the protocol's mean over the last rounds: at(200), best(), first_reaching(64)
+    tune: Tune | None = None  # instead of the table's
     demo: bool = False  # a column that is shown at scale demo too
     budget: dict[str, Budget] = Field({})  # of a column by scale, beside the table's
 
@@ -97,6 +125,7 @@ class Table(Strict):
     source: str
     published: str | None = None  # file name under papers/<paper>/published/; without it nothing in the table is printed
     metric: Metric
+    tune: Tune | None = None  # of every cell whose row and column have none
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
     budget: dict[str, TableBudget] = Field({})  # by scale

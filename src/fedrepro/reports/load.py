@@ -41,14 +41,17 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
     found: Evidence = {}
-    asked: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
-    for _, run, reading in plan.readings():
-        asked[run.run_id].add(reading.metric)
-    for run_id in sorted(plan.runs):
-        for seed in plan.seeds:
+    metrics: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
+    for run_id, metric in [(run.run_id, reading.metric) for _, run, reading in plan.readings()] + [
+        (run_id, one.metric.name) for one in plan.candidates for run_id in (one.run_id or "", one.trial.run_id)
+    ]:
+        metrics[run_id].add(metric)
+    wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
+    for run_id in sorted(wanted):
+        for seed in wanted[run_id]:
             path = evidence_path(root, run_id, seed)
             if path.exists():
-                receipt = typed(Receipt, load_record(path, *asked[run_id]), path, repair(path))
+                receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
                 _require_same(receipt, plan.runs[run_id], path)
                 found.setdefault(run_id, {})[seed] = receipt
     return found

@@ -14,6 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import write_json, write_text
 from fedrepro.reports.analysis import claims, page, table
 from fedrepro.reports.analysis.gaps import gaps
+from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.figures import agreement, curves, partitions
 from fedrepro.reports.figures import gaps as gap_pictures
 from fedrepro.reports.load import load_evidence, load_page, load_plan, load_table
@@ -34,9 +35,9 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
     never on when or where this runs. UserError when the plan or a receipt is damaged.
     """
     plan = load_plan(Path(plan_path))
-    evidence = load_evidence(plan, Path(evidence_root))
+    plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
     pictures = curves.draw_all(plan, evidence, Path(figures_dir))
-    made = table.table(plan, evidence, Path(evidence_root), pictures)
+    made = table.table(plan, evidence, Path(evidence_root), pictures, choices)
     written = [*_write(table_page.page(made), Path(out_stem)), write_json(_ending(Path(out_stem), "json"), encode(made))]
     return [*written, *(Path(picture.path) for picture in pictures)]
 
@@ -52,14 +53,14 @@ def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], 
     folder = Path(folder)
     shutil.rmtree(folder / PICTURES, ignore_errors=True)
     plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
-    evidence = {plan.table: load_evidence(plan, folder / "evidence") for plan in plans}
-    made = [(plan, evidence[plan.table], table.table(plan, evidence[plan.table], folder / "evidence")) for plan in plans]
+    settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in plans]
+    made = [(plan, of, table.table(plan, of, folder / "evidence", choices=choices)) for plan, of, choices in settled]
     run = [one for one in made if one[1]]
     found = [gap for _, _, report in run for gap in gaps(report)]
     picture = agreement.draw([report for _, _, report in run if not report.variant_of], folder / PICTURES)
     document = page.page(
         made,
-        claims.judge(claimed, {plan.table: plan for plan in plans}, evidence),
+        claims.judge(claimed, {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}),
         [replace(gap, path=gap_pictures.draw(gap, folder / PICTURES).as_posix()) for gap in found],
         {plan.table: _pictures(plan, of, report, folder) for plan, of, report in run},
         picture and picture.as_posix(),

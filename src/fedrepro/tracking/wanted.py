@@ -1,5 +1,6 @@
 """Which runs the plans ask for, and where their files lie. Pure but for reading plans, receipts and manifests."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.reports.load import load_plan, load_record
-from fedrepro.reports.model import Run
+from fedrepro.reports.model import Place, Plan, Run
 from fedrepro.tracking.names import Name, run_names
 
 PLANS = Path("results/plans")
@@ -61,10 +62,10 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
         plan = load_plan(path)
         rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
         columns = {column.key: place for place, column in enumerate(plan.columns)}
-        for cell, run, reading in plan.readings():
+        for cell, run_id, reading, seeds in _shown(plan):
             row_place, row = rows[cell.row]
-            for seed in plan.seeds:
-                one = Wanted(plan.paper, plan.scale, run, seed)
+            for seed in seeds:
+                one = Wanted(plan.paper, plan.scale, plan.runs[run_id], seed)
                 one.place = columns[cell.column], row_place
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.methods, row.label if len(row.label) <= LONGEST else row.name)
@@ -72,6 +73,15 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
                 _add(one.reported, reading)
     _give_names(found)
     return found
+
+
+def _shown(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
+    """Every cell and candidate with its run, what it takes of it, and at which seeds; of a candidate its trial too."""
+    for cell, run, reading in plan.readings():
+        yield cell, run.run_id, reading, plan.seeds
+    for one in plan.candidates:
+        yield one, one.trial.run_id, one.trial_reading, one.trial.seeds
+        yield one, one.run_id or "", one.reading, plan.seeds
 
 
 def places(asked: dict[tuple[str, str], Wanted]) -> set[tuple[str, str]]:

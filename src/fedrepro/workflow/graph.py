@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -13,7 +14,7 @@ from fedrepro.config import scales
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, committed, identity, receipt_path, trained
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash, sha256_file
+from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.workflow import plans, session
 from fedrepro.workflow.plans import Plans
 
@@ -102,7 +103,7 @@ class Workflow:
         """Its plan."""
         return f"results/plans/{self.current(paper)}/{paper}/{table}.json"
 
-    def shown(self, scale: str, paper: str, table: str) -> list[str]:
+    def shown(self, scale: str, paper: str, table: str, checkpoints: Any) -> list[str]:
         """`evidence` of a report that is asked for; says so where params.yaml has values that are not in it."""
         place = f"{scale}/{paper}"
         if place in self.made.edited and place not in self._told:
@@ -114,14 +115,23 @@ class Workflow:
                 f"fedrepro: reports/{place} keeps to the paper's own settings and published seeds; with params.yaml's: {there}",
                 file=sys.stderr,
             )
-        return self.evidence(scale, paper, table)
+        return self.evidence(scale, paper, table, checkpoints)
 
-    def evidence(self, scale: str, paper: str, table: str) -> list[str]:
-        """The evidence that one report is rendered from."""
+    def evidence(self, scale: str, paper: str, table: str, checkpoints: Any) -> list[str]:
+        """The evidence that one report is rendered from; of a tuned table, once its candidates are chosen."""
+        return _evidence(scale, paper, self._asked(scale, paper, table, checkpoints).items())
+
+    def trials(self, scale: str, paper: str, table: str) -> list[str]:
+        """The evidence that the candidates of a tuned table are chosen by."""
+        tried = [one["trial"] for one in self.plan(scale, paper, table)["candidates"]]
+        return _evidence(scale, paper, ((one["run_id"], one["seeds"]) for one in tried))
+
+    def _asked(self, scale: str, paper: str, table: str, checkpoints: Any) -> dict[str, list[int]]:
+        """run_id -> seeds of a report. Snakemake comes back here when the choice of a tuned table is made."""
         made = self.plan(scale, paper, table)
-        return [
-            f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id in made["runs"] for seed in made["seeds"]
-        ]
+        if not made["candidates"]:
+            return made["asked"]
+        return read_json(Path(checkpoints.choice.get(scale=scale, paper=paper, table=table).output[0]))["asked"]
 
     def page_tables(self, scale: str, paper: str) -> list[str]:
         """The tables that a paper's page tells of: all that there is a file for."""
@@ -137,10 +147,11 @@ class Workflow:
 
     def page_evidence(self, scale: str, paper: str) -> list[str]:
         """The evidence of a paper's page that is there now, or is published elsewhere: a page never asks for a training."""
-        wanted = (path for table in self.page_tables(scale, paper) for path in self.evidence(scale, paper, table))
+        plans = [self.plan(scale, paper, table) for table in self.page_tables(scale, paper)]
+        asked = ((run_id, made["seeds"]) for made in plans for run_id in made["runs"])
         return [
             str(path)
-            for path in map(Path, dict.fromkeys(wanted))
+            for path in map(Path, dict.fromkeys(_evidence(scale, paper, asked)))
             if path.exists() or committed(Path(), path.parent.name, int(path.stem[4:]))
         ]
 
@@ -162,9 +173,11 @@ class Workflow:
         known = dict.fromkeys(name.rpartition("/")[0] for name in self.made.tables_at_scale)
         return [f"reports/{place}/index.json" for place in known if any(Path(f"reports/{place}/evidence").glob("*/seed*.json"))]
 
-    def receipts(self) -> list[str]:
+    def receipts(self, checkpoints: Any) -> list[str]:
         """What training leaves for params.yaml's tables."""
-        return [f"{RUNS}/{run_id}/seed{seed}.json" for run_id, seeds in self._current().items() for seed in seeds]
+        asked = [self._asked(self.current(paper), paper, table, checkpoints) for paper, table in self.tables]
+        found = [f"{RUNS}/{run_id}/seed{seed}.json" for one in asked for run_id, seeds in one.items() for seed in seeds]
+        return list(dict.fromkeys(found))
 
     def arrays(self) -> list[str]:
         """The manifests of every data set that params.yaml's tables read, at the native shape and the model's."""
@@ -193,7 +206,7 @@ class Workflow:
     def apart(self) -> str:
         """A regular expression of the run_ids that no table asks for with params.yaml's seeds."""
         tables = self.made.tables_at_scale.values()
-        together = {run_id for table in tables if {*table["seeds"]} == {*self.seeds} for run_id in table["runs"]}
+        together = {run_id for table in tables for run_id, seeds in table["asked"].items() if {*seeds} == {*self.seeds}}
         return _any_of(sorted(self.runs.keys() - together))
 
     @cached_property
@@ -234,7 +247,7 @@ class Workflow:
         return self.made.definitions[f"{kind}/{artifact}"]["native"]
 
     def _current(self) -> dict[str, list[int]]:
-        """run_id -> seeds, of every run of params.yaml's tables."""
+        """run_id -> seeds, of every run of params.yaml's tables and every one that they may choose."""
         found: dict[str, list[int]] = {}
         for paper, table in self.tables:
             made = self.plan(self.current(paper), paper, table)
@@ -244,6 +257,11 @@ class Workflow:
 
     def _drawn(self, run_id: str, seeds: list[int]) -> list[str]:
         return [f"{folder}/seed{seed}.json" for folder in self.made.drawn[run_id] for seed in seeds]
+
+
+def _evidence(scale: str, paper: str, asked: Iterable[tuple[str, list[int]]]) -> list[str]:
+    """The files of these runs at their seeds."""
+    return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id, seeds in asked for seed in seeds]
 
 
 def _any_of(texts: list[str]) -> str:

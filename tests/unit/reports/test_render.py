@@ -99,6 +99,7 @@ def test_the_report_says_what_it_averages(tmp_path, ending):
         if cell["column"] == B and cell["run_id"]:
             before, run = evidence / cell["run_id"], with_settings(plan["runs"].pop(cell["run_id"]), rounds=1)
             plan["runs"][run["run_id"]] = run
+            plan["asked"][run["run_id"]] = plan["asked"].pop(cell["run_id"])
             cell["run_id"] = run["run_id"]
             for path in before.glob("seed*.json"):
                 receipt = json.loads(path.read_text()) | {"run_id": run["run_id"], "config": run["config"]}

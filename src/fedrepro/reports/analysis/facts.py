@@ -25,7 +25,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
         cells_measured=sum(cell.mean is not None for cell in cells),
         cells=len(cells),
         runs_done=len(receipts),
-        runs_planned=len(plan.runs) * len(plan.seeds),
+        runs_planned=plan.runs_asked,
         wall_s=round(math.fsum(one.wall_s for one in cost), 1),
         peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in cost), default=None),
     )
@@ -34,7 +34,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
 def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> tuple[str, ...]:
     """What a reader must know before trusting the numbers; one sentence each, empty when all is well."""
     receipts, said = _all(evidence), [plan.stand_in] if plan.stand_in else []
-    planned = len(plan.runs) * len(plan.seeds)
+    planned = plan.runs_asked
     if len(receipts) < planned:
         said.append(f"Incomplete: {len(receipts)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
     diverged = sum(receipt.diverged for receipt in receipts)

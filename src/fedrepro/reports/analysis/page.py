@@ -95,7 +95,7 @@ def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:
     """The facts of the opening lines; a run that several tables share counts once."""
     about = [table.about for _, evidence, table in tables if evidence]
     seeds = [one for run in cost for one in run.seeds]
-    planned = {(run_id, seed) for plan, _, _ in tables for run_id in plan.runs for seed in plan.seeds}
+    planned = {(run_id, seed) for plan, _, _ in tables for run_id, seeds in plan.asked.items() for seed in seeds}
     return PageAbout(
         data=tuple(dict.fromkeys(used for a in about for entry in a.data for used in entry.used)),
         seeds=tuple(sorted({seed for a in about for seed in a.seeds})),

@@ -1,11 +1,11 @@
 """What the runs of a table cost, what computed them, and the sha256 of all that they read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedrepro.reports.load import evidence_path
-from fedrepro.reports.model import Cell, Evidence, InputFile, MethodRun, Plan, Provenance, Receipt, RunCost, SeedCost
+from fedrepro.reports.model import Cell, Choice, Evidence, InputFile, MethodRun, Plan, Provenance, Receipt, RunCost, SeedCost
 
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
 
@@ -21,17 +21,20 @@ class _Input:
     sha256: list[str] = field(default_factory=list)
 
 
-def costs(evidence: Evidence, cells: list[Cell], root: Path) -> tuple[RunCost, ...]:
+def costs(evidence: Evidence, cells: list[Cell], choices: Sequence[Choice], root: Path) -> tuple[RunCost, ...]:
     """Per run: what each seed cost, and where its evidence lies. Runs shared by several cells are listed once."""
-    places: dict[str, list[Cell]] = {}
+    places: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
         if cell.run_id:
-            places.setdefault(cell.run_id, []).append(cell)
+            places.setdefault(cell.run_id, []).append((cell.method_label, cell.setting_label))
+    for choice in choices:
+        for one in choice.tried:
+            places.setdefault(one.run_id, [(f"{choice.method_label}, {one.shown}", choice.setting_label)])
     return tuple(
         RunCost(
             run_id=run_id,
-            method=shared[0].method_label,
-            setting=", ".join(dict.fromkeys(cell.setting_label for cell in shared)),
+            method=shared[0][0],
+            setting=", ".join(dict.fromkeys(setting for _, setting in shared)),
             seeds=tuple(seed_cost(receipt, root) for receipt in evidence.get(run_id, {}).values()),
         )
         for run_id, shared in places.items()

@@ -6,10 +6,12 @@ from fedrepro.reports.analysis import facts, provenance, settings
 from fedrepro.reports.analysis.across import comparisons
 from fedrepro.reports.analysis.cells import alternatives, count_statuses, first_counts, spreads, tabulate
 from fedrepro.reports.analysis.verdict import RULE
-from fedrepro.reports.model import Evidence, Figure, Plan, Table
+from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
 
 
-def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = ()) -> Table:
+def table(
+    plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = (), choices: tuple[Choice, ...] = ()
+) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)
     spread = spreads(cells, plan)
@@ -41,10 +43,11 @@ def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Fi
         first_rule=first_counts((cell, spread.get(cell.setting)) for cell in cells),
         printed_seeds=plan.printed_seeds,
         spreads=spread,
+        choices=choices,
         comparisons=comparisons(plan, cells),
         methods=provenance.methods(plan),
         settings=settings.settings(plan),
-        cost=provenance.costs(evidence, cells, evidence_root),
+        cost=provenance.costs(evidence, cells, choices, evidence_root),
         disagreements=plan.disagreements,
         deviations=plan.deviations,
         known_gaps=plan.known_gaps,

@@ -20,6 +20,7 @@ from fedrepro.reports.model.page import (
     Verdict,
 )
 from fedrepro.reports.model.plan import (
+    Candidate,
     Column,
     Cost,
     Deviation,
@@ -40,6 +41,7 @@ from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Spread, Sta
 from fedrepro.reports.model.table import (
     About,
     Cell,
+    Choice,
     Comparison,
     Data,
     Figure,
@@ -54,6 +56,7 @@ from fedrepro.reports.model.table import (
     Setting,
     Shown,
     Table,
+    Tried,
     Value,
 )
 
@@ -62,7 +65,9 @@ __all__ = [
     "VERDICTS",
     "About",
     "Alternative",
+    "Candidate",
     "Cell",
+    "Choice",
     "ClaimNumber",
     "ClaimVerdict",
     "Column",
@@ -105,6 +110,7 @@ __all__ = [
     "Spread",
     "Status",
     "Table",
+    "Tried",
     "Value",
     "Varied",
     "Verdict",

@@ -75,11 +75,34 @@ class Place:
     average_last_source: str | None
     note: str = ""
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the paper's value, where a scale changes it
+    tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
 
     @property
     def reading(self) -> Reading:
         """What is taken of the run."""
         return Reading(self.metric.name, make(self.read or "last()"), self.metric.better)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The run that a candidate is compared by."""
+
+    run_id: str
+    read: str
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Place):
+    """One of the runs that a tuned cell may show."""
+
+    values: dict[str, Any]  # setting or part.argument -> what it tries
+    trial: Trial
+
+    @property
+    def trial_reading(self) -> Reading:
+        """What is compared."""
+        return Reading(self.metric.name, make(self.trial.read), self.metric.better)
 
 
 @dataclass(frozen=True)
@@ -154,6 +177,8 @@ class Plan:
     columns: tuple[Column, ...]
     cells: tuple[Place, ...]
     runs: dict[str, Run]
+    asked: dict[str, tuple[int, ...]]  # run_id -> seeds that the report needs; those of candidates are added once chosen
+    candidates: tuple[Candidate, ...] = ()
     remarks: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     deviations: tuple[Deviation, ...] = ()
@@ -180,6 +205,15 @@ class Plan:
     def run(self, cell: Place) -> Run:
         """The run of a planned cell."""
         return self.runs[cell.run_id or ""]
+
+    @property
+    def runs_asked(self) -> int:
+        """How many trainings the report needs, each of one run and seed."""
+        return sum(map(len, self.asked.values()))
+
+    def candidates_of(self, cell: Place) -> list[Candidate]:
+        """Of a tuned cell, in the order of its grid."""
+        return [one for one in self.candidates if (one.row, one.column) == (cell.row, cell.column)]
 
     def readings(self) -> Iterator[tuple[Place, Run, Reading]]:
         """Every planned cell with its run and what it takes of it."""

@@ -1,0 +1,61 @@
+"""The candidates of a tuned cell, as a plan has them, and which run needs which seeds. Pure."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from fedrepro.config.layers import Layers
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+
+# A run, and what the cell reports of it.
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+def candidates(
+    layers: Layers, make: Callable[[Layers], Made], blank: dict[str, Any], seeds: list[int], file: str
+) -> list[dict]:
+    """Every candidate of a cell: `blank` with the run that is shown if it is chosen, the values tried, and its trial.
+
+    `make` gives the run of the cell under some layers. Values that params.yaml or the scale overrides leave one candidate.
+    UserError for a key that decides nothing in this cell.
+    """
+    tune, found = layers.tune, {}
+    if tune is None:
+        return []
+    for values in tune.candidates:
+        own = replace(layers, candidate=values)
+        run, reported = make(own)
+        where = f"{file}: {layers.row.key}, {layers.column.key}"
+        _require_effect(f"{where}: tune", values, run, layers.table.source)
+        try:
+            tried, read = make(own.trial(run["config"]["rounds"]))
+        except UserError as error:
+            raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
+        trial = {"run_id": tried["run_id"], "read": read["read"], "seeds": _trial_seeds(tune.seeds, seeds)}
+        place = blank | {"run_id": run["run_id"], **reported, "values": values, "trial": trial, "tuned": True}
+        found.setdefault(run["run_id"], (place, run, tried))
+    return list(found.values())
+
+
+def asked(cells: list[dict[str, Any]], tried: list[dict[str, Any]], seeds: list[int]) -> dict[str, list[int]]:
+    """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
+    found: dict[str, list[int]] = {}
+    wanted = [(cell["run_id"], seeds) for cell in cells if cell["run_id"]]
+    for run_id, some in [*wanted, *((one["trial"]["run_id"], one["trial"]["seeds"]) for one in tried)]:
+        found[run_id] = list(dict.fromkeys([*found.get(run_id, []), *some]))
+    return found
+
+
+def _trial_seeds(asked: list[int] | None, seeds: list[int]) -> list[int]:
+    """Those that the table has too: its own first ones, as many, where it runs at others."""
+    return [seed for seed in asked or seeds if seed in seeds] or seeds[: len(asked or seeds)]
+
+
+def _require_effect(where: str, values: dict[str, Any], run: dict[str, Any], table: str) -> None:
+    sources = run["sources"] | run["argument_sources"]
+    for key in values:
+        if key not in sources:
+            raise UserError(f"{where}: {unknown('setting or argument of the cell', key, sorted(sources))}")
+        if sources[key] == table:
+            raise UserError(f"{where}: the method writes {key} itself; leave it out there")

@@ -1,0 +1,153 @@
+"""Tuned cells by YAML alone: the candidates in the plan, the choice between them, and what the report says of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_papers import FULL, Files, cell
+from small_table import make_receipt
+
+from fedrepro.cli import selection
+from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+from fedrepro.reports.render import render
+
+RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
+PLACE = ("fedprox", "mnist")
+
+
+def tuned(files: Files, tune: dict[str, Any]) -> dict[str, Any]:
+    """The plan with FedProx tuned in both columns."""
+    files.table["rows"][1]["tune"] = tune
+    return files.plan(FULL)
+
+
+def tried(made: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in made["candidates"] if (one["row"], one["column"]) == PLACE]
+
+
+def report(made: dict[str, Any], tmp_path: Path, values: list[float | None]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the cell, its choice) with trials that end at so many percent at their seeds; None diverged, fewer have not run."""
+    folder = tmp_path / "reports/full/some"
+    for one, value in zip(tried(made), values, strict=False):
+        run = made["runs"][one["trial"]["run_id"]]
+        for seed in one["trial"]["seeds"]:
+            receipt = make_receipt(run, seed)
+            receipt["curves"]["test_accuracy"] = [value] * 2
+            receipt["status"] = "finished" if value is not None else "diverged"
+            write_json(folder / "evidence" / run["run_id"] / f"seed{seed}.json", seal(receipt))
+    write_json(tmp_path / "plan.json", made)
+    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    document = read_json(folder / "table1.json")
+    at = lambda kind: next(one for one in document[kind] if (one["method"], one["setting"]) == PLACE)  # noqa: E731
+    return at("cells"), at("choices")
+
+
+def test_every_combination_is_an_ordinary_run(files: Files) -> None:
+    """Two rates and two values of mu; other rows have their runs as before, and each value says that it is tried."""
+    plain = files.plan(FULL)
+    made = tuned(files, {"client_lr": [0.1, 0.02], "fedprox.mu": [0.5, 0.05], "seeds": [8]})
+    found = cell(made, *PLACE)
+    assert (found["tuned"], found["run_id"], found["printed"]) == (True, None, cell(plain, *PLACE)["printed"])
+    assert [list(one["values"].values()) for one in tried(made)] == [[0.1, 0.5], [0.1, 0.05], [0.02, 0.5], [0.02, 0.05]]
+    run = made["runs"][tried(made)[1]["run_id"]]
+    assert (run["config"]["client_lr"], run["sources"]["client_lr"]) == (0.1, "tuned")
+    assert ("mu=0.05" in run["method"], run["argument_sources"]["fedprox.mu"]) == (True, "tuned")
+    assert {one["row"] for one in made["candidates"]} == {"fedprox"}
+    assert {tuple(made["asked"][one["trial"]["run_id"]]) for one in tried(made)} == {(8,)}
+    assert cell(made, "fedavg", "mnist")["run_id"] == cell(plain, "fedavg", "mnist")["run_id"]
+    assert tuple(made["asked"][cell(made, "fedavg", "mnist")["run_id"]]) == (8, 9, 10)
+
+
+@pytest.mark.parametrize(("scale", "rounds"), [("full", (50, 200)), ("short", (5, 20)), ("demo", (3, 10))])
+def test_trials_may_be_shorter(files: Files, scale: str, rounds: tuple[int, int]) -> None:
+    """50 of the protocol's 200 rounds: the same share of a scale's."""
+    files.table["rows"][1]["tune"] = RATES | {"rounds": 50}
+    made = files.plan({"scale": scale})
+    one = tried(made)[0]
+    assert tuple(made["runs"][run_id]["config"]["rounds"] for run_id in (one["trial"]["run_id"], one["run_id"])) == rounds
+    assert one["run_id"] not in made["asked"]
+
+
+def test_seeds_of_trials_are_the_tables(files: Files) -> None:
+    files.table["rows"][1]["tune"] = RATES
+    made = files.plan({"scale": "demo", "seeds": [21, 22]})
+    assert {tuple(one["trial"]["seeds"]) for one in tried(made)} == {(21,)}
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen", "ahead"),
+    [
+        ([50.0, 60.0, 55.5], 1, 4.5),
+        ([50.0, 60.0, 60.0], 1, 0.0),  # of equal ones the first
+        ([50.0, None, 40.0], 0, 10.0),  # one that diverged is never chosen
+        ([None, None, 11.0], 2, None),  # and is nobody's second
+    ],
+)
+def test_the_best_trial_is_shown(
+    files: Files, tmp_path: Path, values: list[float | None], chosen: int, ahead: float | None
+) -> None:
+    made = tuned(files, RATES)
+    shown, choice = report(made, tmp_path, values)
+    assert [one["chosen"] for one in choice["tried"]] == [place == chosen for place in range(3)]
+    assert (shown["run_id"], choice["ahead"], choice["reason"]) == (tried(made)[chosen]["run_id"], ahead, None)
+    assert [one["mean"] for one in choice["tried"]] == values
+    assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
+    settled = selection.settle(made, tmp_path / "reports/full/some/evidence")
+    assert cell(settled, *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
+
+
+def test_one_candidate_is_chosen_without_a_second(files: Files, tmp_path: Path) -> None:
+    _, choice = report(tuned(files, {"client_lr": [0.3], "seeds": [8]}), tmp_path, [12.0])
+    assert (choice["tried"][0]["chosen"], choice["ahead"]) == (True, None)
+
+
+def test_nothing_is_chosen_before_all_have_run(files: Files, tmp_path: Path) -> None:
+    shown, choice = report(tuned(files, RATES), tmp_path, [90.0, 95.0])
+    assert not any(one["chosen"] for one in choice["tried"])
+    assert (shown["run_id"], shown["mean"], shown["status"]) == (None, None, "not run")
+    assert shown["reason"] == choice["reason"] == "nothing is chosen yet: 2 of 3 trials of 3 candidates have run"
+
+
+def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
+    shown, _ = report(tuned(files, RATES), tmp_path, [None, None, None])
+    assert (shown["mean"], shown["status"]) == (None, "not run")
+    assert shown["reason"].startswith("all 3 candidates diverged")
+
+
+def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:
+    """The chosen candidate has still to run at its full length."""
+    made = tuned(files, RATES | {"rounds": 50})
+    shown, choice = report(made, tmp_path, [50.0, 60.0, 55.0])
+    assert shown["run_id"] == tried(made)[1]["run_id"] != choice["tried"][1]["run_id"]
+    assert (shown["mean"], shown["reason"]) == (None, "not run yet")
+
+
+def test_a_value_of_ones_own_leaves_one_candidate(files: Files) -> None:
+    files.table["rows"][1]["tune"] = RATES
+    made = files.plan({"scale": "full", "settings": {"client_lr": 0.7}})
+    assert len(tried(made)) == 1
+    assert made["runs"][tried(made)[0]["run_id"]]["config"]["client_lr"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("tune", "words"),
+    [
+        ({"client_rl": [0.1]}, ["fedprox, mnist", "client_rl", "client_lr"]),
+        ({"fedlaw.server_lr": [0.1]}, ["fedprox, mnist: tune", "fedlaw.server_lr"]),
+        ({"client_lr": [0.1], "rounds": 900}, ["fedprox, mnist: tune: rounds = 900", "200 rounds"]),
+        ({"client_lr": []}, ["tune.grid.client_lr"]),
+        ({"seeds": [8]}, ["tune.grid"]),
+    ],
+)
+def test_mistakes_are_named(files: Files, tune: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        tuned(files, tune)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_what_the_method_writes_cannot_be_tuned(files: Files) -> None:
+    files.table["rows"][1]["method"] = "fedprox(mu=0.3)"
+    with pytest.raises(UserError, match=r"fedprox, mnist: tune: the method writes fedprox\.mu itself"):
+        tuned(files, {"fedprox.mu": [0.1, 0.2]})
