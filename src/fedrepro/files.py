@@ -109,7 +109,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 def lock(path: Path, *, busy: Callable[[str], None]) -> Iterator[None]:
     """Holds an exclusive lock on `path`, which the kernel frees when the process dies, however it dies.
 
-    `busy` is called with the holder's process id when somebody else has the lock: raise there to give up, return to wait.
+    `busy` is called with the holder's process id when another process has the lock: raise there to give up, return to wait.
     """
     path = Path(path)
     with writing(path):

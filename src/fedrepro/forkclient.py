@@ -1,6 +1,6 @@
 """Hands a command to the process that has loaded torch (`fedrepro.cli.forkserver`), and starts that process.
 
-A job of the workflow is still a process of its own: it sends its arguments, environment and streams, waits, and ends as the
+A job of the workflow is still a separate process: it sends its arguments, environment and streams, waits, and ends as the
 command ended. Standard library only, and little of it: this is all that such a job loads.
 """
 
@@ -30,7 +30,7 @@ def start() -> None:
     if VARIABLE in os.environ:
         return
     with contextlib.suppress(OSError):
-        folder = tempfile.mkdtemp(prefix="fedrepro-")  # nobody else may enter it
+        folder = tempfile.mkdtemp(prefix="fedrepro-")  # other users may not enter it
         path = f"{folder}/socket"
         try:
             # Made here, so that commands can queue while the server loads.

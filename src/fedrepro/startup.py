@@ -39,12 +39,12 @@ def end(code: int) -> NoReturn:
 
 def _leave() -> None:
     gc.freeze()
-    if _code is None:  # an exception, or somebody else's `sys.exit`, whose code cannot be known here
+    if _code is None:  # an exception, or a `sys.exit` elsewhere, whose code cannot be known here
         return
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not stream.closed:
                 stream.flush()
     except OSError:
-        return  # Python says what went wrong, with an exit code of its own
+        return  # Python says what went wrong, with its own exit code
     os._exit(_code)

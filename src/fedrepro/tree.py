@@ -94,7 +94,7 @@ def _from_numpy(layout: Layout, flat: np.ndarray) -> Tree:
 
 
 class Parts(Tree):
-    """A tree whose tensors lie apart, as gradients come into being; `flat` is joined from them once somebody asks for it.
+    """A tree whose tensors lie apart, as gradients come into being; `flat` is joined from them on first use.
 
     As autograd leaves they spare a backward pass the padding of slices to length D, and a loss may still use the whole vector
     (a proximal term, say). A gradient that is only added to weights (`add_`) is never joined.

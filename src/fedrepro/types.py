@@ -45,7 +45,7 @@ class Network(Protocol):
     def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The model's objective on a batch: mean cross-entropy, unless it has one of its own."""
+        """The model's objective on a batch: mean cross-entropy, unless it has its own."""
         ...
 
     def begin_step(self, step: int) -> None:

@@ -79,20 +79,20 @@ class Server:
             if pid == 0:
                 connection.close()
                 _become(request, descriptors, self._forget)
-        except (OSError, ValueError):  # it has gone away, or is none of ours, or there is no room for another process
+        except (OSError, ValueError):  # it has gone, is not one of ours, or no process can be added
             connection.close()
             return
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)  # the child does it too: whoever comes first
+            os.setpgid(pid, pid)  # the child does it too, since either may come first
         self.children[pid] = connection
         self.selector.register(connection, selectors.EVENT_READ, self._hang_up)
         _tell(connection, pid)
 
     def _hang_up(self, connection: socket.socket) -> None:
-        """Whoever asked says no more after the request: the connection is readable when it is gone."""
+        """A caller sends nothing after its request, so the connection becomes readable when the caller is gone."""
         if connection.fileno() < 0:  # its child ended in the same moment
             return
         self.selector.unregister(connection)
@@ -114,7 +114,7 @@ class Server:
                 connection.close()
 
     def _close(self, alive: int) -> None:
-        """The starter is dead. Whoever still waits to be accepted sees the connection end, and runs by itself."""
+        """The starter is dead. A caller that waits to be accepted sees the connection end, and runs by itself."""
         self.open = False
         for source in (self.listener, alive):
             self.selector.unregister(source)

@@ -7,7 +7,7 @@ ROOT = Path()
 
 
 def runs(options: Namespace) -> None:
-    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what is not as the table has it."""
+    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what differs from the table."""
     from fedrepro.config.catalogue import Catalogue
     from fedrepro.config.project import load_project
 

@@ -64,7 +64,7 @@ def verify(options: Namespace) -> int:
 def sample(found: list[tuple[dict[str, Any], Path]], minutes: float | None) -> list[tuple[dict[str, Any], Path]]:
     """As many trainings as took `minutes` when they were published, at least one; all without a limit.
 
-    A hash of run_id and seed orders them, so every user gets the same sample, and we could not choose a flattering one.
+    A hash of run_id and seed orders them, so every user gets the same sample, and we could not pick a favourable one.
     """
     order = sorted(found, key=lambda one: hashlib.sha256(f"{one[0]['run_id']} {one[1].name}".encode()).hexdigest())
     if minutes is None:

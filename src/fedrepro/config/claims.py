@@ -129,7 +129,9 @@ def load_claims(root: Path, paper: str) -> list[Claim]:
 
 def _claim(entry: Any, path: Path, number: int) -> Claim:
     if not isinstance(entry, dict):
-        raise UserError(f"{path}: claim {number}: {entry!r} is no claim; give id, text, where, kind, table and columns")
+        raise UserError(
+            f"{path}: claim {number}: {entry!r} is not a valid claim; give id, text, where, kind, table and columns"
+        )
     where, kind = f"{path}: {entry.get('id', f'claim {number}')}", entry.get("kind")
     if kind not in KINDS:
         raise UserError(f"{where}: {unknown('kind', kind, list(KINDS))}")

@@ -210,7 +210,7 @@ def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[
 
 
 def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> bool:
-    """Whether params.yaml has put any value in the place of the paper's: then nothing is held against a printed number."""
+    """Whether params.yaml replaces any value of the paper: then nothing is compared with a printed number."""
     reported = any(cell[f"{key}_source"] == EDITED for cell in cells for key in REPORTED)
     return reported or any(EDITED in (run["sources"] | run["argument_sources"]).values() for run in runs.values())
 

@@ -134,7 +134,7 @@ class Layers:
 
     @property
     def budgets(self) -> list[Budget]:
-        """What the table and then the column spend at this scale, so far as they say."""
+        """What the table and then the column spend at this scale, where they say so."""
         found = [self.table.budget.get(self.scale_name), self.column.budget.get(self.scale_name)]
         return [budget for budget in found if budget is not None]
 

@@ -112,7 +112,7 @@ class Scale(Strict):
     """One entry of papers/scales.yaml: a declared transformation of every setting."""
 
     note: str
-    comparable: bool = False  # may a measured number be held against a printed one?
+    comparable: bool = False  # whether measured numbers may be compared with printed ones
     published_seeds: Seeds | None = None  # of its committed reports, which params.yaml does not touch; None: there are none
     only_demo_columns: bool = False
     settings: dict[str, Times | Scalar] = {}

@@ -132,7 +132,7 @@ class Table(Strict):
     remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show, and why they may differ from the printed ones
     base: dict[str, Sourced] = Field({})
     rows: list[Header]
-    companions: list[Header] = Field([])  # rows of ours, without printed numbers; shown where a budget names them
+    companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
     columns: list[Header]
 
     def criteria(self, row: Header, column: Header) -> dict[str, str] | None:

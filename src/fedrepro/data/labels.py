@@ -23,7 +23,7 @@ def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:
     Read from the native shape, so that the arrays of every other shape share one partition. UserError when the registry's entry
     is no longer the one that the definition, or the prepared arrays, were made from.
     """
-    from fedrepro.data.registry import REGISTRY, load_registry  # pydantic: only whoever draws pays for it
+    from fedrepro.data.registry import REGISTRY, load_registry  # imports pydantic, which only drawing needs
 
     registry = Path(root) / REGISTRY
     entry = load_registry(registry)[definition["dataset"]]

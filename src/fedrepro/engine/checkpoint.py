@@ -37,7 +37,7 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, dict[str, Tree
     """Writes a checkpoint of the run `key`."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
-    buffer = io.BytesIO()  # torch hides a full disk behind an error of its own; writing bytes says what is wrong
+    buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes says what is wrong
     torch.save(content, buffer)
 
     def write(temporary: Path) -> None:

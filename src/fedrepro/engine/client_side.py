@@ -32,7 +32,7 @@ def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState
 
 
 def personal(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
-    """personal_accuracy (percent) and personal_loss: every client's own model, on all held-out samples of its own."""
+    """personal_accuracy (percent) and personal_loss: every client's own model, on all of its held-out samples."""
     task, tallies, cohort_size = clients.task, [], len(clients.taking_part(round))
     for client, held_out in enumerate(task.held_out):
         if not len(held_out) or not task.trains(client):

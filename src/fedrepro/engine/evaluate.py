@@ -39,7 +39,7 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str
     """Over all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
 
     Top-3 counts an image whose label is among the three largest logits (all of them, where there are fewer classes). A model
-    with metrics of its own has those instead of accuracies, and its own objective for a loss.
+    with its own metrics has those instead of accuracies, and its own objective for a loss.
     """
     if model.metrics is not None:
         outputs = predict(model, params, buffers, data.x)

@@ -1,4 +1,4 @@
-"""Several seeds' server steps side by side. Each seed's server runs as if it were alone, in a thread of its own; where it asks
+"""Several seeds' server steps side by side. Each seed's server runs as if it were alone, in its own thread; where it asks
 for a gradient of the network it waits for the others, and one stacked pass answers all of them.
 
 Parts of methods need not know: what they ask for goes through `ServerContext.gradient`.

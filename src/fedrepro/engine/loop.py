@@ -178,7 +178,7 @@ class SeedRun:
         """The server's work; returns what is noted of it."""
         task, round = self.runner.task, self.progress.round
         notes = {"client_lr": task.spec.client_lr_at(round)}
-        if cohort is not None:  # otherwise nobody has training data: the global model stays
+        if cohort is not None:  # otherwise no client has training data, and the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
             ctx = server_context(task, self.state, cohort, round, notes, together)
             self.state = self.runner.method.apply(self.state, ctx)

@@ -1,4 +1,4 @@
-"""What is left of a finished seed, told without torch: the workflow's process asks here, and so does whoever only looks.
+"""What is left of a finished seed, told without torch: the workflow's process asks here, and so do commands that only read.
 
     results/runs/<run_id>/seed8/manifest.json    beside the results themselves, see `fedrepro.engine.results`
     results/runs/<run_id>/seed8.json             the receipt: the seed's evidence, written last

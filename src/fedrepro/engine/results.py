@@ -33,7 +33,7 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
         tensors = {
             name: tensor.contiguous().cpu() for tree in (outcome.params, outcome.buffers) for name, tensor in tree.items()
         }
-        (new / "model.safetensors").write_bytes(save(tensors))  # `save_file` hides a full disk behind an error of its own
+        (new / "model.safetensors").write_bytes(save(tensors))  # `save_file` hides a full disk behind its own error
         write_json(new / "env.json", evidence["environment"] | {"cost": evidence["cost"]})
         files = {path.name: sha256_file(path) for path in sorted(new.iterdir())}
         write_json(new / MANIFEST, seal(evidence | {"files": files}))

@@ -24,7 +24,7 @@ from fedrepro.types import Batch, Cohort
 class SequentialEngine:
     """`name` picks the form of a client's round: "sequential" (tuned) or "plain" (the reference).
 
-    A client's round depends on nobody else's, so with `workers` > 1 the result is the same to the bit.
+    A client's round does not depend on other clients', so with `workers` > 1 the result is the same to the bit.
     """
 
     task: Task
@@ -36,7 +36,7 @@ class SequentialEngine:
     _pool: Workers | None = None
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
-        """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
+        """(what the clients of `round` send, training samples seen). None when no client of the cohort has training data."""
         clients = Clients(self.task, self.method, self.own)
         ids = clients.taking_part(round)
         if not ids:

@@ -41,7 +41,7 @@ class RunSpec:
     method: str  # canonical: every part with every argument
     # Settings that came later have a default, which is left out of `as_dict` and of run_id: older results keep their names.
     channel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (mean, deviation) for normalise = standard
-    # What factors are rounded to in products. Our choice: no paper says; coarser ones are faster and give other results.
+    # The precision of matmuls. Our choice: no paper says; reduced precision is faster and gives other results.
     # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
     products: str = "float32"
     cohorts: str = "drawn"  # for each round, or fixed: one for all rounds

@@ -43,7 +43,7 @@ class VectorisedEngine:
     workers_mib: float = 0.0  # there are none
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
-        """(what the clients of `round` send, training samples seen). None when nobody in the cohort has training data."""
+        """(what the clients of `round` send, training samples seen). None when no client of the cohort has training data."""
         return run_together([self], [state], [round])[0]
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
@@ -178,7 +178,7 @@ class _Chunk:
         return data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index]
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
-        """The step itself: in place, unless the rule has one of its own."""
+        """The step itself: in place, unless the rule has its own."""
         if type(self.rule).step is not LocalRule.step:
             params, local = self.rule.step(params, batch, {name: _take(one, at) for name, one in self.local.items()}, ctx)
             self.params.flat[at] = params.flat
@@ -220,7 +220,7 @@ class _Chunk:
         )
 
     def _begin(self) -> dict[str, Tree]:
-        """Local state before the first step, in memory of its own."""
+        """Local state before the first step, in its own memory."""
         local = self.rule.begin(self._context(slice(None), self._network(slice(None), None)))
         local = {name: one.like(one.flat.clone(memory_format=torch.contiguous_format)) for name, one in local.items()}
         return local | ({VELOCITY: self._velocity()} if self.solver.momentum else {})

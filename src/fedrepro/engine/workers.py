@@ -2,7 +2,7 @@
 
 The training's own process is the first of them. The others are forked from it once, after the data are loaded, and share them.
 Weights and what is kept of clients, the bulk of what they read, lie in memory that all of them map; the rest goes through pipes
-by value. Work is cut into pieces, and whoever is free takes the next: cores are seldom equally fast.
+by value. Work is cut into pieces, and a free worker takes the next one: cores are seldom equally fast.
 """
 
 import contextlib
@@ -267,7 +267,7 @@ def _next_message(pipe: Any) -> bytes:
     """
     until = time.perf_counter() + _LOOK_S
     while not pipe.poll() and time.perf_counter() < until:
-        os.sched_yield()  # cores may be shared with somebody else after all
+        os.sched_yield()  # other processes may use these cores after all
     return pipe.recv_bytes()
 
 

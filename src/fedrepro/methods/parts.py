@@ -3,7 +3,7 @@
 client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*   (* may repeat)
 
 `absorb` and `correct` are hooks of the client rule; the `buffers` part says what becomes of running statistics meanwhile. A
-part is a frozen dataclass in a file of its own, registered for one slot; the base classes spell FedAvg. State is a value: a
+part is a frozen dataclass in its own file, registered for one slot; the base classes spell FedAvg. State is a value: a
 Tree, a tensor, a number, or a tuple or dict of those.
 """
 

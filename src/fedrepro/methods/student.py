@@ -24,7 +24,7 @@ from fedrepro.types import ServerContext
 class StudentTraining:
     """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with `keep_momentum` over rounds or without.
 
-    What belongs to the other solver is not read. Each wants a rate of its own: 1e-3 with adam, the clients' with sgd.
+    What belongs to the other solver is not read. Each wants its own rate: 1e-3 with adam, the clients' with sgd.
     """
 
     solver: str = "adam"

@@ -36,7 +36,7 @@ def load_plan(path: Path) -> Plan:
 
 
 def load_evidence(plan: Plan, root: Path) -> Evidence:
-    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, so far as they exist.
+    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, of those that exist.
 
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """

@@ -20,7 +20,7 @@ class _InUseError(Exception):
 def prune(
     root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = "mlflow.db"
 ) -> list[str]:
-    """Removes every result and every MLflow run that nobody asks for; returns one line for each.
+    """Removes every result and every MLflow run that no table asks for; returns one line for each.
 
     Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
     with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is no

@@ -90,7 +90,7 @@ def _seeds(root: Path, wanted: list[Wanted], report: SyncReport) -> tuple[Seed, 
 
 
 class _Seen:
-    """Whether anything changed since the last sync: plans, receipts, artifacts, or the database under somebody else's hands.
+    """Whether anything changed since the last sync: plans, receipts, artifacts, or the database, by another program.
 
     When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them.
     """

@@ -154,7 +154,7 @@ def inputs(root: Path, wanted: Wanted, receipt: Record) -> list[dict[str, Any]]:
 def _manifest(path: Path) -> dict[str, Any] | None:
     try:
         return read_json(path)
-    except UserError:  # not pulled on this machine, or damaged: whoever trains finds out, a view need not
+    except UserError:  # not pulled on this machine, or damaged: training reports it, a view need not
         return None
 
 

@@ -156,7 +156,7 @@ class Workflow:
         ]
 
     def page_claims(self, paper: str) -> list[str]:
-        """What the paper says of its tables, where somebody has written it down."""
+        """What the paper says of its tables, where it is written down."""
         path = Path("papers", paper, "claims.yaml")
         return [str(path)] if path.exists() else []
 

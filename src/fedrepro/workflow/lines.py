@@ -93,7 +93,7 @@ def _content(path: str) -> list[str]:
 
 
 def shorten(logger: logging.Logger, settings: Any) -> Lines | None:
-    """Puts `Lines` into the stream handler of Snakemake's `logger`; None where somebody wants to see more."""
+    """Puts `Lines` into the stream handler of Snakemake's `logger`; None where the command line asks for more."""
     if settings.verbose or settings.printshellcmds or settings.debug_dag or settings.dryrun:
         return None
     for handler in logger.handlers:

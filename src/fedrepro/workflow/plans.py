@@ -1,6 +1,6 @@
 """All that the workflow knows of a project, made once: it follows from params.yaml, the papers, the registry and our sources.
 
-Composing methods imports torch, so the plans are made by `fedrepro plans` in a process of its own and kept in a file; the
+Composing methods imports torch, so the plans are made by `fedrepro plans` in a separate process and kept in a file; the
 workflow's process only reads that file, for as long as nothing that decides its content has changed.
 """
 

@@ -288,7 +288,7 @@ GOOD = "- {id: S-1, text: t, where: w, kind: difference, table: table1, pairs: {
         (GOOD.replace("[a]", "[]"), "S-1: columns = \\[\\]"),
         (GOOD + GOOD, "id = 'S-1' is used twice"),
         ("claims: 3\n", "give a list of claims"),
-        ("- S-1\n", "claim 1: 'S-1' is no claim"),
+        ("- S-1\n", "claim 1: 'S-1' is not a valid claim"),
         (GOOD.replace("difference", "trend"), "S-1: "),
     ],
 )

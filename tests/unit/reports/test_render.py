@@ -205,11 +205,11 @@ def _table_of(path: Path) -> str:
 
 
 def test_cells_hold_mean_spread_and_printed_number(tmp_path):
-    """One row of the Markdown table, whole: best measured in bold, best printed underlined, companions below a separator."""
+    """One row of the Markdown table, whole: best measured bold, best printed underlined, additional rows below a line."""
     text = make_report(tmp_path)["md"].read_text()
     assert "| FedAvg | **89.50** ± 0.50 (3)<br><u>paper 89.29</u> | diverged<br>paper 85.11 |" in text
     assert "| FedLAW | 88.20 ± 0.20 (3)<br>paper 88.51 | **86.25** ± 0.35 (2)<br><u>paper 86.30</u> |" in text
-    assert text.index("our companions") > text.index("| FedLAW |")
+    assert text.index("additional rows (ours)") > text.index("| FedLAW |")
     assert "| FedAvg + GH | 87.10 ± 0.10 (3) | not run |" in text
 
 

@@ -11,7 +11,7 @@ Every sample goes to exactly one client. A client may exceed N/n, by what one cl
 the later ones find fewer clients that are not full.
 Limiting cases: alpha -> infinity gives every client the same share of every class, but for rounding down; min_size = 0 never
 repeats. alpha -> 0 gives each class to one client, so for n > C the repetitions do not end: our choice is to stop after
-max_redraws of them. Not the same as dirichlet_per_class, which passes nobody over, rounds each share, and has no minimum.
+max_redraws of them. Not the same as dirichlet_per_class, which skips no client, rounds each share, and has no minimum.
 """
 
 from dataclasses import dataclass

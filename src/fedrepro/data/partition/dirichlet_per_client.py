@@ -7,7 +7,7 @@ uniformly among those that are not full, a class is drawn from its q_i, and it g
 which nothing is left is drawn again. Drawing again until a class has samples is the same as renormalising q_i over those
 classes; that is what is computed here, so there is one variant, and it ends however little of q_i is left.
 
-Sizes are floor(N/n), as in that code; the N mod n samples that nobody drew are not used.
+Sizes are floor(N/n), as in that code; the N mod n samples left over are not used.
 IGFL (IJCAI 2021) writes the concentration as rho * q with q the uniform distribution over C classes: beta = rho / C, so that
 rho = 1 on 10 classes is beta = 0.1. FedGH (https://arxiv.org/abs/2309.06692) gives an alpha and no scheme; we read it as beta.
 

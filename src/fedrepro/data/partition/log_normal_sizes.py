@@ -7,7 +7,7 @@ differs: that code rounds down and gives the whole difference to one client; her
 one sample more, so every size is within one of its exact value.
 
 The set is permuted and cut into consecutive parts of these sizes: every sample goes to exactly one client. Rounding may leave a
-client with nothing; it stays in the partition with size 0 and whoever trains leaves it out. There is no minimum size.
+client with nothing; it stays in the partition with size 0 and training leaves it out. There is no minimum size.
 Limiting cases: sigma = 0 is iid, with the very same parts at the same seed; sigma -> infinity gives everything to one client.
 Sizes only: it has no label skew and does not combine with a Dirichlet scheme, whose sizes are its own.
 """

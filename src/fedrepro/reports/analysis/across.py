@@ -14,7 +14,7 @@ _DECIMALS = {"percent": 2, "fraction": 4}
 def comparisons(plan: Plan, cells: list[Cell]) -> tuple[Comparison, ...]:
     """Per metric and pair of rows: over how many settings, wins, ties, losses, mean difference, exact Wilcoxon signed-rank p.
 
-    Every row is held against the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
+    Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
     several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
     over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
     """

@@ -1,4 +1,4 @@
-"""What a paper claims, held against what was measured: a verdict per claim, by a rule that was fixed beforehand.
+"""What a paper claims, compared with what was measured. Each claim gets a verdict, by a rule that was fixed before the runs.
 
 Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
 `fedrepro.reports.analysis.numbers`; here it is judged. Every sentence that a page prints as a claim's rule is one of the

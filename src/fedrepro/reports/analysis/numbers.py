@@ -65,7 +65,7 @@ class Source:
 
     @property
     def comparable(self) -> bool:
-        """Whether a measured number may be held against a printed one."""
+        """Whether a measured number may be compared with a printed one."""
         return self.plan.comparable
 
     @property

@@ -151,7 +151,7 @@ class Page:
     paper_name: str
     paper_title: str
     scale: str
-    scale_note: Annotated[str, "empty where every table has one of its own"]
+    scale_note: Annotated[str, "empty where every table has its own"]
     about: PageAbout
     counts: Annotated[
         dict[Status, int], "number of cells per status, of tables that vary no other; what several tables print counts once"
@@ -164,7 +164,7 @@ class Page:
     fits: Annotated[tuple[Fit, ...], "nearest first"]
     gaps: tuple[Gap, ...]
     picture: Annotated[str | None, "of all measured numbers beside the printed ones; null where nothing may be compared"] = None
-    partitions: Annotated[tuple[Partition, ...], "so far as they were drawn here or a copy is committed"]
+    partitions: Annotated[tuple[Partition, ...], "those that were drawn here, or of which a copy is committed"]
     disagreements: tuple[Disagreement, ...]
     deviations: tuple[Deviation, ...]
     known_gaps: tuple[str, ...]

@@ -39,7 +39,7 @@ class Cell:
         tuple[str, ...], "keys of the runs behind the number, `<run_id>/seed<k>`, as MLflow's tag `fedrepro.run_key`"
     ] = ()
     mean: Annotated[
-        float | None, "over seeds; null when any seed diverged, since a mean over the survivors would flatter the method"
+        float | None, "over seeds; null when any seed diverged, since a mean over the other seeds would be optimistic"
     ] = None
     std: Annotated[float | None, "sample standard deviation over seeds"] = None
     arithmetic: Annotated[

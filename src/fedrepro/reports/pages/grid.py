@@ -8,7 +8,7 @@ from fedrepro.reports.names import decimal, signed
 from fedrepro.reports.pages import parts
 from fedrepro.reports.pages import sections as s
 
-OURS = "our companions, not in the printed table"
+OURS = "additional rows (ours), not in the printed table"
 
 
 def printed_grid(table: Shown, columns: Sequence[Column] | None = None, rows: Sequence[Row] | None = None) -> s.Grid:

@@ -7,7 +7,7 @@ from fedrepro.reports.pages import sections as s
 
 READINGS = (
     "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
-    "before the last round, up to that round. The best round is picked on the test set, which flatters."
+    "before the last round, up to that round. The best round is picked on the test set, which is optimistic."
 )
 TUNED = (
     "These cells show the best of several candidates. A candidate is compared by the mean over its seeds of what the cell "
