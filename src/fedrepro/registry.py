@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from fedrepro.errors import UserError
@@ -38,9 +39,14 @@ def parse(text: str, positional: bool = False) -> list[Call]:
     Arguments are given by name, unless `positional` allows them without. Raises UserError that quotes the text and says which
     part of it is not understood.
     """
+    return [Call(call.name, dict(call.arguments), call.positional) for call in _parsed(text, positional)]
+
+
+@cache  # a plan asks for the same few calls thousands of times
+def _parsed(text: str, positional: bool) -> tuple[Call, ...]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return list(_calls(tree, positional))
+        return tuple(_calls(tree, positional))
     except (SyntaxError, ValueError, RecursionError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else error
         raise UserError(f"{text!r} is not of the form name(argument=value)+name: {detail}") from error

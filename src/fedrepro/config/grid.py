@@ -1,7 +1,9 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
 import itertools
-from functools import partial
+import json
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 from fedrepro.config import scales
@@ -161,7 +163,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         )
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
-        method = compose(with_arguments(layers.method, {name: plain(values) for name, values in arguments.items()}))
+        given = json.dumps({name: plain(values) for name, values in arguments.items()})
+        method = _method(layers.method, given)
     if values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
@@ -188,15 +191,27 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
     run = {
         "run_id": run_id(spec, method),
-        "method": str(method),
+        "method": spec.method,
         "method_label": method.label,
         "config": spec.as_dict(),
         "sources": {key: item.source for key, item in settings.items() if key not in REPORTED},
         "argument_sources": argument_sources(method, layers.method, arguments, layers.table.source),
-        "inputs": artifacts(spec, entry),
+        "inputs": dict(_inputs(spec, entry.name, entry.sha)),
     }
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}
+
+
+# Many tables and scales share their methods and runs, and every plan of a project is made at once.
+@cache
+def _method(text: str, arguments: str) -> Method:
+    """The method `text` with {part: {argument: value}}, given as JSON."""
+    return compose(with_arguments(text, json.loads(arguments)))
+
+
+@cache
+def _inputs(spec: RunSpec, dataset: str, sha: str) -> dict[str, str]:
+    return artifacts(spec, SimpleNamespace(name=dataset, sha=sha))
 
 
 def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -215,6 +230,7 @@ def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> boo
     return reported or any(EDITED in (run["sources"] | run["argument_sources"]).values() for run in runs.values())
 
 
+@cache
 def run_id(spec: RunSpec, method: Method) -> str:
     """A readable slug and a hash of everything that decides the result."""
     scheme = partition.make_scheme(spec.partition)

@@ -5,6 +5,7 @@ native one, of partitions or of runs.
 """
 
 import itertools
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,7 +151,7 @@ class Entry(_Strict):
         """{"mean": [C], "std": [C]} of x / 255 over the training images, or None where they are not known."""
         return {"mean": [*self.channel_mean], "std": [*self.channel_std]} if self.channel_mean else None
 
-    @property
+    @cached_property
     def sha(self) -> str:
         """Hex sha256 of everything here that decides the arrays; it enters every hash made downstream.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fedrepro.data.participation import COHORTS
@@ -81,8 +81,7 @@ class RunSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        defaults = {field.name: field.default for field in fields(self)}
-        return {key: _lists(value) for key, value in asdict(self).items() if value != defaults[key]}
+        return {key: _lists(value) for key, value in vars(self).items() if value != _DEFAULTS[key]}
 
     @property
     def channel_scale(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -96,4 +95,5 @@ def _lists(value: Any) -> Any:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
+_DEFAULTS = {field.name: field.default for field in fields(RunSpec)}
 _AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size", "evaluate_every")

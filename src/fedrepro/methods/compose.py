@@ -82,7 +82,7 @@ class Method:
         sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
         return parameters * sent + statistics, parameters * received + statistics
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The parts that say more than an open slot would, `fedprox+fixed_gamma`; `fedavg` when there are none."""
         implied = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
