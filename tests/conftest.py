@@ -2,6 +2,9 @@
 
 import os
 import signal
+from pathlib import Path
+
+import pytest
 
 from fedrepro import arithmetic
 
@@ -11,6 +14,22 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 # What users get; before NumPy and torch are imported. Tests of native arithmetic start processes of their own.
 arithmetic.settle("native" if arithmetic.missing() else "portable")
+
+_LONGEST = ("workflow", "contract", "unit/test_portable.py", "unit/cli")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folders that take longest first: two processes that share out the files then end together."""
+    places = [str(Path(__file__).parent / name) for name in _LONGEST]
+    first = lambda item: next((i for i, place in enumerate(places) if str(item.path).startswith(place)), len(places))  # noqa: E731
+    items.sort(key=first)
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are called in this process do not change what oneDNN may use in the tests after them."""
+    monkeypatch.setattr(arithmetic, "widen", lambda *_: None)
+
 
 # A shell has what it starts in the background ignore Ctrl-C, and whatever that starts too: tests would interrupt in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -82,9 +82,11 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
 
 
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
-    """One of the models on images of its own size: 5 clients of 20 to 8 samples, batches of 8, so that last batches of 4, 3 and
-    of one sample occur; one round of one epoch."""
-    shape, classes, sizes = MODELS[name].input_shape, 10, (20, 17, 9, 11, 8)
+    """One of the models on images of at most 20 pixels: clients with last batches of 4, 3 and of one sample at batches of 8;
+    one round of one epoch."""
+    sizes = (9, 3) if name == "resnet18" else (20, 17, 9, 11, 8)  # its 11 million parameters take their time
+    channels, *places = MODELS[name].input_shape
+    shape, classes = (channels, *(min(place, 20) for place in places)), 10
     draw = lambda purpose, count: Batch(  # noqa: E731
         torch.from_numpy(rng.stream(0, purpose).normal(0, 1, (count, *shape))).to(dtype), torch.arange(count) % classes
     )
@@ -101,7 +103,7 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
         client_index=list(order.split(sizes)),
         held_out=[order[:0]] * len(sizes),
         client_sizes=torch.tensor(sizes, dtype=dtype),
-        cohorts=torch.tensor([[0, 1, 2, 3, 4]]),
+        cohorts=torch.arange(len(sizes))[None],
         proxy=None,
         params=made.like(made.flat.to(dtype)),
         buffers=tree.map(lambda flat: flat.to(dtype), model.first_buffers()),
@@ -110,12 +112,15 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
 
 # In float32: norm of the difference over the norm of a round's update. Low bits differ by 1e-6; where one turns a ReLU or
 # a maximum the other way, and behind BatchNorm over small batches, that grows. The plain form differs as much.
-FLOAT32 = {"mlp": 1e-5, "two_nn": 1e-5, "logistic": 1e-5, "resnet8": 0.1, "resnet20": 0.3, "resnet18": 0.3}
+FLOAT32 = {"mlp": 1e-5, "two_nn": 1e-5, "logistic": 1e-5, "resnet8": 0.1, "resnet20": 0.3}
 CONVOLUTIONS = 0.1
+STACKABLE = [name for name in MODELS if MODELS[name].stackable]
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].stackable])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, torch.float64) for name in STACKABLE] + [(name, torch.float32) for name in STACKABLE if name != "resnet18"],
+)
 def test_every_model(name: str, dtype: torch.dtype) -> None:
     """Two seeds at once against each alone, both against the plain form, one round: in float64 to 1e-10 (1e-8 behind BatchNorm)
     of the update, in float32 to the tolerance stated above."""

@@ -15,6 +15,7 @@ from tests.helpers.processor import needs_avx2, needs_avx512
 from tests.portable.compute import HASHES, hashes
 
 ROOT = Path(__file__).parents[2]
+WIDEN = arithmetic.widen  # other tests take it away (tests/conftest.py)
 INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
 
 
@@ -145,7 +146,7 @@ def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv(arithmetic.ONEDNN, "AVX2")
     for text, expected in ((INTEL.replace("avx512vl ", ""), False), (INTEL, True)):
         path.write_text(text)
-        arithmetic.widen(path)
+        WIDEN(path)
         assert arithmetic.wide() is expected
     arithmetic.narrow()
     assert not arithmetic.wide()

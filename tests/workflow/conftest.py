@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,3 +110,26 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,)) -> Project:
 def project(tmp_path: Path) -> Project:
     """A fresh small project, one seed."""
     return make_project(tmp_path / "project")
+
+
+TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
+    """A project whose table was made from nothing, eight jobs at once, and what the command printed. Tests leave it alone."""
+    project = make_project(tmp_path_factory.mktemp("chain") / "project")
+    done = project.run(*TABLE)
+    return project, [line for line in (done.stdout + done.stderr).splitlines() if line]
+
+
+def copy_of(project: Project, root: Path) -> Project:
+    """The same files in another folder."""
+    shutil.copytree(project.root, root, symlinks=True)
+    return Project(root)
+
+
+@pytest.fixture
+def made(chain: tuple[Project, list[str]], tmp_path: Path) -> Project:
+    """A copy of the project whose table is there."""
+    return copy_of(chain[0], tmp_path / "project")

@@ -3,15 +3,13 @@
 import json
 import sqlite3
 
-from tests.workflow.conftest import COLUMNS, ROWS, Project, new_trainings
-
-TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
+from tests.workflow.conftest import COLUMNS, ROWS, TABLE, Project, new_trainings
 
 
-def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(project: Project) -> None:
+def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(chain: tuple[Project, list[str]]) -> None:
     """The main command on a fresh checkout with eight jobs at once: the report is there, MLflow has every seed and every mean
     once, and a second call has nothing to do."""
-    project.run(*TABLE)
+    project, _ = chain
     report = json.loads((project.root / "reports/table3.json").read_text())
     measured = {(cell["method"], cell["setting"]): cell["mean"] for cell in report["cells"]}
     assert len(measured) == len(ROWS) * len(COLUMNS)
@@ -31,10 +29,10 @@ def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(project: Pro
     assert not new_trainings(before, project.trained())
 
 
-def test_evidence_alone_makes_the_report_without_training(project: Project) -> None:
+def test_evidence_alone_makes_the_report_without_training(made: Project) -> None:
     """What a clone has of a scale whose evidence is committed: no data, no results, no record of earlier calls. The report
     comes out byte for byte the same, and nothing is drawn or trained."""
-    project.run(*TABLE)
+    project = made
     first = (project.root / "reports/table3.json").read_bytes()
     kept = project.root / "reports/demo/fedlaw/evidence"
     assert len(list(kept.rglob("seed8.json"))) == len(ROWS) * len(COLUMNS)

@@ -25,17 +25,11 @@ CONFIGURATION = {
         lambda p: p.params(lambda c: c["methods"]["fedlaw"].update(fedporx={"mu": 1})),
         ["params.yaml", "'fedporx'", "'fedprox'"],
     ),
-    "argument": (lambda p: p.params(lambda c: c["methods"]["fedlaw"].update(fedprox={"nu": 1})), ["params.yaml", "'nu'", "mu"]),
     "key": (lambda p: p.params(lambda c: c.update(seedz=[8])), ["params.yaml", "'seedz'", "'seeds'"]),
-    "setting": (lambda p: p.params(lambda c: c["settings"].update(round=3)), ["params.yaml", "'round'", "'rounds'"]),
-    "data set": (lambda p: p.params(lambda c: c["settings"].update(dataset="digitz")), ["'digitz'", "'digits'"]),
-    "scale": (lambda p: p.params(lambda c: c.update(scale="dmeo")), ["params.yaml", "'dmeo'", "'demo'"]),
-    "table": (lambda p: p.params(lambda c: c.update(tables=["fedlaw/table33"])), ["'fedlaw/table33'", "'fedlaw/table3'"]),
     "alpha 0": (
         lambda p: edit_table(p, lambda t: t["columns"][0]["setting"].update(partition="dirichlet_per_class(alpha=0)")),
         ["table3.yaml", "alpha", "0", "> 0"],
     ),
-    "row's method": (lambda p: edit_table(p, lambda t: t["rows"][0].update(method="fedavgg")), ["'fedavgg'", "'fedavg'"]),
 }
 
 
@@ -46,7 +40,8 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.mark.parametrize("name", CONFIGURATION)
 def test_a_bad_configuration_is_one_line_and_exit_code_2(name: str, untouched: Project) -> None:
-    """Snakemake stops while it loads: nothing is computed, and the line names file, key and value."""
+    """Snakemake stops while it loads: nothing is computed, and the line names file, key and value. What else can be wrong is
+    asked of the configuration itself (tests/unit/config)."""
     saved = {path: (untouched.root / path).read_bytes() for path in ("params.yaml", "papers/fedlaw/tables/table3.yaml")}
     spoil, words = CONFIGURATION[name]
     spoil(untouched)
@@ -74,15 +69,6 @@ def test_an_unknown_target_is_one_line(untouched: Project) -> None:
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.strip().splitlines()[-1]
-
-
-def test_more_clients_than_samples(project: Project) -> None:
-    """The partition job fails with a line that gives both numbers, and it is the workflow's last."""
-    project.params(lambda p: p["settings"].update(clients=5000))
-    done = project.run(*TABLE, ok=False)
-    assert done.returncode != 0
-    assert "clients = 5000" in last_line(done)
-    assert "1297" in last_line(done)
 
 
 RUN = ("fedrepro", "run", "fedlaw/table3", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8", "--rows")

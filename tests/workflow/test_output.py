@@ -5,25 +5,29 @@ from pathlib import Path
 from tests.workflow.conftest import Project
 
 
-def test_a_line_a_step_and_the_failing_jobs_log(project: Project) -> None:
-    """Six trainings with all that goes with them; the log file of Snakemake has every job. Then a partition that cannot be
-    drawn: its log is shown, and where the whole one lies."""
-    done = project.run("snakemake", "--cores", "2", "reports/table3.md")
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line]
+def test_a_line_a_step(chain: tuple[Project, list[str]]) -> None:
+    """Six trainings with all that goes with them; the log file of Snakemake has every job."""
+    project, lines = chain
     assert len(lines) < 35, "\n".join(lines)
     assert max(map(len, lines)) < 250
     assert sum(" steps: train digits-" in line for line in lines) == 6
     assert sum("% in the last round, 2 rounds in" in line for line in lines) == 6
     assert any("5 of 6 trainings, about " in line for line in lines)
     assert any(line.endswith(" steps: reports/table3.md") for line in lines)
-    (log,) = (project.root / ".snakemake/log").glob("*.log")
+    log = min((project.root / ".snakemake/log").glob("*.log"))
     assert "evidence of digits-" in log.read_text()
     assert len(log.read_text().splitlines()) > 3 * len(lines)
     assert "seed 8 trained" in next((project.root / "logs/train").glob("*.log")).read_text()
 
-    project.params(lambda p: p["settings"].update(clients=5000))
-    done = project.run("snakemake", "--cores", "2", "reports/table3.md", ok=False)
+
+def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
+    """More clients than samples: the partition cannot be drawn. The job's log is shown, where the whole one lies, and its line
+    with both numbers once more at the end."""
+    made.params(lambda p: p["settings"].update(clients=5000))
+    done = made.run("snakemake", "--cores", "2", "reports/table3.md", ok=False)
     assert done.returncode == 1
+    assert "clients = 5000" in done.stderr.strip().splitlines()[-1]
+    assert "1297" in done.stderr.strip().splitlines()[-1]
     lines = done.stderr.splitlines()
     place = next(i for i, line in enumerate(lines) if "FAILED: partition digits-" in line)
     assert "logs/partition/" in lines[place + 1]

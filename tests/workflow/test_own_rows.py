@@ -22,12 +22,11 @@ def cells(project: Project, report: str) -> dict[tuple[str, str], dict]:
     return {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
 
 
-def test_rows_columns_and_tables_of_ones_own(project: Project) -> None:
+def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
     """The documented row trains alone and is shown with the status `not printed`; so are a column and a table of one's own, in
     the report, the paper's page, the summary and MLflow."""
-    own = {"PYTHONPATH": str(project.root / "src")}
+    project, own = made, {"PYTHONPATH": str(made.root / "src")}
     table = ("snakemake", "--cores", "2", "reports/table3.md")
-    project.run(*table, **own)
     before = project.trained()
     (code,), (row,) = blocks("python"), blocks("yaml")
     (project.root / "src/fedrepro/methods/aggregate/median.py").write_text(code)

@@ -117,8 +117,8 @@ class Workflow:
             )
         return self.evidence(scale, paper, table, checkpoints)
 
-    def evidence(self, scale: str, paper: str, table: str, checkpoints: Any) -> list[str]:
-        """The evidence that one report is rendered from; of a tuned table, once its candidates are chosen."""
+    def evidence(self, scale: str, paper: str, table: str, checkpoints: Any = None) -> list[str]:
+        """The evidence that one report is rendered from; of a tuned table, once Snakemake's `checkpoints` have its choice."""
         return _evidence(scale, paper, self._asked(scale, paper, table, checkpoints).items())
 
     def trials(self, scale: str, paper: str, table: str) -> list[str]:
@@ -173,7 +173,7 @@ class Workflow:
         known = dict.fromkeys(name.rpartition("/")[0] for name in self.made.tables_at_scale)
         return [f"reports/{place}/index.json" for place in known if any(Path(f"reports/{place}/evidence").glob("*/seed*.json"))]
 
-    def receipts(self, checkpoints: Any) -> list[str]:
+    def receipts(self, checkpoints: Any = None) -> list[str]:
         """What training leaves for params.yaml's tables."""
         asked = [self._asked(self.current(paper), paper, table, checkpoints) for paper, table in self.tables]
         found = [f"{RUNS}/{run_id}/seed{seed}.json" for one in asked for run_id, seeds in one.items() for seed in seeds]
