@@ -1,4 +1,4 @@
-"""fedrepro report | page | site | summary | track | ui."""
+"""fedrepro report | figure | page | site | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -16,6 +16,14 @@ def report(options: Namespace) -> None:
     plan = read_json(options.plan)
     folder = ROOT / "reports" / plan["scale"] / plan["paper"]
     for path in render(options.plan, folder / "evidence", options.out, folder / "figures"):
+        print(path)
+
+
+def figure(options: Namespace) -> None:
+    from fedrepro.reports.render import render_figure
+
+    plan = read_json(options.plan)
+    for path in render_figure(options.plan, ROOT / "reports" / plan["scale"] / plan["paper"] / "evidence", options.out):
         print(path)
 
 

@@ -1,9 +1,12 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
+from pathlib import Path
 from typing import Any
 
 from fedrepro.config import scales
+from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
+from fedrepro.config.places import table_path
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
@@ -21,7 +24,7 @@ from fedrepro.registry import parse, require, unknown
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
-    """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full.
+    """The plan of one table or figure at one scale: rows, columns, cells with printed numbers, and every run in full.
 
     `scale_name` may be `edited-full`: the same plan under the name that reports with params.yaml's values have.
     """
@@ -54,7 +57,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = _run(project, paper_name, table_name, layers, row)
                 runs[run["run_id"]] = run
                 cell |= {"run_id": run["run_id"], **reported}
-                _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
+                _refuse_twin(cells, cell, str(table_path(Path(), paper_name, table_name)), scale_name)
             cells.append(cell)
     return {
         "schema": PLAN_SCHEMA,
@@ -73,6 +76,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "seeds": (budget and budget.seeds) or project.params.seeds,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
         "metric": table.metric.model_dump(),
+        **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
@@ -125,7 +129,7 @@ def _run(
     project: Project, paper_name: str, table_name: str, layers: Layers, row: Header
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
-    file, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.column
+    file, column = str(table_path(Path(), paper_name, table_name)), layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731

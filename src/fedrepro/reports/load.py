@@ -8,7 +8,7 @@ from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
-from fedrepro.reports.model import Evidence, Page, Plan, Receipt, Run, Table
+from fedrepro.reports.model import Evidence, Figure, Page, Plan, Receipt, Run, Table
 from fedrepro.reports.model.codec import Mismatch, decode
 
 AGAIN = "delete it and run the same command again"
@@ -71,6 +71,11 @@ def evidence_path(root: Path, run_id: str, seed: int) -> Path:
 def load_table(path: Path) -> Table:
     """A finished report. UserError when the file is missing, or is none."""
     return typed(Table, read_json(path), path)
+
+
+def load_figure(path: Path) -> Figure:
+    """The data of a finished figure. UserError when the file is missing, or is none."""
+    return typed(Figure, read_json(path), path)
 
 
 def load_page(path: Path) -> Page:

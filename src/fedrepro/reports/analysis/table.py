@@ -6,10 +6,10 @@ from fedrepro.reports.analysis import facts, provenance, settings
 from fedrepro.reports.analysis.across import comparisons
 from fedrepro.reports.analysis.cells import alternatives, count_statuses, first_counts, spreads, tabulate
 from fedrepro.reports.analysis.verdict import RULE
-from fedrepro.reports.model import Evidence, Figure, Plan, Table
+from fedrepro.reports.model import ColumnCurves, Evidence, Plan, Table
 
 
-def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = ()) -> Table:
+def table(plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[ColumnCurves, ...] = ()) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)
     spread = spreads(cells, plan)
