@@ -8,6 +8,7 @@ from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+from fedrepro.registry import unknown
 from fedrepro.reports.model import Evidence, Figure, Page, Plan, Receipt, Run, Table
 from fedrepro.reports.model.codec import Mismatch, decode
 
@@ -58,7 +59,10 @@ def load_record(path: Path, *metrics: str) -> Record:
     """One record, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
     record = read(path)
     for metric in metrics if record["status"] == "finished" else ():
-        if (record["curves"].get(metric) or [None])[-1] is None:
+        if metric not in record["curves"]:
+            advice = f"check `metric` in the file of the table or figure, or {repair(path)}"
+            raise UserError(f"{path}: {unknown('metric', metric, sorted(record['curves']))}; {advice}")
+        if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record
 

@@ -39,7 +39,7 @@ def figure(plan: Plan, evidence: Evidence, evidence_root: Path) -> Figure:
         y=drawn.y,
         series=drawn.series,
         ran=settings.ran(plan),
-        warnings=facts.warnings(plan, evidence, cells),
+        warnings=facts.warnings(plan, evidence, cells, "the JSON lists them"),
         cost=provenance.costs(evidence, cells, evidence_root),
         command=plan.command,
     )

@@ -63,7 +63,8 @@ class Bars:
                             axes.plot([x, x], [bar.low[0], bar.high[0]], color=INK, linewidth=1)
                 shown = [bar for (_, column), bar in known.items() if column in [one.key for one in columns]]
                 axes.set_ylabel(style.quantities([figure.metric(bar.metric) for bar in shown], style.label(figure, self.minus)))
-                axes.set_xticks(range(len(columns)), [wrapped(column.label, 12) for column in columns])
+                axes.set_xticks(range(len(columns)), [wrapped(column.label, max(8, 56 // len(columns))) for column in columns])
+                axes.set_xlim(-0.5, len(columns) - 0.5)
                 axes.axhline(0, color=INK, linewidth=0.8)
                 axes.grid(axis="y", alpha=0.25, linewidth=0.5)
                 axes.set_axisbelow(True)

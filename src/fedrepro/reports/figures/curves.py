@@ -83,6 +83,8 @@ class Curves:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """A panel for each column that has a line."""
+        from matplotlib.ticker import MaxNLocator
+
         places = {row.key: (place, row.label) for place, row in enumerate(figure.rows)}
         columns = [one for one in figure.columns if any(line.column == one.key for line in figure.series)]
         labels = [row.label for row in figure.rows if any(line.row == row.key for line in figure.series)]
@@ -91,6 +93,8 @@ class Curves:
             for axes, column in zip(panels, columns, strict=True):
                 lines = [line for line in figure.series if line.column == column.key]
                 self.plot(axes, lines, places, style.quantities([figure.metric(line.metric) for line in lines]))
+                if len(columns) > 1:
+                    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
     def plot(self, axes: Any, lines: Sequence[Series], rows: dict[str, tuple[int, str]], label: str) -> None:
         """Draws the lines, each by the (place, label) of its row; `label` is that of the vertical axis."""

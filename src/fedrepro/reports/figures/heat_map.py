@@ -60,7 +60,10 @@ class HeatMap:
                         text = decimal(one.y[0], figure.metric(one.metric).digits) if one else "–"
                         ink = INK if one is None else self._ink(one.y[0], ends)
                         axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=8)
-                axes.set_xticks([x + 0.5 for x in range(len(columns))], [wrapped(column.label, 12) for column in columns])
+                axes.set_xticks(
+                    [x + 0.5 for x in range(len(columns))],
+                    [wrapped(column.label, max(8, 48 // len(columns))) for column in columns],
+                )
                 axes.set_yticks([y + 0.5 for y in range(len(rows))], [wrapped(row.label, 16) for row in rows])
                 axes.tick_params(length=0)
                 axes.invert_yaxis()

@@ -81,7 +81,7 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away."""
     unit = {"percent": " (points)" if minus else " (%)"}
     named = ", ".join(dict.fromkeys(metric_label(one.name) + unit.get(one.unit, "") for one in metrics))
-    return f"{named}, less that of {minus}" if minus else named
+    return wrapped(f"{named}, less that of {minus}", 34) if minus else named
 
 
 def groups(figure: Figure) -> dict[str, list[Column]]:
