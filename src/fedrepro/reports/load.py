@@ -61,7 +61,8 @@ def load_record(path: Path, *metrics: str) -> Record:
     for metric in metrics if record["status"] == "finished" else ():
         if metric not in record["curves"]:
             advice = f"check `metric` in the file of the table or figure, or {repair(path)}"
-            raise UserError(f"{path}: {unknown('metric', metric, sorted(record['curves']))}; {advice}")
+            _, _, known = unknown("metric", metric, sorted(record["curves"])).partition("; ")
+            raise UserError(f"{path}: curves have no {metric!r}; {known}; {advice}")
         if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record

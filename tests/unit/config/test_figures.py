@@ -156,5 +156,5 @@ def test_a_mistake_ends_with_exit_code_2(
 def test_a_metric_that_no_run_records_is_one_line(files: Files, tmp_path: Path) -> None:
     """Which metrics a run records is known when it has run."""
     files.figures["figure3"]["metric"]["name"] = "test_acuracy"
-    with pytest.raises(UserError, match=r"seed8\.json: unknown metric 'test_acuracy'; did you mean 'test_accuracy'"):
+    with pytest.raises(UserError, match=r"seed8\.json: curves have no 'test_acuracy'; did you mean 'test_accuracy'"):
         drawn(files, tmp_path, {8: [10.0, 20.0]})
