@@ -18,6 +18,9 @@ def figure(plan: Plan, evidence: Evidence, evidence_root: Path) -> Figure:
         raise UserError(f"{plan.paper}/{plan.table}: a table, and no figure")
     cells = tabulate(plan, evidence)
     drawn = make_kind(plan.kind).drawn(plan, evidence)
+    shown = {one.column for one in drawn.series}
+    empty = [column.title for column in plan.columns if column.key not in shown]
+    missing = (f"Nothing to draw of {'; '.join(empty)}.",) if shown and empty else ()
     return Figure(
         paper=plan.paper,
         paper_name=plan.paper_name,
@@ -39,7 +42,7 @@ def figure(plan: Plan, evidence: Evidence, evidence_root: Path) -> Figure:
         y=drawn.y,
         series=drawn.series,
         ran=settings.ran(plan),
-        warnings=facts.warnings(plan, evidence, cells, "the JSON lists them"),
+        warnings=(*facts.warnings(plan, evidence, cells, "the JSON lists them"), *missing),
         cost=provenance.costs(evidence, cells, evidence_root),
         command=plan.command,
     )

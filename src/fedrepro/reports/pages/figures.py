@@ -18,5 +18,5 @@ def _figure(one: PageFigure) -> tuple[s.Block, ...]:
     links = (s.Text("CSV", link=f"{stem}.csv"), " and ", s.Text("JSON", link=f"{stem}.json"))
     said = [s.Paragraph(one.caption)] if one.caption else []
     said += [s.Paragraph(warning) for warning in one.warnings]
-    picture = s.Pictures((s.Picture(one.path, f"{one.source}: {one.title}. {one.caption}".strip()),))
+    picture = s.Pictures((s.Picture(one.path, f"{one.source}: {one.title}"),))
     return (*said, picture, s.Paragraph(("The data drawn, as ", *links, ". ", s.Text(one.command, "code"))))
