@@ -19,7 +19,8 @@ wildcard_constraints:
     run_id=r"[A-Za-z0-9_.+-]+",
     seed=r"\d+",
 
-localrules: all, data, partitions, runs, reports, config, plan, evidence, choice, track, report, current_fedlaw, current, summary, page, site
+localrules: all, data, partitions, runs, reports, config, plan, evidence, choice, track, report, figure, current_fedlaw, current
+localrules: current_figure_fedlaw, current_figure, summary, page, site
 
 rule all:
     input: FLOW.reports(), "results/summary.json", "results/means.json"

@@ -99,11 +99,13 @@ class Files:
         self.table: dict[str, Any] = copy.deepcopy(TABLE)
         self.numbers = NUMBERS
         self.more: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}
 
     def write(self) -> None:
         folder = self.root / "papers" / "some"
         (folder / "tables").mkdir(parents=True, exist_ok=True)
-        (folder / "published").mkdir(exist_ok=True)
+        for name in ("published", "figures"):
+            (folder / name).mkdir(exist_ok=True)
         (self.root / "data").mkdir(exist_ok=True)
         shutil.copy(ROOT / "data" / "registry.yaml", self.root / "data")
         for path, content in {
@@ -111,6 +113,7 @@ class Files:
             self.root / "papers" / "scales.yaml": self.scales,
             folder / "tables" / "table1.yaml": self.table,
             **{folder / "tables" / f"{name}.yaml": table for name, table in self.more.items()},
+            **{folder / "figures" / f"{name}.yaml": figure for name, figure in self.figures.items()},
         }.items():
             path.write_text(yaml.safe_dump(content))
         (folder / "published" / "numbers.csv").write_text(self.numbers)

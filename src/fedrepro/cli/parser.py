@@ -225,8 +225,8 @@ def _draw(add: Add) -> None:
 
 def _render(add: Add) -> None:
     """From plans and receipts to reports."""
-    plan = add("plan", "runs", "write out all that a table needs: cells, runs, settings and their sources")
-    plan.add_argument("target", help="table as paper/table")
+    plan = add("plan", "runs", "write out all that a table or a figure needs: cells, runs, settings and their sources")
+    plan.add_argument("target", help="table as paper/table, figure as paper/figure3")
     plan.add_argument("--scale", help="default: params.yaml")
     plan.add_argument("--params", help="content of params.yaml as JSON, to use instead of the file")
     plan.add_argument("--out", type=Path, help="file to write; default: standard output")
@@ -247,14 +247,18 @@ def _render(add: Add) -> None:
     choose.add_argument("plan", type=Path)
     choose.add_argument("--out", type=Path, required=True, help="JSON file to write: the choices, and the runs that follow")
 
+    figure = add("figure", "reporting", "draw a figure from evidence: SVG, the data drawn as CSV, and JSON")
+    figure.add_argument("plan", type=Path)
+    figure.add_argument("--out", type=Path, required=True, help="path of the files to write, without suffix")
+
     page = add("page", "reporting", "render a paper's page from all evidence there is: Markdown, HTML and JSON")
-    page.add_argument("plans", nargs="+", type=Path, help="plans of all tables of one paper at one scale")
+    page.add_argument("plans", nargs="+", type=Path, help="plans of all tables and figures of one paper at one scale")
 
     site = add("site", "reporting", "render the list of all papers' pages, reports/index")
     site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
 
     summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
-    summary.add_argument("documents", nargs="+", type=Path, help="JSON reports")
+    summary.add_argument("documents", nargs="*", type=Path, help="JSON reports of tables")
     help = "file for the cells; means.json beside it has the methods"
     summary.add_argument("--out", type=Path, default=Path("results/summary.json"), help=help)
 

@@ -1,4 +1,4 @@
-"""fedrepro report | choose | page | site | summary | track | ui."""
+"""fedrepro report | figure | choose | page | site | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -31,6 +31,14 @@ def choose(options: Namespace) -> None:
         place = f"{choice.method_label}, {choice.setting_label}"
         console.say(f"{place}: {choice.reason or next(one.shown for one in choice.tried if one.chosen)}")
     write_json(options.out, {"asked": settled.asked, "choices": [encode(choice) for choice in choices]})
+
+
+def figure(options: Namespace) -> None:
+    from fedrepro.reports.render import render_figure
+
+    plan = read_json(options.plan)
+    for path in render_figure(options.plan, ROOT / "reports" / plan["scale"] / plan["paper"] / "evidence", options.out):
+        print(path)
 
 
 def page(options: Namespace) -> None:

@@ -3,12 +3,15 @@
 import itertools
 import json
 from functools import cache, partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from fedrepro.config import scales
 from fedrepro.config.candidates import asked, candidates
+from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
+from fedrepro.config.places import table_path
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
@@ -26,7 +29,7 @@ from fedrepro.registry import parse, require, unknown
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
-    """The plan of one table at one scale: rows, columns, cells with printed numbers, and every run in full.
+    """The plan of one table or figure at one scale: rows, columns, cells with printed numbers, and every run in full.
 
     `scale_name` may be `edited-full`: the same plan under the name that reports with params.yaml's values have.
     """
@@ -40,7 +43,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
     seeds = (budget and budget.seeds) or project.params.seeds
-    file = f"papers/{paper_name}/tables/{table_name}.yaml"
+    file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)
     runs, cells, tried = {}, [], []
     for row, is_printed in rows:
@@ -78,6 +81,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "asked": asked(cells, tried, seeds),
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried])),
         "metric": table.metric.model_dump(),
+        **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
@@ -147,7 +151,7 @@ def every_run(project: Project) -> dict[str, list[Reading]]:
 
 def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
-    file, row, column = f"papers/{paper_name}/tables/{table_name}.yaml", layers.row, layers.column
+    file, row, column = str(table_path(Path(), paper_name, table_name)), layers.row, layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
     where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731

@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
+from fedrepro.config.places import FIGURES, TABLES, is_figure, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check, read_yaml
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -32,12 +34,12 @@ class Project:
         return _read(Paper, self.root / "papers" / name / "paper.yaml")
 
     def table(self, paper: str, name: str) -> Table:
-        """papers/<paper>/tables/<name>.yaml."""
-        path = self.root / "papers" / paper / "tables" / f"{name}.yaml"
+        """papers/<paper>/tables/<name>.yaml; papers/<paper>/figures/<name>.yaml, which is a `Figure`."""
+        path = table_path(self.root, paper, name)
         if not path.exists():
             known = self.table_names()
             raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
-        table = _read(Table, path, _with_columns)
+        table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
             for scale in named - self.scales.keys():
@@ -45,8 +47,9 @@ class Project:
         return table
 
     def table_names(self) -> list[str]:
-        """Every table there is a file for, as paper/table."""
-        return sorted(f"{p.parent.parent.name}/{p.stem}" for p in self.root.glob("papers/*/tables/*.yaml"))
+        """Every table and every figure there is a file for, as paper/table."""
+        files = (path for folder in (TABLES, FIGURES) for path in self.root.glob(f"papers/*/{folder}/*.yaml"))
+        return sorted(f"{path.parent.parent.name}/{path.stem}" for path in files)
 
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""
@@ -102,7 +105,7 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
         name = str(column.setting.get("dataset"))
         if name in paper.stand_ins and project.registry[name].same_as != paper.stand_ins[name]:
             raise UserError(
-                f"papers/{paper_name}/tables/{table_name}.yaml: {column.key}: dataset = {column.setting['dataset']!r} "
+                f"{table_path(Path(), paper_name, table_name)}: {column.key}: dataset = {column.setting['dataset']!r} "
                 "stands in for another; say so in the table's key stand_in"
             )
 
@@ -148,12 +151,27 @@ def _with_columns(path: Path) -> Any:
     return taken | content
 
 
+def _with_table(path: Path) -> Any:
+    """A figure's content; what it leaves out is taken from the table that it is `of`."""
+    content = read_yaml(path)
+    other = content.get("of") if isinstance(content, dict) else None
+    if other is None:
+        return content
+    table = path.parent.parent / TABLES / f"{other}.yaml"
+    if not table.exists():
+        raise UserError(f"{path}: of: {unknown('table', other, sorted(p.stem for p in table.parent.glob('*.yaml')))}")
+    _read(Table, table, _with_columns)  # a mistake in it is the table's
+    with at(str(path)):
+        return figure.taken(content, _with_columns(table))
+
+
 @cache
 def _read_cached(model: type, path: Path, changed: tuple[int, ...], read: Callable[[Path], Any]) -> Any:
     return check(model, read(path), str(path))
 
 
 def _read(model: type, path: Path, read: Callable[[Path], Any] = read_yaml) -> Any:
-    """The file at `path` as `model`; read again when a file of its folder has changed."""
-    changed = tuple(sorted(p.stat().st_mtime_ns for p in path.parent.glob("*.yaml")))
+    """The file at `path` as `model`; read again when a file of its folder, or a table, has changed."""
+    folders = {path.parent, path.parent.with_name(TABLES)}
+    changed = tuple(sorted(p.stat().st_mtime_ns for folder in folders for p in folder.glob("*.yaml")))
     return _read_cached(model, path, changed, read)

@@ -149,7 +149,7 @@ class Table(Strict):
 
     @field_validator("rows", "companions", "columns", mode="before")
     @classmethod
-    def _product(cls, value: Any) -> Any:
+    def product(cls, value: Any) -> Any:
         """`{axes: [[...], [...]]}` stands for every combination of one entry from each list."""
         if not isinstance(value, dict):
             return value

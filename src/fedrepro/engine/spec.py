@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from fedrepro.data.participation import COHORTS
@@ -81,7 +82,8 @@ class RunSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {key: _lists(value) for key, value in vars(self).items() if value != _DEFAULTS[key]}
+        defaults = _defaults(type(self))
+        return {key: _lists(value) for key, value in vars(self).items() if value != defaults[key]}
 
     @property
     def channel_scale(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -95,5 +97,9 @@ def _lists(value: Any) -> Any:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
-_DEFAULTS = {field.name: field.default for field in fields(RunSpec)}
+@cache
+def _defaults(spec: type[RunSpec]) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(spec)}
+
+
 _AT_LEAST_ONE = ("classes", "clients", "rounds", "local_epochs", "batch_size", "proxy_batch_size", "evaluate_every")

@@ -8,7 +8,8 @@ from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
-from fedrepro.reports.model import Evidence, Page, Plan, Receipt, Run, Table
+from fedrepro.registry import unknown
+from fedrepro.reports.model import Evidence, Figure, Page, Plan, Receipt, Run, Table
 from fedrepro.reports.model.codec import Mismatch, decode
 
 AGAIN = "delete it and run the same command again"
@@ -61,7 +62,11 @@ def load_record(path: Path, *metrics: str) -> Record:
     """One record, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
     record = read(path)
     for metric in metrics if record["status"] == "finished" else ():
-        if (record["curves"].get(metric) or [None])[-1] is None:
+        if metric not in record["curves"]:
+            advice = f"check `metric` in the file of the table or figure, or {repair(path)}"
+            _, _, known = unknown("metric", metric, sorted(record["curves"])).partition("; ")
+            raise UserError(f"{path}: curves have no {metric!r}; {known}; {advice}")
+        if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record
 
@@ -74,6 +79,11 @@ def evidence_path(root: Path, run_id: str, seed: int) -> Path:
 def load_table(path: Path) -> Table:
     """A finished report. UserError when the file is missing, or is none."""
     return typed(Table, read_json(path), path)
+
+
+def load_figure(path: Path) -> Figure:
+    """The data of a finished figure. UserError when the file is missing, or is none."""
+    return typed(Figure, read_json(path), path)
 
 
 def load_page(path: Path) -> Page:

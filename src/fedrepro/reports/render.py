@@ -1,4 +1,4 @@
-"""Renders tables, papers and the list of them: plans and evidence in, Markdown, HTML, JSON and pictures out.
+"""Renders tables, figures, papers and the list of them: plans and evidence in, Markdown, HTML, JSON and pictures out.
 
 Nothing is trained and no clock is read.
 """
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from fedrepro.config.claims import Claim
 from fedrepro.errors import UserError
-from fedrepro.files import write_json, write_text
-from fedrepro.reports.analysis import claims, page, table
+from fedrepro.files import write_atomic, write_json, write_text
+from fedrepro.reports.analysis import claims, figure, page, table
 from fedrepro.reports.analysis.gaps import gaps
 from fedrepro.reports.analysis.tuning import settle
-from fedrepro.reports.figures import agreement, curves, partitions
+from fedrepro.reports.figures import agreement, learning, make_kind, partitions, tidy
 from fedrepro.reports.figures import gaps as gap_pictures
-from fedrepro.reports.load import load_evidence, load_page, load_plan, load_table
-from fedrepro.reports.model import Evidence, Figure, Plan, Table
+from fedrepro.reports.load import load_evidence, load_figure, load_page, load_plan, load_table
+from fedrepro.reports.model import ColumnCurves, Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
 from fedrepro.reports.pages import paper, site
 from fedrepro.reports.pages import table as table_page
@@ -32,34 +32,64 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
     """Writes `<out_stem>.json`, `.html`, `.md` and the learning curves; returns all of them, the Markdown page first.
 
     `evidence_root` holds `<run_id>/seed<k>.json`. The bytes written depend on the plan, the evidence and the paths given,
-    never on when or where this runs. UserError when the plan or a receipt is damaged.
+    never on when or where this runs. UserError when the plan or a receipt is damaged, or the plan is that of a figure.
     """
     plan = load_plan(Path(plan_path))
+    if plan.kind:
+        raise UserError(f"{plan_path}: the plan of a figure; draw it with `fedrepro figure`")
     plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
-    pictures = curves.draw_all(plan, evidence, Path(figures_dir))
+    pictures = learning.draw_all(plan, evidence, Path(figures_dir))
     made = table.table(plan, evidence, Path(evidence_root), pictures, choices)
     written = [*_write(table_page.page(made), Path(out_stem)), write_json(_ending(Path(out_stem), "json"), encode(made))]
     return [*written, *(Path(picture.path) for picture in pictures)]
 
 
+def render_figure(plan_path: Path, evidence_root: Path, out_stem: Path) -> list[Path]:
+    """Writes `<out_stem>.svg`, the data that it draws as `.csv`, and both with all that is known of them as `.json`.
+
+    The bytes depend on the plan, the evidence and the paths given. UserError when the plan or a receipt is damaged, when the
+    plan is that of a table, or when a metric is none that the runs record.
+    """
+    plan = load_plan(Path(plan_path))
+    if not plan.kind:
+        raise UserError(f"{plan_path}: the plan of a table; render it with `fedrepro report`")
+    plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
+    return _write_figure(figure.figure(plan, evidence, Path(evidence_root), choices), Path(out_stem))
+
+
+def _write_figure(made: Figure, stem: Path) -> list[Path]:
+    """The picture first."""
+    return [
+        write_atomic(_ending(stem, "svg"), lambda temporary: make_kind(made.kind).draw(made, temporary)),
+        write_text(_ending(stem, "csv"), tidy.write(made)),
+        write_json(_ending(stem, "json"), encode(made)),
+    ]
+
+
 def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], root: Path = Path()) -> list[Path]:
     """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
 
-    `plan_paths` are all tables of one paper at one scale, `claimed` what it says of them; `folder` is where the paper's reports
-    lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the project. The bytes
-    depend on those, on drawn partitions, and on which tables have an up-to-date page beside this one.
+    `plan_paths` are all tables and figures of one paper at one scale, `claimed` what it says of them; `folder` is where the
+    paper's reports lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the
+    project. The bytes depend on those, on drawn partitions, and on which tables and figures have an up-to-date report beside
+    this page.
     UserError when a plan or a receipt is damaged.
     """
     folder = Path(folder)
     shutil.rmtree(folder / PICTURES, ignore_errors=True)
-    plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
-    settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in plans]
-    made = [(plan, of, table.table(plan, of, folder / "evidence", choices=choices)) for plan, of, choices in settled]
+    every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
+    settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in every]
+    made = [
+        (plan, of, table.table(plan, of, folder / "evidence", choices=choices))
+        for plan, of, choices in settled
+        if not plan.kind
+    ]
     run = [one for one in made if one[1]]
     found = [gap for _, _, report in run for gap in gaps(report)]
     picture = agreement.draw([report for _, _, report in run if not report.variant_of], folder / PICTURES)
     document = page.page(
         made,
+        [_drawn(plan, of, folder) for plan, of, _ in settled if plan.kind],
         claims.judge(claimed, {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}),
         [replace(gap, path=gap_pictures.draw(gap, folder / PICTURES).as_posix()) for gap in found],
         {plan.table: _pictures(plan, of, report, folder) for plan, of, report in run},
@@ -85,7 +115,7 @@ def _ending(stem: Path, ending: str) -> Path:
     return stem.with_name(f"{stem.name}.{ending}")
 
 
-def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> tuple[tuple[Figure, ...], str | None]:
+def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> tuple[tuple[ColumnCurves, ...], str | None]:
     """A table's learning curves, and its own page: if that shows the same numbers, with its pictures, else drawn here."""
     rendered = folder / f"{plan.table}.json"
     try:
@@ -94,7 +124,22 @@ def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> tupl
         known = None
     if known and known.cells == made.cells and all(Path(figure.path).exists() for figure in known.figures):
         return known.figures, rendered.with_suffix(".html").as_posix()
-    return curves.draw_all(plan, evidence, folder / PICTURES), None
+    return learning.draw_all(plan, evidence, folder / PICTURES), None
+
+
+def _drawn(plan: Plan, evidence: Evidence, folder: Path) -> tuple[Plan, Figure, str | None]:
+    """A figure with its picture: its own where that shows the same, else drawn here; none without anything to draw."""
+    made = figure.figure(plan, evidence, folder / "evidence")
+    if not made.series:
+        return plan, made, None
+    own = folder / f"{plan.table}.json"
+    try:
+        known = load_figure(own) if own.exists() else None
+    except UserError:  # of another version
+        known = None
+    if known == made and all(own.with_suffix(ending).exists() for ending in (".svg", ".csv")):
+        return plan, made, own.with_suffix(".svg").as_posix()
+    return plan, made, _write_figure(made, folder / PICTURES / plan.table)[0].as_posix()
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -1,6 +1,6 @@
-"""The JSON schema of a report and the tables of docs/report-schema.md, made from `fedrepro.reports.model`.
+"""The JSON schemas of reports and the tables of docs/report-schema.md, made from `fedrepro.reports.model`.
 
-`python -m fedrepro.reports.schema` writes both anew, in the project's root; a test says when they are stale.
+`python -m fedrepro.reports.schema` writes them anew, in the project's root; a test says when they are stale.
 """
 
 import dataclasses
@@ -15,17 +15,22 @@ from fedrepro.files import write_text
 from fedrepro.reports import model
 from fedrepro.reports.model.codec import Field, fields
 
-SCHEMA_FILE = Path(__file__).with_name("table.schema.json")
+SCHEMA_FILE, FIGURE_FILE = (Path(__file__).with_name(f"{name}.schema.json") for name in ("table", "figure"))
+SCHEMAS = {  # file -> the document that it describes, and its title
+    SCHEMA_FILE: (model.Table, "fedrepro report of one table at one scale"),
+    FIGURE_FILE: (model.Figure, "fedrepro figure at one scale: the data that it draws"),
+}
 DOCUMENT = Path("docs/report-schema.md")
 TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", types.NoneType: "null"}
 
 
-def json_schema() -> str:
-    """Of a table's report, draft 2020-12. A key that is not in the model is a mistake."""
+def json_schema(path: Path) -> str:
+    """The content of one of `SCHEMAS`, draft 2020-12. A key that is not in the model is a mistake."""
+    kind, title = SCHEMAS[path]
     found: dict[str, Any] = {}
-    _define(model.Table, found)
-    top = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "fedrepro report of one table at one scale"}
-    return json.dumps(top | found.pop("Table") | {"$defs": dict(sorted(found.items()))}, indent=1, ensure_ascii=False) + "\n"
+    _define(kind, found)
+    top = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title} | found.pop(kind.__name__)
+    return json.dumps(top | {"$defs": dict(sorted(found.items()))}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _define(kind: type, found: dict[str, Any]) -> None:
@@ -100,5 +105,6 @@ def _first_line(kind: type) -> str:
 
 
 if __name__ == "__main__":
-    write_text(SCHEMA_FILE, json_schema())
+    for schema in SCHEMAS:
+        write_text(schema, json_schema(schema))
     write_text(DOCUMENT, tables(DOCUMENT.read_text()))

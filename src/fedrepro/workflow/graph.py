@@ -11,6 +11,7 @@ from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.config import scales
+from fedrepro.config.places import is_figure, table_path
 from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, committed, identity, receipt_path, trained
 from fedrepro.errors import UserError
@@ -69,8 +70,12 @@ class Workflow:
     def plan_files(self, scale: str, paper: str, table: str) -> list[str]:
         """The files that a plan follows from."""
         own = [] if scale in self.made.published_seeds else ["params.yaml"]
-        folder, varied = Path("papers", paper), self.plan(scale, paper, table)["variant_of"]
-        tables = [f"{folder}/tables/{name}.yaml" for name in (table, varied) if name]
+        folder, name = Path("papers", paper), table
+        tables = []
+        while name:  # of a figure's table, or of the one that a table varies, too
+            tables.append(str(table_path(Path(), paper, name)))
+            made = self.plan(scale, paper, name)
+            name = made["of"] or made["variant_of"]
         printed = sorted(map(str, folder.glob("published/*.csv")))
         return [*own, "papers/scales.yaml", "data/registry.yaml", f"{folder}/paper.yaml", *tables, *printed]
 
@@ -88,16 +93,18 @@ class Workflow:
 
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables at its scale, under their short names too."""
-        short = [f"reports/{table}.md" if paper == "fedlaw" else f"reports/{paper}/{table}.md" for paper, table in self.tables]
-        return [f"reports/{self.current(paper)}/{paper}/{table}.md" for paper, table in self.tables] + short
+        named = [(paper, f"{table}.{_endings(table)[0]}") for paper, table in self.tables]
+        short = [f"reports/{name}" if paper == "fedlaw" else f"reports/{paper}/{name}" for paper, name in named]
+        return [f"reports/{self.current(paper)}/{paper}/{name}" for paper, name in named] + short
 
     def documents(self) -> list[str]:
-        """The JSON reports that the summary is made from."""
-        return [f"reports/{self.current(paper)}/{paper}/{table}.json" for paper, table in self.tables]
+        """The JSON reports that the summary is made from: those of tables."""
+        tables = [(paper, table) for paper, table in self.tables if not is_figure(table)]
+        return [f"reports/{self.current(paper)}/{paper}/{table}.json" for paper, table in tables]
 
     def current_files(self, paper: str, table: str) -> list[str]:
         """The report that a short name stands for."""
-        return [f"reports/{self.current(paper)}/{paper}/{table}.{ending}" for ending in ("md", "html", "json")]
+        return [f"reports/{self.current(paper)}/{paper}/{table}.{ending}" for ending in _endings(table)]
 
     def current_plan(self, paper: str, table: str) -> str:
         """Its plan."""
@@ -134,7 +141,7 @@ class Workflow:
         return read_json(Path(checkpoints.choice.get(scale=scale, paper=paper, table=table).output[0]))["asked"]
 
     def page_tables(self, scale: str, paper: str) -> list[str]:
-        """The tables that a paper's page tells of: all that there is a file for."""
+        """The tables and figures that a paper's page tells of: all that there is a file for."""
         found = [name.split("/")[2] for name in self.made.tables_at_scale if name.startswith(f"{scale}/{paper}/")]
         with session.one_line():
             if not found:
@@ -262,6 +269,11 @@ class Workflow:
 def _evidence(scale: str, paper: str, asked: Iterable[tuple[str, list[int]]]) -> list[str]:
     """The files of these runs at their seeds."""
     return [f"reports/{scale}/{paper}/evidence/{run_id}/seed{seed}.json" for run_id, seeds in asked for seed in seeds]
+
+
+def _endings(table: str) -> tuple[str, ...]:
+    """Of the files that a report consists of, the one to ask for first."""
+    return ("svg", "csv", "json") if is_figure(table) else ("md", "html", "json")
 
 
 def _any_of(texts: list[str]) -> str:

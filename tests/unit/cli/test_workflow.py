@@ -97,6 +97,24 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
     assert {job.run["run_id"]: job.to_train for job in jobs if job.to_train} == {lost.parent.name: [8]}
 
 
+def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
+    """In params.yaml, under its short name, and on the paper's page; its report is a picture, which the summary does not read.
+    It trains what its table trains, and its plan follows from the table's file too."""
+    flow = load(tables=["fedlaw/table3", "fedlaw/figure15"])
+    tables = {"reports/demo/fedlaw/table3.md", "reports/table3.md"}
+    assert {*flow.reports()} == tables | {"reports/demo/fedlaw/figure15.svg", "reports/figure15.svg"}
+    assert flow.documents() == ["reports/demo/fedlaw/table3.json"]
+    assert flow.current_files("fedlaw", "figure15")[1] == "reports/demo/fedlaw/figure15.csv"
+    files = {f"papers/fedlaw/{name}.yaml" for name in ("figures/figure15", "tables/table3", "paper")}
+    assert files <= {*flow.plan_files("full", "fedlaw", "figure15")}
+    assert "results/plans/full/fedlaw/figure15.json" in flow.page_plans("full", "fedlaw")
+    assert {*flow.evidence("full", "fedlaw", "figure15")} < {*flow.evidence("full", "fedlaw", "table3")}
+    said = dry_run("reports/figure15.svg", "reports/demo/fedlaw/index.html", "results/summary.json")
+    for rule, jobs in {"figure": 1, "current_figure_fedlaw": 1, "page": 1, "report": 1, "train": 32}.items():
+        assert re.search(rf"^{rule} +{jobs}$", said, re.MULTILINE), rule
+    assert not re.search(r"^current_fedlaw ", said, re.MULTILINE)
+
+
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """From the jobs that Snakemake is about to run, in a child; seeds that are there do not count, nothing to train is no
     line, and whatever goes wrong is one."""

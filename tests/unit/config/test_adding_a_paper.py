@@ -17,7 +17,7 @@ def test_the_documented_paper_can_be_planned_at_every_scale(tmp_path):
     """Its files, as printed in the document: the printed numbers find their cells, every cell has a run."""
     blocks = re.findall(r"```(?:yaml)?\n(.*?)```", (ROOT / "docs/adding-a-paper.md").read_text(), flags=re.DOTALL)
     starts = {"paper,table": "published/mine_table1.csv", "name:": "paper.yaml", "title:": "tables/table1.yaml"}
-    starts |= {"- id:": "claims.yaml"}
+    starts |= {"- id:": "claims.yaml", "kind:": "figures/figure1.yaml"}
     folder = tmp_path / "papers/mine"
     for start, name in starts.items():
         (content,) = [block for block in blocks if block.startswith(start)]
@@ -31,6 +31,7 @@ def test_the_documented_paper_can_be_planned_at_every_scale(tmp_path):
         made = plan(project, "mine", "table1", scale)
         assert [cell["printed"] for cell in made["cells"]] == [91.30, 91.75]
         assert all(cell["run_id"] for cell in made["cells"])
+        assert [*plan(project, "mine", "figure1", scale)["runs"]] == [*made["runs"]]
     claims = load_claims(tmp_path, "mine")
     assert [claim.id for claim in claims] == ["M-1"]
     check_names(claims, {"table1": project.table("mine", "table1")}, folder / "claims.yaml")

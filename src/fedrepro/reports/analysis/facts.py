@@ -31,8 +31,8 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
     )
 
 
-def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> tuple[str, ...]:
-    """What a reader must know before trusting the numbers; one sentence each, empty when all is well."""
+def warnings(plan: Plan, evidence: Evidence, cells: list[Cell], where: str = "see the provenance below") -> tuple[str, ...]:
+    """What a reader must know before trusting the numbers; one sentence each, empty when all is well. `where`: the commits."""
     receipts, said = _all(evidence), [plan.stand_in] if plan.stand_in else []
     planned = plan.runs_asked
     if len(receipts) < planned:
@@ -46,7 +46,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: list[Cell]) -> tuple[str, ..
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
     commits = {receipt.environment.commit for receipt in receipts}
     if len(commits) > 1:
-        said.append(f"The runs come from {len(commits)} different commits; see the provenance below.")
+        said.append(f"The runs come from {len(commits)} different commits; {where}.")
     if any(receipt.environment.dirty for receipt in receipts):
         said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
     return (*said, *conflicts(plan, evidence))

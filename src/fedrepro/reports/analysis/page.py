@@ -11,6 +11,7 @@ from fedrepro.reports.model import (
     VERDICTS,
     Cell,
     ClaimVerdict,
+    ColumnCurves,
     Evidence,
     Figure,
     Gap,
@@ -18,6 +19,7 @@ from fedrepro.reports.model import (
     Page,
     PageAbout,
     PageCost,
+    PageFigure,
     PageTable,
     Partition,
     Plan,
@@ -28,37 +30,42 @@ from fedrepro.reports.model import (
 from fedrepro.reports.model.codec import fields
 
 Made = tuple[Plan, Evidence, Table]
+Drawn = tuple[Plan, Figure, str | None]  # with the path of its picture, where there is anything to draw
 T = TypeVar("T")
 
 
 def page(
     tables: Sequence[Made],
+    figures: Sequence[Drawn],
     claims: Sequence[ClaimVerdict],
     gaps: Sequence[Gap],
-    shown: dict[str, tuple[tuple[Figure, ...], str | None]],
+    shown: dict[str, tuple[tuple[ColumnCurves, ...], str | None]],
     picture: str | None,
     partitions: tuple[Partition, ...],
 ) -> Page:
-    """Everything that the page says. `tables` is not empty, of one paper and scale; those without evidence are only named.
+    """Everything that the page says. `tables` and `figures` are of one paper and scale, and not both empty; those without
+    evidence are only named.
 
     `shown`: of each table with evidence its pictures, and its own page if that shows the same numbers.
     """
-    plan = tables[0][0]
+    plan = (tables or figures)[0][0]
     run = [table for _, evidence, table in tables if evidence]
-    cost, judged = _cost(run), _once(run)
+    cost, judged = _cost([*run, *(figure for _, figure, _ in figures)]), _once(run)
+    missing = [p for p, evidence, _ in tables if not evidence] + [p for p, _, path in figures if path is None]
     return Page(
         paper=plan.paper,
         paper_name=plan.paper_name,
         paper_title=plan.paper_title,
         scale=plan.scale,
         scale_note=next((table.scale_note for table in run if not table.on_budget), ""),
-        about=_about(tables, cost),
+        about=_about(tables, cost, [p for p, *_ in (*tables, *figures)]),
         counts=count_statuses([cell for cell, _ in judged]),
         first_rule=first_counts(judged),
         verdicts=_sum(([claim.verdict] for claim in claims), VERDICTS),
         claims=tuple(claims),
         tables=tuple(_shown(table, *shown[table.table]) for table in run),
-        not_run=tuple(NotRun(p.table, p.source, p.title, p.command) for p, evidence, _ in tables if not evidence),
+        figures=tuple(_pictured(figure, path) for _, figure, path in figures if path),
+        not_run=tuple(NotRun(p.table, p.source, p.title, p.command) for p in missing),
         fits=tuple(fits(run)),
         gaps=tuple(gaps),
         picture=picture,
@@ -72,11 +79,16 @@ def page(
     )
 
 
-def _shown(table: Table, figures: tuple[Figure, ...], page: str | None) -> PageTable:
+def _shown(table: Table, figures: tuple[ColumnCurves, ...], page: str | None) -> PageTable:
     """What the page keeps of a table's report. The rest is about the paper, or stands once for all tables."""
     kept: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Shown)}
     kept |= {"figures": figures, "page": page}
     return PageTable(**kept)
+
+
+def _pictured(figure: Figure, path: str) -> PageFigure:
+    about = figure.figure, figure.source, figure.title, figure.caption
+    return PageFigure(*about, path, figure.warnings, figure.command)
 
 
 def _once(tables: Sequence[Table]) -> list[tuple[Cell, Spread | None]]:
@@ -91,11 +103,11 @@ def _once(tables: Sequence[Table]) -> list[tuple[Cell, Spread | None]]:
     return list(found.values())
 
 
-def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:
-    """The facts of the opening lines; a run that several tables share counts once."""
+def _about(tables: Sequence[Made], cost: Sequence[PageCost], plans: Sequence[Plan]) -> PageAbout:
+    """The facts of the opening lines; a run that several tables or figures share counts once."""
     about = [table.about for _, evidence, table in tables if evidence]
     seeds = [one for run in cost for one in run.seeds]
-    planned = {(run_id, seed) for plan, _, _ in tables for run_id, seeds in plan.asked.items() for seed in seeds}
+    planned = {(run_id, seed) for plan in plans for run_id, seeds in plan.asked.items() for seed in seeds}
     return PageAbout(
         data=tuple(dict.fromkeys(used for a in about for entry in a.data for used in entry.used)),
         seeds=tuple(sorted({seed for a in about for seed in a.seeds})),
@@ -114,7 +126,7 @@ def _about(tables: Sequence[Made], cost: Sequence[PageCost]) -> PageAbout:
     )
 
 
-def _cost(tables: Sequence[Table]) -> tuple[PageCost, ...]:
+def _cost(tables: Sequence[Table | Figure]) -> tuple[PageCost, ...]:
     """Per run with evidence what each seed cost; a run that several tables share is listed once, with all of them."""
     found: dict[str, PageCost] = {}
     for table in tables:

@@ -6,11 +6,15 @@ from fedrepro.reports.analysis import facts, provenance, settings
 from fedrepro.reports.analysis.across import comparisons
 from fedrepro.reports.analysis.cells import alternatives, count_statuses, first_counts, spreads, tabulate
 from fedrepro.reports.analysis.verdict import RULE
-from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
+from fedrepro.reports.model import Choice, ColumnCurves, Evidence, Plan, Table
 
 
 def table(
-    plan: Plan, evidence: Evidence, evidence_root: Path, figures: tuple[Figure, ...] = (), choices: tuple[Choice, ...] = ()
+    plan: Plan,
+    evidence: Evidence,
+    evidence_root: Path,
+    figures: tuple[ColumnCurves, ...] = (),
+    choices: tuple[Choice, ...] = (),
 ) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)

@@ -1,126 +1,126 @@
-"""Learning curves as SVG: one picture per column, one line per method, mean over seeds with a band from minimum to maximum."""
+"""Curves over rounds: a panel for each column, a line for each row, mean over seeds with a band."""
 
-import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from fedrepro.files import write_atomic
-from fedrepro.pictures import LINE, wrapped
-from fedrepro.reports.figures.style import COLOURS, DASHES, drawing, file_name
-from fedrepro.reports.model import Column, Evidence, Figure, Plan, Receipt
-from fedrepro.reports.names import metric_label
+from fedrepro.registry import require
+from fedrepro.reports.figures import style
+from fedrepro.reports.figures.kinds import KINDS, Drawn
+from fedrepro.reports.figures.values import band, require_band
+from fedrepro.reports.model import Evidence, Figure, Place, Plan, Receipt, Series
 
 
+@KINDS.register("curves")
 @dataclass(frozen=True)
-class Curve:
-    """Mean, minimum and maximum over seeds for each round, of the `row`-th method."""
+class Curves:
+    """The metric of every round, mean over seeds. A line ends at the round at which a seed diverges.
 
-    row: int
-    label: str
-    rounds: tuple[int, ...]  # counted from 0
-    mean: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-
-def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> tuple[Figure, ...]:
-    """Draws `<folder>/<table>/<column>.svg` for every column that has a curve, and removes stale ones.
-
-    Columns that read one metric of the same runs after different rounds share the picture of the first.
+    `band`: from the lowest to the highest seed (range), one standard deviation to both sides (std), or none.
+    `smooth`: rounds, an odd number, over which a Savitzky-Golay filter of order 2 smooths each seed; 1 leaves all as it is.
+    `whole`: otherwise the first fifth of the rounds may start below the picture.
+    `log`: the vertical axis is logarithmic.
     """
-    folder = Path(folder) / plan.table
-    drawn: dict[str, Path] = {}
-    first: dict[tuple, Column] = {}
-    for column in plan.columns:
-        runs = tuple(cell.run_id for cell in plan.cells if cell.column == column.key)
-        first.setdefault((runs, column.metric.name), column)
-    for column in first.values():
-        lines = curves(plan, evidence, column)
-        if lines:
-            write = lambda temporary, c=column, ls=lines: _draw(plan, c, ls, temporary)  # noqa: E731
-            drawn[column.key] = write_atomic(folder / file_name(column.key), write)
-    for stale in set(folder.glob("*.svg")) - set(drawn.values()):
-        stale.unlink()
-    return tuple(Figure(key, path.as_posix()) for key, path in drawn.items())
 
+    band: str = "range"
+    smooth: int = 1
+    whole: bool = False
+    log: bool = False
 
-def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Curve]:
-    """One for each row that has any in this column; it ends where a seed diverges."""
-    cells = {cell.row: cell for cell in plan.planned if cell.column == column.key}
-    found = []
-    for place, row in enumerate(plan.rows):
-        receipts = evidence.get(cells[row.key].run_id or "", {}) if row.key in cells else {}
-        curve = _curve(place, row.label, list(receipts.values()), column.metric.name)
-        if curve:
-            found.append(curve)
-    return found
+    name: ClassVar[str]
+    reads: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        require_band(self.band)
+        require(self.smooth == 1 or (self.smooth > 3 and self.smooth % 2 == 1), "smooth", self.smooth, "must be 1, 5, 7, ...")
 
-def _curve(place: int, label: str, receipts: list[Receipt], metric: str) -> Curve | None:
-    """Over the rounds that were evaluated, until a seed has no finite value."""
-    series = [dict(zip(one.curves["round"], one.curves.get(metric, []), strict=False)) for one in receipts]
-    if not series:
-        return None
-    rounds: list[int] = []
-    for number in sorted(set.intersection(*(set(one) for one in series))):
-        missing = [one[number] is None for one in series]
-        if all(missing):  # not evaluated, or every seed has diverged
-            continue
-        if any(missing):
-            break
-        rounds.append(number)
-    if not rounds:
-        return None
-    values = [[one[number] or 0.0 for one in series] for number in rounds]
-    means = tuple(sum(each) / len(each) for each in values)
-    return Curve(place, label, tuple(rounds), means, tuple(map(min, values)), tuple(map(max, values)))
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
 
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawn:
+        """A line for each cell."""
+        return Drawn(self.lines(plan.planned, evidence), "round")
 
-def _draw(plan: Plan, column: Column, lines: list[Curve], path: Path) -> None:
-    from matplotlib.ticker import MaxNLocator
+    def lines(self, cells: Iterable[Place], evidence: Evidence) -> tuple[Series, ...]:
+        """Of those cells that have evidence."""
+        found = (self._line(cell, evidence.get(cell.run_id or "", {})) for cell in cells)
+        return tuple(line for line in found if line)
 
-    title = " · ".join(part for part in (_data(plan, column) or column.group, column.label) if part)
-    title = wrapped(f"{title}   [{plan.scale}\u00a0scale]", 56)
-    across = _legend_columns(max(len(line.label) for line in lines))
-    height = 2.9 + LINE * title.count("\n") + 1.25 * LINE * math.ceil(len(lines) / across)
-    with drawing(path, height) as (figure, axes):
+    def _line(self, cell: Place, receipts: dict[int, Receipt]) -> Series | None:
+        """Over the rounds that were evaluated, until a seed has no finite value."""
+        metric = cell.metric.name
+        series = [dict(zip(one.curves["round"], one.curves.get(metric, []), strict=False)) for one in receipts.values()]
+        rounds: list[int] = []
+        for number in sorted(set.intersection(*(set(one) for one in series))) if series else ():
+            missing = [one[number] is None for one in series]
+            if all(missing):  # not evaluated, or every seed has diverged
+                continue
+            if any(missing):
+                break
+            rounds.append(int(number or 0))
+        if not rounds:
+            return None
+        smoothed = [self._smoothed([one[number] or 0.0 for number in rounds]) for one in series]
+        values = list(zip(*smoothed, strict=True))
+        means = [sum(each) / len(each) for each in values]
+        ends = [band(self.band, each, centre) for each, centre in zip(values, means, strict=True)]
+        known = [end for end in ends if end]
+        return Series(
+            *(cell.row, cell.column, metric, cell.run_id or "", tuple(receipts)),
+            y=tuple(means),
+            x=tuple(number + 1 for number in rounds),  # evidence counts from 0, readers from 1
+            low=tuple(low for low, _ in known),
+            high=tuple(high for _, high in known),
+        )
+
+    def _smoothed(self, values: list[float]) -> list[float]:
+        if self.smooth == 1 or len(values) < self.smooth:
+            return values
+        from scipy.signal import savgol_filter
+
+        return [float(value) for value in savgol_filter(values, self.smooth, 2)]
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """A panel for each column that has a line."""
+        from matplotlib.ticker import MaxNLocator
+
+        places = {row.key: (place, row.label) for place, row in enumerate(figure.rows)}
+        columns = [one for one in figure.columns if any(line.column == one.key for line in figure.series)]
+        labels = [row.label for row in figure.rows if any(line.row == row.key for line in figure.series)]
+        title = style.scaled_title(figure.title, figure.scale)
+        with style.panelled(path, title, [one.title for one in columns], labels) as panels:
+            for axes, column in zip(panels, columns, strict=True):
+                lines = [line for line in figure.series if line.column == column.key]
+                self.plot(axes, lines, places, style.quantities([figure.metric(line.metric) for line in lines]))
+                if len(columns) > 1:
+                    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+    def plot(self, axes: Any, lines: Sequence[Series], rows: dict[str, tuple[int, str]], label: str) -> None:
+        """Draws the lines, each by the (place, label) of its row; `label` is that of the vertical axis."""
+        from matplotlib.ticker import MaxNLocator
+
         for line in lines:
-            colour = COLOURS[line.row % len(COLOURS)]
-            dash = DASHES[line.row // len(COLOURS) % len(DASHES)]
-            rounds = [number + 1 for number in line.rounds]  # evidence counts from 0, readers from 1
-            axes.fill_between(rounds, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-            axes.plot(rounds, line.mean, color=colour, linestyle=dash, linewidth=1.5, label=line.label)
-        unit = {"percent": " (%)"}.get(column.metric.unit, "")
+            place, name = rows[line.row]
+            if line.low:
+                axes.fill_between(line.x, line.low, line.high, color=style.colour(place), alpha=0.13, linewidth=0)
+            axes.plot(line.x, line.y, color=style.colour(place), linestyle=style.dash(place), linewidth=1.5, label=name)
         axes.set_xlabel("communication round")
-        axes.set_ylabel(metric_label(column.metric.name) + unit)
-        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_ylabel(label)
         axes.grid(alpha=0.25, linewidth=0.5)
         axes.margins(x=0.01)
-        axes.set_ylim(bottom=_bottom(lines))
+        if self.log:
+            axes.set_yscale("log")
+        elif not self.whole:
+            axes.set_ylim(bottom=_bottom(lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.legend(loc="outside lower left", ncols=across, frameon=False)
 
 
-def _data(plan: Plan, column: Column) -> str | None:
-    """`digits in the place of FashionMNIST` for a column that is called after data which were not used; None for others."""
-    cells = [cell for cell in plan.planned if cell.column == column.key]
-    used = dict.fromkeys(plan.run(cell).config["dataset"] for cell in cells)
-    called_after = lambda names: all(column.key.startswith(f"{name}-") for name in names)  # noqa: E731
-    if called_after(used) or not called_after(cell.instead_of.get("dataset") for cell in cells):
-        return None
-    return f"{', '.join(used)} in the place of {column.group}"
-
-
-def _legend_columns(longest: int) -> int:
-    """How many names of up to `longest` characters fit beside each other below a picture."""
-    return 3 if longest <= 15 else 2 if longest <= 27 else 1
-
-
-def _bottom(lines: list[Curve]) -> float | None:
+def _bottom(lines: Sequence[Series]) -> float | None:
     """Where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ."""
-    last = max(line.rounds[-1] for line in lines)
-    late = [v for line in lines for r, v in zip(line.rounds, line.low, strict=True) if r >= last / 5]
+    last = max(line.x[-1] for line in lines) - 1
+    late = [low for line in lines for x, low in zip(line.x, line.low or line.y, strict=True) if x - 1 >= last / 5]
     if not late:
         return None
-    top = max(max(line.high) for line in lines)
+    top = max(max(line.high or line.y) for line in lines)
     return min(late) - 0.04 * (top - min(late)) - 1e-9

@@ -1,9 +1,10 @@
 """What reports are made from and what they say, as frozen dataclasses.
 
-`plan`: a table's plan and the receipts of its runs. `table` and `page`: the two documents, as JSON has them; the JSON schema
-and the tables in docs/report-schema.md are made from those types (`fedrepro.reports.schema`).
+`plan`: a table's plan and the receipts of its runs. `table`, `figure` and `page`: the documents, as JSON has them; the JSON
+schemas and the tables in docs/report-schema.md are made from those types (`fedrepro.reports.schema`).
 """
 
+from fedrepro.reports.model.figure import Figure, Series
 from fedrepro.reports.model.page import (
     VERDICTS,
     ClaimNumber,
@@ -15,6 +16,7 @@ from fedrepro.reports.model.page import (
     Page,
     PageAbout,
     PageCost,
+    PageFigure,
     PageTable,
     Partition,
     Verdict,
@@ -42,9 +44,9 @@ from fedrepro.reports.model.table import (
     About,
     Cell,
     Choice,
+    ColumnCurves,
     Comparison,
     Data,
-    Figure,
     InputFile,
     MethodRun,
     Provenance,
@@ -71,6 +73,7 @@ __all__ = [
     "ClaimNumber",
     "ClaimVerdict",
     "Column",
+    "ColumnCurves",
     "Comparison",
     "Cost",
     "Data",
@@ -89,6 +92,7 @@ __all__ = [
     "Page",
     "PageAbout",
     "PageCost",
+    "PageFigure",
     "PageTable",
     "Partition",
     "Place",
@@ -105,6 +109,7 @@ __all__ = [
     "Scale",
     "Score",
     "SeedCost",
+    "Series",
     "Setting",
     "Shown",
     "Spread",

@@ -99,8 +99,21 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class PageFigure:
+    """A figure with evidence."""
+
+    figure: str
+    source: str
+    title: str
+    caption: str
+    path: Annotated[str, "of the picture; the data that it draws lie beside it as CSV and JSON"]
+    warnings: Annotated[tuple[str, ...], "as those of a table"]
+    command: Annotated[str, "what makes it"]
+
+
+@dataclass(frozen=True)
 class NotRun:
-    """A table without evidence."""
+    """A table or a figure without evidence."""
 
     table: str
     source: str
@@ -160,6 +173,7 @@ class Page:
     verdicts: Annotated[dict[Verdict, int], "number of claims per verdict"]
     claims: tuple[ClaimVerdict, ...]
     tables: tuple[PageTable, ...]
+    figures: tuple[PageFigure, ...] = ()
     not_run: tuple[NotRun, ...]
     fits: Annotated[tuple[Fit, ...], "nearest first"]
     gaps: tuple[Gap, ...]

@@ -183,6 +183,8 @@ class Plan:
     disagreements: tuple[Disagreement, ...] = ()
     deviations: tuple[Deviation, ...] = ()
     known_gaps: tuple[str, ...] = ()
+    kind: str | None = None  # of a figure: how it is drawn
+    caption: str | None = None  # of a figure
 
     @property
     def planned(self) -> list[Place]:
@@ -192,7 +194,7 @@ class Plan:
     @property
     def command(self) -> str:
         """What makes the report."""
-        return f"snakemake --cores 8 reports/{self.scale}/{self.paper}/{self.table}.md"
+        return f"snakemake --cores 8 reports/{self.scale}/{self.paper}/{self.table}.{'svg' if self.kind else 'md'}"
 
     def row(self, key: str) -> Row:
         """By its key."""

@@ -213,7 +213,7 @@ class RunCost:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ColumnCurves:
     """Learning curves of one column."""
 
     setting: Annotated[str, "key of the column"]
@@ -271,7 +271,7 @@ class Shown:
     printed_seeds: PrintedSeeds
     spreads: Annotated[dict[str, Spread], "of the columns with a row of two seeds; empty unless comparable"]
     remarks: Annotated[tuple[str, ...], "what the table's file says of its numbers"]
-    figures: tuple[Figure, ...]
+    figures: tuple[ColumnCurves, ...]
     command: Annotated[str, "what to type to make the report again"]
 
     @property

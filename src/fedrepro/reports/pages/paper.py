@@ -1,9 +1,10 @@
 """The page of a paper. First the answer, on one screen: counts, the numbered tables, a picture. All else folds."""
 
+from fedrepro.config.places import is_figure
 from fedrepro.reports import names
 from fedrepro.reports.analysis.claims import PAIRED
 from fedrepro.reports.model import ClaimNumber, ClaimVerdict, Gap, GapSetting, Page, PageTable
-from fedrepro.reports.pages import grid, parts
+from fedrepro.reports.pages import figures, grid, parts
 from fedrepro.reports.pages import sections as s
 
 AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
@@ -35,6 +36,7 @@ def page(page: Page) -> s.Document:
         *(_table(page, table) for table in page.tables),
         *_not_run(page),
         *_fits(page),
+        *figures.section(page),
         *_gaps(page),
         *_partitions(page),
         *_curves(page),
@@ -50,7 +52,7 @@ def headline(page: Page) -> str:
     """Whether the numbers of the page may be compared with the printed ones."""
     tables = page.tables
     if not tables:
-        return f"{page.scale.capitalize()} scale: nothing has run yet."
+        return f"{page.scale.capitalize()} scale: {'no table' if page.figures else 'nothing'} has run yet."
     compared = [table for table in tables if table.comparable]
     if not compared:
         return parts.headline(tables[0])
@@ -161,8 +163,9 @@ def _table(page: Page, table: PageTable) -> s.Section:
 def _not_run(page: Page) -> list[s.Block]:
     if not page.not_run:
         return []
+    both = "tables and figures" if any(is_figure(one.table) for one in page.not_run) else "tables"
     lines = tuple((f"{one.source}: {one.title}. ", s.Text(one.command, "code")) for one in page.not_run)
-    return [s.Section("Not run", (s.Paragraph(NOT_RUN), s.Bullets(lines)), folded=True, note=f"{len(lines)} tables")]
+    return [s.Section("Not run", (s.Paragraph(NOT_RUN), s.Bullets(lines)), folded=True, note=f"{len(lines)} {both}")]
 
 
 def _fits(page: Page) -> list[s.Block]:

@@ -1,0 +1,67 @@
+"""papers/<paper>/figures/<figure>.yaml as a model: the grammar of tables, and how the cells of rows x columns are drawn."""
+
+from typing import Any
+
+from pydantic import field_validator, model_validator
+
+from fedrepro.config.table import Table
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+from fedrepro.reports.figures import KINDS, make_kind
+
+# What a figure takes from the table that it is `of`, unless it has its own.
+TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune")
+
+
+class Figure(Table):
+    """papers/<paper>/figures/<figure>.yaml: a figure as data. Its runs are the cells of rows x columns."""
+
+    kind: str  # how it is drawn, a call: `curves(band=std)`
+    caption: str = ""  # what it shows, and what to look for
+    of: str | None = None  # the table whose rows, columns, base and metric it takes; lists of keys choose from that one's
+
+    @field_validator("kind")
+    @classmethod
+    def _drawable(cls, text: str) -> str:
+        try:
+            return str(KINDS.canonical(make_kind(text)))
+        except UserError as error:
+            raise ValueError(str(error)) from error
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> "Figure":
+        for key in ("published", "variant_of"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"a figure takes no `{key}`: nothing in it is compared with printed numbers")
+        kind = make_kind(self.kind)
+        for entry in (*self.rows, *self.columns) if not kind.reads else ():
+            if entry.read is not None:
+                raise ValueError(f"{entry.key}: read = {entry.read!r}: {kind.name} shows every round; leave out `read`")
+        try:
+            kind.check([row.key for row in self.rows])
+        except UserError as error:
+            raise ValueError(f"kind = {self.kind!r}: {error}") from error
+        return self
+
+
+def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """A figure's `content` with what it takes from its table's. Printed numbers stay behind.
+
+    UserError for a key that the table does not have.
+    """
+    found = {key: table[key] for key in TAKEN if key in table} | content
+    for axis in ("rows", "companions", "columns"):
+        if axis in table:
+            known = {entry["key"]: entry for entry in Table.product(table[axis])}
+            known = {key: {name: value for name, value in one.items() if name != "published"} for key, one in known.items()}
+            found[axis] = _chosen(content[axis], known, axis) if axis in content else list(known.values())
+    return found
+
+
+def _chosen(entries: Any, known: dict[str, dict[str, Any]], axis: str) -> Any:
+    if not isinstance(entries, list):
+        return entries
+    for entry in entries:
+        if isinstance(entry, str) and entry not in known:
+            raise UserError(f"{axis}: {unknown(axis.removesuffix('s'), entry, list(known))}")
+    return [known[entry] if isinstance(entry, str) else entry for entry in entries]

@@ -1,0 +1,160 @@
+"""Figures by YAML alone: from a file of a small paper to picture, CSV and JSON; and mistakes in such a file."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from small_papers import FULL, Files, ids
+from small_table import make_receipt
+
+from fedrepro.cli import main
+from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+from fedrepro.reports.render import render, render_figure
+from fedrepro.reports.schema import FIGURE_FILE
+
+OWN = {
+    "title": "Accuracy over rounds",
+    "source": "Figure 3",
+    "kind": "curves(band=std)",
+    "caption": "The proximal term slows the first rounds.",
+    "metric": {"name": "test_accuracy", "unit": "percent", "description": "top-1"},
+    "rows": [{"key": f"mu{mu}", "label": f"μ = {mu}", "method": f"fedprox(mu={mu})"} for mu in (0.1, 0.5)],
+    "columns": [
+        {
+            "key": "mnist",
+            "label": "MNIST",
+            "demo": True,
+            "setting": {"dataset": "mnist", "model": "mlp", "partition": "dirichlet_per_class(alpha=1)"},
+        }
+    ],
+}
+OF = {"title": "Curves of Table 1", "source": "Figure 3", "kind": "curves", "of": "table1"}
+
+
+@pytest.fixture
+def files(files: Files) -> Files:
+    files.figures["figure3"] = json.loads(json.dumps(OWN))
+    return files
+
+
+def drawn(files: Files, tmp_path: Path, curves: dict[int, list[float]]) -> tuple[list[dict[str, str]], dict[str, Any], str]:
+    """(lines of the CSV, JSON, SVG) of figure 3 at scale full, each of its runs with these curves by seed."""
+    made, folder = files.plan(FULL, "figure3"), tmp_path / "reports/full/some"
+    write_json(tmp_path / "plan.json", made)
+    for run in made["runs"].values():
+        for seed, curve in curves.items():
+            receipt = make_receipt(run, seed)
+            receipt["curves"] = {"round": list(range(len(curve))), "test_accuracy": curve}
+            write_json(folder / "evidence" / run["run_id"] / f"seed{seed}.json", seal(receipt))
+    svg, table, document = render_figure(tmp_path / "plan.json", folder / "evidence", folder / "figure3")
+    return list(csv.DictReader(table.open())), read_json(document), svg.read_text()
+
+
+def test_curves_by_yaml_alone(files: Files, tmp_path: Path) -> None:
+    """Two runs of two seeds: a line for each row, whose CSV has mean and deviation of each round, worked out by hand.
+
+    Round 2: 30 and 50, mean 40, sample deviation sqrt(200) = 14.142136.
+    """
+    lines, document, svg = drawn(files, tmp_path, {8: [10.0, 30.0, 60.0], 9: [20.0, 50.0, 60.0]})
+    assert list(lines[0]) == ["row", "column", "metric", "round", "value", "low", "high", "seeds"]
+    assert [(one["row"], one["round"], one["value"]) for one in lines] == [
+        (row, *point) for row in ("mu0.1", "mu0.5") for point in (("1", "15"), ("2", "40"), ("3", "60"))
+    ]
+    assert (lines[1]["low"], lines[1]["high"], lines[1]["seeds"]) == ("25.857864", "54.142136", "8 9")
+    jsonschema.validate(document, json.loads(FIGURE_FILE.read_text()))
+    assert document["kind"] == "curves(band=std, smooth=1, whole=false, log=false)"
+    assert document["warnings"][0].startswith("Incomplete: 4 of 6 runs")
+    assert document["series"][0]["y"] == [15.0, 40.0, 60.0]
+    assert "Accuracy over rounds" in svg
+    assert all(label in svg for label in ("μ = 0.1", "μ = 0.5", "full"))
+
+
+def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
+    """Rows and columns are the table's, by key where the file lists some; the runs are the very same. Nothing is printed."""
+    files.figures["figure3"] = OF | {"rows": ["fedprox", "fedavg"], "columns": ["mnist"]}
+    table, figure = files.plan(FULL), files.plan(FULL, "figure3")
+    assert [one["key"] for one in figure["rows"]] == ["fedprox", "fedavg"]
+    assert ids(figure) == {place: run for place, run in ids(table).items() if place in ids(figure)}
+    assert len(ids(figure)) == 2
+    assert {cell["printed"] for cell in figure["cells"]} == {None}
+    files.table["columns"] = {"axes": [files.table["columns"], [{"key": "now", "label": "now"}]]}
+    files.figures["figure3"] = OF | {"columns": ["mnist-now"]}
+    assert [one["key"] for one in files.plan(FULL, "figure3")["columns"]] == ["mnist-now"]
+
+
+def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> None:
+    lines, document, svg = drawn(files, tmp_path, {})
+    assert (lines, document["series"]) == ([], [])
+    assert "no run yet" in svg
+
+
+def test_a_plan_goes_to_the_command_that_draws_it(files: Files, tmp_path: Path) -> None:
+    """A table is rendered by `fedrepro report`, a figure drawn by `fedrepro figure`; each names the other."""
+    for name in ("table1", "figure3"):
+        write_json(tmp_path / f"{name}.json", files.plan(FULL, name))
+    with pytest.raises(UserError, match=r"table1\.json: .*`fedrepro report`"):
+        render_figure(tmp_path / "table1.json", tmp_path, tmp_path / "out")
+    with pytest.raises(UserError, match=r"figure3\.json: .*`fedrepro figure`"):
+        render(tmp_path / "figure3.json", tmp_path, tmp_path / "out", tmp_path)
+
+
+MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
+    "kind": (lambda f: f.update(kind="curvs"), ["figures/figure3.yaml: kind = 'curvs'", "'curves'"]),
+    "argument": (lambda f: f.update(kind="curves(bnad=std)"), ["figures/figure3.yaml: kind", "'bnad'", "'band'"]),
+    "value": (lambda f: f.update(kind="curves(band=stdd)"), ["figures/figure3.yaml: kind", "'stdd'", "'std'"]),
+    "type": (lambda f: f.update(kind="histogram(bins=2.5)"), ["kind", "bins", "2.5", "whole number"]),
+    "missing": (lambda f: f.update(kind="scatter()"), ["kind", "'x' is missing"]),
+    "reading of x": (lambda f: f.update(kind="scatter(x=gamma, read='lats(1)')"), ["kind", "'lats'", "'last'"]),
+    "two kinds": (lambda f: f.update(kind="curves+bars"), ["kind", "one kind of figure"]),
+    "no kind": (lambda f: f.pop("kind"), ["figures/figure3.yaml: kind"]),
+    "row": (lambda f: f.update(kind="bars(minus=fedavgg)"), ["kind", "minus = 'fedavgg'", "unknown row", "mu0.1"]),
+    "printed": (lambda f: f.update(published="numbers.csv"), ["figures/figure3.yaml", "`published`"]),
+    "read": (lambda f: f["columns"][0].update(read="best()"), ["mnist: read", "curves shows every round"]),
+    "key": (lambda f: f.update(captoin="x"), ["figures/figure3.yaml", "'captoin'", "'caption'"]),
+    "table": (lambda f: f.update(of="table2"), ["figures/figure3.yaml: of", "'table2'", "'table1'"]),
+    "its row": (lambda f: f.update(of="table1", rows=["fedavgg"]), ["figures/figure3.yaml: rows", "'fedavgg'", "'fedavg'"]),
+    "no such figure": (lambda f: f.clear(), ["figures/figure3.yaml", "title"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line(name: str, files: Files) -> None:
+    change, words = MISTAKES[name]
+    change(files.figures["figure3"])
+    with pytest.raises(UserError) as caught:
+        files.plan(FULL, "figure3")
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["curvs", "curves(bnad=std)"])
+def test_a_mistake_ends_with_exit_code_2(
+    kind: str, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on standard error, without a traceback; the right kind is planned by the same command."""
+    monkeypatch.setenv("FEDREPRO_FORKSERVER", "")
+    files.figures["figure3"]["kind"] = kind
+    files.write()
+    monkeypatch.chdir(files.root)
+    command = ["plan", "some/figure3", "--params", json.dumps(FULL)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "papers/some/figures/figure3.yaml: kind" in said
+    files.figures["figure3"]["kind"] = "curves"
+    files.write()
+    assert main([*command, "--out", "plan.json"]) == 0
+    assert read_json(Path("plan.json"))["kind"] == "curves(band=range, smooth=1, whole=false, log=false)"
+
+
+def test_a_metric_that_no_run_records_is_one_line(files: Files, tmp_path: Path) -> None:
+    """Which metrics a run records is known when it has run."""
+    files.figures["figure3"]["metric"]["name"] = "test_acuracy"
+    with pytest.raises(UserError, match=r"seed8\.json: curves have no 'test_acuracy'; did you mean 'test_accuracy'"):
+        drawn(files, tmp_path, {8: [10.0, 20.0]})

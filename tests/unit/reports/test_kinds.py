@@ -1,0 +1,255 @@
+"""Every kind of figure on evidence made by hand: the numbers of its CSV, worked out here; stable bytes; its place on a page."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from html_page import Page
+from small_table import make_evidence, make_plan, typed
+
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+from fedrepro.reports.analysis.figure import figure
+from fedrepro.reports.figures import KINDS, make_kind, tidy
+from fedrepro.reports.figures.values import bases
+from fedrepro.reports.model import Figure
+from fedrepro.reports.model.codec import decode, encode
+from fedrepro.reports.render import render_figure, render_page
+from fedrepro.reports.schema import FIGURE_FILE
+
+A, B = "mlp-a100", "mlp-a01"
+# A cell is the mean over the last two of five rounds: by seed 82, 84, 86 for FedAvg and 83, 87, 85 for FedLAW in column A.
+BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
+GAMMA = {
+    ("fedavg", A): {"gamma": [[1.0, 1.0, 1.0, 1.0, 1.0]] * 3},
+    ("fedlaw", A): {"gamma": [[1.0, 0.9, 0.8, 0.7, 0.5], [1.0, 0.9, 0.8, 0.6, 0.6], [1.0, 0.9, 0.8, 0.7, 0.7]]},
+    ("fedavg", B): {"gamma": [[0.9, 0.9, 0.9, 0.9, 0.9]] * 3},
+}
+EVERY = ("curves", "bars", "heat_map", "histogram(bins=3)", "scatter(x=gamma)", "scatter(x=client_lr, joined=true, log=true)")
+MORE = ("curves(band=none, log=true)", "bars(minus=fedavg)", "heat_map(numbers=false)", "histogram(together=true, share=true)")
+
+
+def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE, metric: str = "", **changes: Any) -> Figure:
+    """The figure of this kind; `metric` instead of the test accuracy."""
+    plan = make_plan("demo", "figure3", kind=kind, caption="What it shows.", source="Figure 3", title="A picture", **changes)
+    if metric:
+        named = {"name": metric, "unit": "fraction", "description": metric, "better": "higher"}
+        plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
+    return figure(*typed(plan, make_evidence(plan, accuracies, GAMMA)), Path("evidence"))
+
+
+def lines(of: Figure, *keys: str) -> list[tuple[str, ...]]:
+    """These columns of the CSV."""
+    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(tidy.write(of)))]
+
+
+def test_curves() -> None:
+    """Rounds 4 and 5 of the small table lie half a point below and above a seed's value: mean 83.5 and 84.5, 81.5 to 85.5 and
+    82.5 to 86.5; a row and column without runs has no line."""
+    found = lines(made("curves"), "row", "column", "round", "value", "low", "high")
+    assert ("fedavg", A, "4", "83.5", "81.5", "85.5") in found
+    assert ("fedavg", A, "5", "84.5", "82.5", "86.5") in found
+    assert {line[:2] for line in found} == set(BASE)
+    assert len(found) == 3 * 5
+
+
+def test_smoothed_curves() -> None:
+    """A filter of order 2 leaves a parabola as it is, and takes from a single spike of 35 at the middle of five rounds all but
+    17/35 of it: the weights of the filter are (-3, 12, 17, 12, -3)/35."""
+    kind = make_kind("curves(smooth=5)")
+    parabola = [float(i * i) for i in range(7)]
+    assert kind._smoothed(parabola) == pytest.approx(parabola)
+    assert kind._smoothed([0.0, 0.0, 0.0, 35.0, 0.0, 0.0, 0.0])[3] == pytest.approx(17.0)
+    assert kind._smoothed([1.0, 2.0]) == [1.0, 2.0]  # too short for it
+
+
+def test_bars() -> None:
+    """Means 84 and 85, deviation 2 for both."""
+    found = lines(made("bars"), "row", "column", "value", "low", "high", "seeds")
+    assert found == [
+        ("fedavg", A, "84", "82", "86", "8 9 10"),
+        ("fedavg", B, "72", "70", "74", "8 9 10"),
+        ("fedlaw", A, "85", "83", "87", "8 9 10"),
+    ]
+    assert lines(made("bars(band=range)"), "low", "high")[2] == ("83", "87")
+    assert "low" not in tidy.write(made("bars(band=none)")).splitlines()[0]
+
+
+def test_differences_are_paired_by_seed() -> None:
+    """FedLAW less FedAvg: 1, 3, -1, mean 1 and deviation 2. The other column has no FedLAW, and FedAvg itself is not drawn."""
+    for kind in ("bars(minus=fedavg)", "heat_map(minus=fedavg)"):
+        of = made(kind)
+        assert of.y == "difference"
+        assert lines(of, "row", "column", "difference") == [("fedlaw", A, "1")]
+    assert lines(made("bars(minus=fedavg)"), "low", "high") == [("-1", "3")]
+    seeds = lines(made("scatter(x=client_lr, each=seed, minus=fedavg)"), "client_lr", "difference", "seeds")
+    assert seeds == [("0.08", "1", "8"), ("0.08", "3", "9"), ("0.08", "-1", "10")]
+
+
+def test_a_row_of_axes_is_compared_with_its_own_base() -> None:
+    """Keys of `axes:` are joined: law-a1 less avg-a1, law-a2 less avg-a2. `avg` alone, where it is a row, is that of all."""
+    assert bases(["avg-a1", "avg-a2", "law-a1", "law-a2"], "avg") == {"law-a1": "avg-a1", "law-a2": "avg-a2"}
+    assert bases(["avg", "avg-swa", "law"], "avg") == {"avg-swa": "avg", "law": "avg"}
+    with pytest.raises(UserError, match=r"minus = 'agv': unknown row 'agv'; did you mean 'avg'\?"):
+        bases(["avg", "law"], "agv")
+
+
+def test_a_heat_map() -> None:
+    assert lines(made("heat_map"), "row", "column", "value") == [("fedavg", A, "84"), ("fedavg", B, "72"), ("fedlaw", A, "85")]
+
+
+def test_a_histogram() -> None:
+    """Gamma from round 2 on: FedAvg twelve times 1, in the other column 0.9; FedLAW 0.9 and 0.8 three times each, then 0.7,
+    0.6, 0.7 and 0.5, 0.6, 0.7. Five bins from 0.5 to 1, each a tenth wide; the last takes its upper end too."""
+    of = made("histogram(bins=5, first=2)", metric="gamma")
+    found = lines(of, "row", "column", "from", "to", "count")
+    assert [line[2:] for line in found if line[:2] == ("fedlaw", A)] == [
+        ("0.5", "0.6", "1"),
+        ("0.6", "0.7", "2"),
+        ("0.7", "0.8", "3"),
+        ("0.8", "0.9", "3"),
+        ("0.9", "1", "3"),
+    ]
+    assert [line[4] for line in found if line[:2] == ("fedavg", A)] == ["0", "0", "0", "0", "12"]
+    shares = lines(made("histogram(bins=5, first=2, last=2, share=true)", metric="gamma"), "row", "share")
+    assert sum(float(share) for row, share in shares if row == "fedlaw") == 1
+
+
+def test_scatter() -> None:
+    """Gamma is read as the cells are, over the last two rounds: by seed 0.6, 0.6 and 0.7, mean 0.6333; or by `read`."""
+    found = lines(made("scatter(x=gamma, band=std)"), "row", "column", "gamma", "value", "low", "high")
+    assert ("fedlaw", A, "0.63333333", "85", "83", "87") in found
+    assert ("fedavg", B, "0.9", "72", "70", "74") in found
+    last = lines(made("scatter(x=gamma, read='last(1)', each=seed)"), "row", "gamma", "value", "seeds")
+    assert [line[1:] for line in last if line[0] == "fedlaw"] == [("0.5", "83", "8"), ("0.6", "87", "9"), ("0.7", "85", "10")]
+    assert lines(made("scatter(x=clients)"), "clients", "value") == [("4", "84"), ("4", "72"), ("4", "85")]
+    with pytest.raises(UserError, match=r"figure3: kind: x: unknown metric or setting 'gama'; did you mean 'gamma'\?"):
+        made("scatter(x=gama)")
+
+
+def test_a_diverged_seed_leaves_no_mean() -> None:
+    """As on tables. A line ends where a seed diverges, here after the third of five rounds."""
+    some: dict[tuple[str, str], list[float | None]] = {**BASE, ("fedlaw", A): [83.0, None, 85.0]}
+    for kind in ("bars", "heat_map", "scatter(x=clients)"):
+        of = made(kind, some)
+        assert {one.row for one in of.series} == {"fedavg"}
+        assert any("1 of 9 runs diverged" in said for said in of.warnings)
+    assert [len(one.y) for one in made("curves", some).series if one.row == "fedlaw"] == [3]
+
+
+@pytest.mark.parametrize("kind", EVERY + MORE)
+def test_every_kind_draws_its_data_and_obeys_the_schema(kind: str, tmp_path: Path) -> None:
+    """The picture names title and scale, and the rows that it shows; the JSON is the figure again."""
+    of = made(kind)
+    make_kind(kind).draw(of, tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text()
+    assert "A picture" in svg
+    assert "[demo\u00a0scale]" in svg
+    assert all(label in svg for label in {row.label for row in of.rows} & {"FedLAW"})
+    assert "FedAvg + GH" not in svg
+    jsonschema.validate(encode(of), read_json(FIGURE_FILE))
+    assert decode(Figure, encode(of)) == of
+    assert {make_kind(one).name for one in EVERY} == set(KINDS.names())
+
+
+AGAIN = """
+import datetime, sys, time
+today = time.time
+time.time = lambda: today() + 40 * 86400
+from pathlib import Path
+from fedrepro.reports.render import render_figure
+render_figure(Path("plan.json"), Path("evidence"), Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_bytes_are_the_same_in_another_process_on_another_day(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other hashes, another date and time zone, and a matplotlib that the user has set up otherwise."""
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan("demo", "figure3", kind=kind, caption="")
+    write_json(Path("plan.json"), plan)
+    for run_id, seeds in make_evidence(plan, BASE, GAMMA).items():
+        for seed, receipt in seeds.items():
+            write_json(Path("evidence", run_id, f"seed{seed}.json"), sealed(receipt))
+    first = [path.read_bytes() for path in render_figure(Path("plan.json"), Path("evidence"), Path("a"))]
+    assert [path.read_bytes() for path in render_figure(Path("plan.json"), Path("evidence"), Path("a"))] == first
+    Path("matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: mine\naxes.grid: True\n")
+    other = {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo", "MATPLOTLIBRC": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", AGAIN, "b"], env=os.environ | other, check=True)
+    assert [Path(f"b{ending}").read_bytes() for ending in (".svg", ".csv", ".json")] == first
+
+
+def sealed(receipt: dict[str, Any]) -> dict[str, Any]:
+    from fedrepro.engine.records import seal
+
+    return seal(receipt)
+
+
+def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) -> tuple[Page, dict[str, Any], str]:
+    """The page of a paper with one table and these figures, as HTML, JSON and Markdown; all have the same evidence."""
+    folder, paths = Path("reports/demo/fedlaw"), []
+    for name in ("table3", *figures):
+        about = {"kind": "bars", "caption": f"Caption of {name}."} if name != "table3" else {}
+        plan = make_plan("demo", name, source=name.replace("figure", "Figure "), title=f"Title of {name}", **about)
+        for run_id, seeds in make_evidence(plan, evidence).items():
+            for seed, receipt in seeds.items():
+                write_json(folder / "evidence" / run_id / f"seed{seed}.json", sealed(receipt))
+        paths.append(write_json(Path(f"results/plans/demo/fedlaw/{name}.json"), plan))
+    markdown, html, document = render_page(paths, folder, [])
+    return Page(html.read_text()), read_json(document), markdown.read_text()
+
+
+@pytest.fixture
+def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_page_shows_figures(in_project: None) -> None:
+    """Title, source, caption, what is missing, the picture itself, and links to CSV and JSON that lead to files."""
+    html, document, markdown = page_of(BASE, "figure3", "figure10")
+    (third, tenth) = document["figures"]
+    assert (third["figure"], tenth["figure"]) == ("figure3", "figure10")
+    assert third["path"] == "reports/demo/fedlaw/figures/index/figure3.svg"
+    assert (third["title"], third["source"], third["caption"]) == ("Title of figure3", "Figure 3", "Caption of figure3.")
+    assert "Incomplete: 9 of 15 runs (run = one cell's setting at one seed) have evidence." in third["warnings"]
+    for said in ("Figure 3: Title of figure3", "Caption of figure3.", "Incomplete: 9 of 15 runs", "![Figure 3"):
+        assert said in markdown
+    links = {one["href"] for one in html.of("a") if one.get("href")}
+    for ending in ("csv", "json"):
+        assert f"figures/index/figure3.{ending}" in links
+        assert Path(f"reports/demo/fedlaw/figures/index/figure3.{ending}").is_file()
+    assert any((one.get("aria-label") or "").startswith("Figure 3: Title") for one in html.of("figure"))
+    assert document["about"]["tables"] == 1  # counts are those of tables
+    assert [one["tables"] for one in document["cost"]] == [["table3", "Figure 3", "Figure 10"]] * 3
+
+
+def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: None) -> None:
+    """Drawn beside the page, the picture is not drawn again; a picture of older evidence is."""
+    page_of(BASE, "figure3")
+    folder = Path("reports/demo/fedlaw")
+    render_figure(Path("results/plans/demo/fedlaw/figure3.json"), folder / "evidence", folder / "figure3")
+    _, document, _ = page_of(BASE, "figure3")
+    assert document["figures"][0]["path"] == "reports/demo/fedlaw/figure3.svg"
+    assert not (folder / "figures/index/figure3.svg").exists()
+    _, document, _ = page_of({**BASE, ("fedlaw", B): [1.0, 2.0, 3.0]}, "figure3")
+    assert document["figures"][0]["path"] == "reports/demo/fedlaw/figures/index/figure3.svg"
+
+
+def test_a_figure_without_runs_is_listed(in_project: None) -> None:
+    """With the command that makes it; nothing is drawn."""
+    _, document, markdown = page_of({}, "figure3")
+    assert document["figures"] == []
+    assert [(one["table"], one["command"]) for one in document["not_run"]] == [
+        ("table3", "snakemake --cores 8 reports/demo/fedlaw/table3.md"),
+        ("figure3", "snakemake --cores 8 reports/demo/fedlaw/figure3.svg"),
+    ]
+    assert "2 tables and figures" in markdown
+    assert not list(Path("reports/demo/fedlaw").rglob("figure3.*"))
