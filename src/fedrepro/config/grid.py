@@ -44,7 +44,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 "column": column.key,
                 "printed": value if is_printed else None,
                 "note": note,
-                "metric": layers.metric.model_dump(),
+                "metric": layers.metric.shown,
+                "diagnostic": layers.metric.diagnostic,
                 "read": None,
                 "run_id": None,
             }
@@ -52,7 +53,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             cell |= {"average_last": None, "average_last_source": None, "instead_of": {}}
             if cell["reason"] is None:
                 run, reported = _run(project, paper_name, table_name, layers, row)
-                runs[run["run_id"]] = run
+                kept = runs.get(run["run_id"], {}).get("keep", [])  # of a cell that shares the run
+                runs[run["run_id"]] = run | {"keep": sorted({*run["keep"], *kept})}
                 cell |= {"run_id": run["run_id"], **reported}
                 _refuse_twin(cells, cell, f"papers/{paper_name}/tables/{table_name}.yaml", scale_name)
             cells.append(cell)
@@ -72,12 +74,12 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "printed_seeds": paper.printed_seeds.model_dump(),
         "seeds": (budget and budget.seeds) or project.params.seeds,
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, cells)),
-        "metric": table.metric.model_dump(),
+        "metric": table.metric.shown,
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
-            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).model_dump()}
+            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).shown}
             for one in columns
         ],
         "cells": cells,
@@ -101,7 +103,7 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
 
 def _refuse_twin(cells: list[dict[str, Any]], new: dict[str, Any], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["read"])  # noqa: E731
+    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["diagnostic"], cell["read"])  # noqa: E731
     for cell in cells:
         if shown(cell) == shown(new):
             raise UserError(
@@ -160,6 +162,7 @@ def _run(
         raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
     with at(file):
         read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
+        keep = layers.keep(spec.rounds)
     if "proxy" in method.needs and known.detects:
         raise UserError(
             f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
@@ -174,6 +177,7 @@ def _run(
         "sources": {key: item.source for key, item in settings.items() if key not in REPORTED},
         "argument_sources": argument_sources(method, layers.method, arguments, layers.table.source),
         "inputs": artifacts(spec, entry),
+        "keep": keep,
     }
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}

@@ -69,7 +69,8 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.methods, row.label if len(row.label) <= LONGEST else row.name)
                 _add(one.tables, plan.table)
-                _add(one.reported, reading)
+                if not reading.diagnostic:  # no part of a receipt
+                    _add(one.reported, reading)
     _give_names(found)
     return found
 

@@ -49,8 +49,10 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Curve]:
     cells = {cell.row: cell for cell in plan.planned if cell.column == column.key}
     found = []
     for place, row in enumerate(plan.rows):
-        receipts = evidence.get(cells[row.key].run_id or "", {}) if row.key in cells else {}
-        curve = _curve(place, row.label, list(receipts.values()), column.metric.name)
+        cell = cells.get(row.key)
+        receipts = evidence.get(cell.run_id or "", {}) if cell else {}
+        name = cell.reading.curve if cell and cell.metric.name == column.metric.name else column.metric.name
+        curve = _curve(place, row.label, list(receipts.values()), name)
         if curve:
             found.append(curve)
     return found
