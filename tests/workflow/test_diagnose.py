@@ -82,34 +82,3 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
     again = bytes_below(project.root, "results/runs/*/seed8/*", "results/runs/*/seed8.json", "results/diagnostics/*/*/*")
     assert again == results
     assert bytes_below(project.root, "reports/demo/fedlaw/table90.*") == page
-
-
-MISTAKES = {
-    "a round beyond the protocol": (lambda t: t.update(keep=[1, 201]), ["table90.yaml", "keep", "201", "200 rounds"]),
-    "a misspelt diagnostic": (
-        lambda t: t["columns"][2]["metric"].update(diagnostic="client_distnce"),
-        ["table90.yaml", "'client_distnce'", "did you mean 'client_distance'"],
-    ),
-    "another metric than the diagnostic's": (
-        lambda t: t["columns"][2]["metric"].update(name="distance"),
-        ["table90.yaml", "unknown metric 'distance'", "client_distance"],
-    ),
-    "no keep": (lambda t: t.pop("keep"), ["table90.yaml", "client_distance", "add `keep:`"]),
-    "a round that is not kept": (
-        lambda t: t["columns"][2].update(read="at(100)"),
-        ["table90.yaml", "at(100)", "add it to keep"],
-    ),
-}
-
-
-def test_mistakes_are_one_line(project: Project) -> None:
-    """Exit code 2 and one line, before anything is computed."""
-    for name, (spoil, words) in MISTAKES.items():
-        write_table(project, [1, 200])
-        content = yaml.safe_load((project.root / TABLE).read_text())
-        spoil(content)
-        (project.root / TABLE).write_text(yaml.safe_dump(content))
-        done = project.run(*REPORT, ok=False, PYTHONPATH=str(project.root / "src"))
-        assert done.returncode == 2, name
-        (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        assert all(word in line for word in words), line
