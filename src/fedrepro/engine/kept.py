@@ -102,6 +102,8 @@ def write_index(root: Path, receipt: Record) -> None:
     """Lists every round that there is of a finished seed. A list that says the same already stays, with its time."""
     run_id, seed = receipt["run_id"], receipt["seed"]
     path = kept_path(root, run_id, seed)
+    for leftover in path.with_suffix("").glob(".round*"):  # of a process that was killed while it wrote
+        leftover.unlink()
     found = {
         int(one.stem.removeprefix("round")): sha256_file(one)
         for one in path.with_suffix("").glob("round*.safetensors")

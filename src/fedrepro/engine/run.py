@@ -18,7 +18,7 @@ from fedrepro.engine.differences import compare
 from fedrepro.engine.kept import Keeper
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
-from fedrepro.engine.task import Inputs, Task, load_images, load_task
+from fedrepro.engine.task import Images, Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
@@ -76,12 +76,10 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         if waiting:
             job.train_together(waiting)
             done |= {task.seed: "trained" for task in waiting}
-        for seed in seeds if options.keep else ():
-            missing = kept.missing(options.root, job.receipt(seed), options.keep)
-            if missing:
-                job.keep(load_task(job.spec, job.inputs, seed, job.device, images=images), missing)
-                done[seed] += f", models of round{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} trained again"
-            kept.write_index(options.root, job.receipt(seed))
+    for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
+        with lock(options.root / CHECKPOINTS / f"{run['run_id']}-seed{seed}-kept.lock", busy=busy):
+            again = job.keep(seed, images)
+        done[seed] += f", models of round{'s' * (len(again) > 1)} {', '.join(map(str, again))} trained again" if again else ""
     return {seed: done[seed] for seed in seeds}
 
 
@@ -116,13 +114,23 @@ class _Job:
         how |= {"checkpoints": self._checkpoints(task), "report": self._reporter(task, after), "keeper": self._keeper(task)}
         self._write(task, train(task, self._method, **how), {})
 
-    def keep(self, task: Task, rounds: list[int]) -> None:
-        """Trains a finished seed again up to the last of `rounds`, for their models alone; receipt and results stay.
+    def keep(self, seed: int, images: Images) -> list[int]:
+        """Sees to it that a finished seed has the models that are wanted. Those that it lacks, which are returned, are trained
+        again, up to the last of them; receipt and results stay.
 
-        UserError where a number of it is not the receipt's.
+        UserError where a number of that training is not the receipt's.
         """
-        receipt, path = self.receipt(task.seed), results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        shown = self._reporter(task, 0)
+        root, path = self.options.root, results.receipt_path(self.options.root, self.run["run_id"], seed)
+        receipt = records.read(path)
+        missing = kept.missing(root, receipt, self.options.keep)
+        if missing:
+            self._train_for_models(load_task(self.spec, self.inputs, seed, self.device, images=images), missing, path, receipt)
+        kept.write_index(root, receipt)
+        return missing
+
+    def _train_for_models(self, task: Task, rounds: list[int], path: Path, receipt: dict[str, Any]) -> None:
+        metric, title = primary_metric(self.spec.model), f"{self.run['run_id']} seed {task.seed}, for its models"
+        shown = _Reporter(title, max(rounds), 0, metric, self.options.progress_s)
 
         def report(round: int, progress: Progress) -> None:
             found = kept.first_difference(receipt, progress.rows, round)
@@ -136,10 +144,6 @@ class _Job:
         how = {"engine": self.engine, "workers": self.options.workers, "checkpoints": checkpoints, "report": report}
         train(task, self._method, **how, keeper=self._keeper(task, rounds, max(rounds)))
         checkpoints.path.unlink(missing_ok=True)
-
-    def receipt(self, seed: int) -> dict[str, Any]:
-        """Of a finished seed."""
-        return records.read(results.receipt_path(self.options.root, self.run["run_id"], seed))
 
     def repeat(self, task: Task, after: int) -> str:
         """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,15 @@ import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, make
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value
+from fedrepro.engine.evaluate import evaluate
 from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
 from fedrepro.tree import Layout, Tree
+from tests import toy
+
+ROOT = Path(__file__).parents[3]
 
 
 def models(dtype: torch.dtype = torch.float64) -> Kept:
@@ -62,6 +69,27 @@ def test_every_diagnostic_says_what_it_measures() -> None:
         assert len({*cls.metrics}) == len(cls.metrics)
         assert cls.__doc__
     assert canonical("client_distance") == canonical("client_distance(relative=false, to=after)", "client_distance")
+
+
+def test_the_documented_diagnostic() -> None:
+    """docs/adding-a-diagnostic.md to the letter, on a toy round: it loads the data, and a client's value is its model's."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding-a-diagnostic.md").read_text(), flags=re.DOTALL)
+    task = toy.make_task(rounds=2)
+    method = compose("fedavg")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    received = Global(task.params, task.buffers)
+    kept = Kept(1, received, received, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
+    try:
+        exec(code, {"__name__": "documented"})
+        mean, *each = make("client_accuracy").measure(kept, lambda: task)
+    finally:
+        DIAGNOSTICS._classes.pop("client_accuracy", None)
+    params, buffers = (tree.like(tree.flat[1]) for tree in (kept.params, kept.buffers))
+    expected = evaluate(task.model, params, buffers, task.evaluation)["test_accuracy"]
+    assert each[1] == Value(1, "client_accuracy", expected, client=1)
+    assert mean.value == pytest.approx(sum(one.value or 0 for one in each) / 4)
+    assert {one.value for one in each} != {expected}
 
 
 @pytest.mark.parametrize(
