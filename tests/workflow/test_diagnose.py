@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import yaml
@@ -56,6 +57,11 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
         assert 0 < values[2] < 10
         log = (project.root / f"logs/keep/{run_id}-8.log").read_text()
         assert "again" not in log, "the training kept them"
+
+    with sqlite3.connect(project.root / "mlflow.db") as database:
+        name = f"client_distance/{path.parent.name.rpartition('-')[2]}"
+        tracked = {*database.execute("select step, value from metrics where key = ?", (name,))}
+    assert {*values.items()} <= tracked
 
     # Everything is there: nothing to do. Then a clone that has the evidence alone.
     assert "Nothing to be done" in project.run(*REPORT, **own).stderr
