@@ -17,10 +17,11 @@ wildcard_constraints:
     shape=r"\d+x\d+x\d+",
     artifact=r"[A-Za-z0-9_.-]+",
     run_id=r"[A-Za-z0-9_.+-]+",
+    call=r"[a-z0-9_]+-[0-9a-f]{6}",
     seed=r"\d+",
 
-localrules: all, data, partitions, runs, reports, config, plan, evidence, choice, track, report, figure, current_fedlaw, current
-localrules: current_figure_fedlaw, current_figure, summary, page, site
+localrules: all, data, partitions, runs, reports, config, plan, evidence, measured, choice, track, report, figure, current_fedlaw
+localrules: current, current_figure_fedlaw, current_figure, summary, page, site
 
 rule all:
     input: FLOW.reports(), "results/summary.json", "results/means.json"
@@ -30,6 +31,7 @@ rule all:
 include: "rules/data.smk"
 include: "rules/partition.smk"
 include: "rules/train.smk"
+include: "rules/diagnose.smk"
 include: "rules/report.smk"
 include: "rules/site.smk"
 

@@ -1,5 +1,6 @@
 # Training: one job a run (a setting and a method), all seeds. Its outputs are the receipts of its seeds; the results themselves and the
-# checkpoints lie outside, where no failed or repeated job can delete them.
+# checkpoints lie outside, where no failed or repeated job can delete them. The rounds whose models are kept are a resource, since another
+# choice of them trains nothing again: a parameter would.
 
 rule runs:
     input: lambda w: FLOW.receipts(checkpoints)
@@ -22,10 +23,10 @@ rule train:
     wildcard_constraints: run_id=rf"(?!(?:{FLOW.apart})/)[A-Za-z0-9_.+-]+"
     log: "logs/train/{run_id}.log"
     threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run
+    resources: gpu=FLOW.gpus_per_run, keep=lambda w: FLOW.keep(w.run_id)
     message: "train {wildcards.run_id}"
     shell:
-        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --workers {threads} --log {log}"
+        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --workers {threads} --keep {resources.keep} --log {log}"
 
 # Other seeds than params.yaml's, of a budget or a published report: a job a seed, since the outputs of the rule above are params.yaml's.
 rule train_seed:
@@ -36,7 +37,7 @@ rule train_seed:
     wildcard_constraints: run_id=rf"(?:{FLOW.apart})(?=/)|[A-Za-z0-9_.+-]+(?=/seed(?!(?:{'|'.join(map(str, FLOW.seeds))})\.))"
     log: "logs/train/{run_id}-{seed}.log"
     threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run
+    resources: gpu=FLOW.gpus_per_run, keep=lambda w: FLOW.keep(w.run_id)
     message: "train {wildcards.run_id}, seed {wildcards.seed}"
     shell:
-        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --workers {threads} --log {log}"
+        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --workers {threads} --keep {resources.keep} --log {log}"

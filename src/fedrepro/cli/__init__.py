@@ -11,10 +11,11 @@ from fedrepro import arithmetic, console, forkclient
 from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
-# Commands that import torch. Of `run` only with --device cpu: a GPU's driver does not survive a fork.
-FORKED = ("run", "plan", "data", "init", "plans", "announce")
+# Commands that import torch. Of `run` and `diagnose` only with --device cpu: a GPU's driver does not survive a fork.
+FORKED = ("run", "diagnose", "plan", "data", "init", "plans", "announce")
 # Commands whose results depend on the arithmetic, and the process that some of them are forked from.
-COMPUTE = ("run", "verify", "data", "partition", "participation", "proxy", "init", "announce", "forkserver", "doctor")
+_DRAWING = ("data", "partition", "participation", "proxy", "init")
+COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "announce", "forkserver", "doctor")
 
 
 def main(arguments: list[str] | None = None) -> int:

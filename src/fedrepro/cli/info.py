@@ -93,14 +93,17 @@ def doctor(options: Namespace) -> int:
 
 def _records() -> list[tuple[str, bool, str]]:
     """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file."""
-    from fedrepro.engine import records
+    from fedrepro.engine import diagnosed, records
     from fedrepro.engine.receipts import RUNS
 
     runs, checks = ROOT / RUNS, []
+    places = (f"{diagnosed.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
+    measured = [path for place in places for path in ROOT.glob(place)]
     for name, read, found in (
         ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
         ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
         ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
+        ("diagnostics", diagnosed.read, measured),
     ):
         paths, bad = sorted(found), []
         for path in paths:

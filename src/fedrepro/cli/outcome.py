@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, place_of, unedited
+from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, last_round, place_of, unedited
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
@@ -26,6 +26,7 @@ class Outcome:
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
         own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
+        own = [shown for shown in own if not shown.reading.diagnostic] or [last_round(evidence["config"]["model"])]
         shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
         value, unit = shown.reading.of(evidence), " %" if shown.unit == "percent" else ""
         if value is None:
@@ -40,6 +41,10 @@ class Outcome:
         for chosen in self.chosen:
             cell = self._cell(chosen)
             config, shown, changed = cell.config, cell.shown, self._changes(cell)
+            if shown.reading.diagnostic:
+                call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
+                found += [f"{labels[chosen['row']]}: {shown.reading.metric} is measured on kept models", f"  {call}"]
+                continue
             receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
             values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
             what = f"{labels[chosen['row']]}, {config['dataset']} {config['model']} {config['partition']}"

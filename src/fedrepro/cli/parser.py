@@ -19,6 +19,7 @@ GROUPS = {
     "look at results": {
         "runs": "fedrepro runs",
         "compare": "fedrepro compare b79f960d 330a5bbe",
+        "diagnose": 'fedrepro diagnose "client_distance(relative=true)" RUN_ID --seeds 8',
         "ui": "fedrepro ui --port 5001",
     },
     "find out": {
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
     _run(add)
     _verify(add)
+    _diagnose(add)
     _look(add)
     _find_out(add)
     _draw(add)
@@ -149,6 +151,8 @@ def _run(add: Add) -> None:
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"
     run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
+    help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
+    run.add_argument("--keep", nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
     run.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
@@ -169,6 +173,14 @@ def _verify(add: Add) -> None:
     )
     help = "default: portable, whatever params.yaml says"
     verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, default="portable", help=help)
+
+
+def _diagnose(add: Add) -> None:
+    diagnose = add("diagnose", "diagnose", "measure kept models of a run, round by round")
+    diagnose.add_argument("call", help='for example "client_distance(to=before)"; docs/adding-a-diagnostic.md')
+    diagnose.add_argument("run", help="a run_id of results/runs, or the configuration of a run (JSON)")
+    diagnose.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: all that models are kept of")
+    diagnose.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
 
 
 def _look(add: Add) -> None:

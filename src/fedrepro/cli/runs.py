@@ -63,6 +63,7 @@ def _train(jobs: list[Job], options: Namespace, project: "Project | None", devic
             workers=options.workers,
             checkpoint_s=options.checkpoint_seconds,
             again=options.again,
+            keep=_kept_rounds(entry, options.keep),
             later=later.get(entry["run_id"], 0.0),
             read=read,
         )
@@ -72,6 +73,15 @@ def _train(jobs: list[Job], options: Namespace, project: "Project | None", devic
             console.note(line)
         else:
             console.say(line)
+
+
+def _kept_rounds(entry: dict[str, Any], asked: list[int]) -> tuple[int, ...]:
+    """The rounds that --keep or the tables keep the models of. UserError for one that the run does not have."""
+    rounds = entry["config"]["rounds"]
+    for number in asked:
+        if number > rounds:
+            raise UserError(f"--keep {number}: {entry['run_id']} has {rounds} rounds")
+    return tuple(sorted({*asked, *entry.get("keep", ())}))
 
 
 def _forecast(jobs: list[Job], device: str, cores: int | None) -> None:
@@ -130,12 +140,13 @@ def plans(options: Namespace) -> None:
 
 
 def evidence(options: Namespace) -> None:
-    """Copies a receipt that is sound: nothing else takes the place of evidence."""
+    """Copies a receipt, or what a diagnostic has measured, that is sound: nothing else takes the place of evidence."""
+    from fedrepro.engine import diagnosed
     from fedrepro.engine.records import read_receipt
 
     if not options.receipt.is_file():
         raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
-    read_receipt(options.receipt)
+    (diagnosed.read if options.receipt.suffix == ".parquet" else read_receipt)(options.receipt)
     write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
 
 

@@ -23,6 +23,11 @@ def candidates(
     tune, found = layers.tune, {}
     if tune is None:
         return []
+    if layers.metric.diagnostic:
+        raise UserError(
+            f"{file}: {layers.row.key}, {layers.column.key}: tune: candidates are compared by what runs record, and "
+            f"{layers.metric.name} is measured by {layers.metric.diagnostic}; give the cell no `tune`"
+        )
     for values in tune.candidates:
         own = replace(layers, candidate=values)
         run, reported = make(own)

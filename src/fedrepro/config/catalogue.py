@@ -8,8 +8,9 @@ from typing import Any
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import Project
-from fedrepro.config.reading import Reading, readings
+from fedrepro.config.reading import Last, Reading, readings
 from fedrepro.errors import UserError
+from fedrepro.models.names import primary_metric
 from fedrepro.registry import named_arguments, parse
 
 # A setting that follows from another one; it is no change by itself.
@@ -84,7 +85,14 @@ class Catalogue:
             near = min(self.published, key=lambda cell: (_distance(flat, cell.flat), self._rank(cell)))
             found = [cell for cell in self.published if cell.run_id == near.run_id]
             changed = changes(config, near.config)
-        return list(dict.fromkeys(cell.shown for cell in found)), changed
+        shown = [cell.shown for cell in found if not cell.shown.reading.diagnostic]
+        return list(dict.fromkeys(shown or [last_round(config["model"])])), changed
+
+
+def last_round(model: str) -> Shown:
+    """What is shown of a run that tables read by diagnostics alone: these are no part of its receipt."""
+    metric = primary_metric(model)
+    return Shown(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
 
 def unedited(project: Project) -> Project:

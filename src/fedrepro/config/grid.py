@@ -55,10 +55,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             if cell["reason"] is None and layers.tune:
                 for place, *made in candidates(layers, make, cell, seeds, file):
                     own.append(place)
-                    runs |= {run["run_id"]: run for run in made}
+                    for run in made:
+                        _add(runs, run)
             elif cell["reason"] is None:
                 run, reported = make(layers)
-                runs[run["run_id"]] = run
+                _add(runs, run)
                 cell |= {"run_id": run["run_id"], **reported}
             _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(cell | {"tuned": bool(own)})
@@ -80,13 +81,13 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "seeds": seeds,
         "asked": asked(cells, tried, seeds),
         "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried])),
-        "metric": table.metric.model_dump(),
+        "metric": table.metric.shown,
         **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
         "variant_of": table.variant_of,
         "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
-            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).model_dump()}
+            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).shown}
             for one in columns
         ],
         "cells": cells,
@@ -98,6 +99,12 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     }
 
 
+def _add(runs: dict[str, dict[str, Any]], run: dict[str, Any]) -> None:
+    """Cells that share a run keep its models together."""
+    kept = runs.get(run["run_id"], {}).get("keep", [])
+    runs[run["run_id"]] = run | {"keep": sorted({*run["keep"], *kept})}
+
+
 def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, Any]:
     """A cell before it has a run; `reason`: why it gets none."""
     row, column = layers.row, layers.column
@@ -106,7 +113,8 @@ def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, 
         "column": column.key,
         "printed": printed,
         "note": note,
-        "metric": layers.metric.model_dump(),
+        "metric": layers.metric.shown,
+        "diagnostic": layers.metric.diagnostic,
         "read": None,
         "run_id": None,
         "reason": row.pending or column.pending or layers.left_out(row.key),
@@ -129,7 +137,7 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
 
 def _refuse_twin(known: list[dict[str, Any]], new: list[dict[str, Any]], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["read"])  # noqa: E731
+    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["diagnostic"], cell["read"])  # noqa: E731
     for cell, one in itertools.product(known, new):
         if one["run_id"] and shown(cell) == shown(one):
             raise UserError(
@@ -187,6 +195,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
     with at(file):
         read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
+        keep = layers.keep(spec.rounds)
     if "proxy" in method.needs and known.detects:
         raise UserError(
             f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
@@ -201,6 +210,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         "sources": {key: item.source for key, item in settings.items() if key not in REPORTED},
         "argument_sources": argument_sources(method, layers.method, arguments, layers.table.source),
         "inputs": dict(_inputs(spec, entry.name, entry.sha)),
+        "keep": keep,
     }
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}

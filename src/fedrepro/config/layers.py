@@ -89,7 +89,7 @@ class Layers:
         """
         text = self.row.read or self.column.read
         if text is None:
-            return Last(average_last)
+            return Last() if self.metric.diagnostic else Last(average_last)
         protocol, call = self._protocol_rounds, make(text)
         latest = {At: "round", Mean: "last"}.get(type(call))
         if latest and getattr(call, latest) > protocol:
@@ -108,6 +108,19 @@ class Layers:
         if asked and asked > protocol:
             raise UserError(f"tune: rounds = {asked}: the protocol has {protocol} rounds")
         return replace(self, trial_rounds=math.ceil(asked * rounds / protocol)) if asked else self
+
+    def keep(self, rounds: int) -> list[int]:
+        """The rounds of a run of so many `rounds` whose models the table keeps.
+
+        UserError when the protocol does not have them, or when a diagnostic is read at rounds of which none is kept.
+        """
+        keep, protocol = self.table.keep, self._protocol_rounds
+        if keep and max(keep) > protocol:
+            raise UserError(f"keep = {keep}: the protocol has {protocol} rounds")
+        text = self.row.read or self.column.read or "last()"
+        if self.metric.diagnostic and not {*keep} & {number + 1 for number in make(text).window(protocol)}:
+            raise UserError(f"keep = {keep}: {self.metric.name} is read at {text}, of which no round is kept; add it to keep")
+        return sorted({At(one).scaled(rounds / protocol).round for one in keep})
 
     @property
     def _protocol_rounds(self) -> int:

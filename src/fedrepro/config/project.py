@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.parts import PARTS
 from fedrepro.registry import Call, coerce, unknown
 
-_VARIED = ("published", "metric", "base", "columns")  # what a variant takes from its table unless it has its own
+_VARIED = ("published", "metric", "base", "keep", "columns")  # what a variant takes from its table unless it has its own
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fedrepro.engine.diagnosed import curve_name
 from fedrepro.registry import Registry, parse, require
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
@@ -115,7 +116,7 @@ class Best:
 
     def value(self, curve: Curve, better: str) -> float | None:
         choose = max if better == "higher" else min
-        return choose(value for value in curve if value is not None)
+        return choose((value for value in curve if value is not None), default=None)
 
 
 @READINGS.register("first_reaching")
@@ -154,6 +155,12 @@ class Reading(NamedTuple):
     metric: str
     call: Call
     better: str = "higher"
+    diagnostic: str | None = None  # what measures the metric on kept models; None: the run records it
+
+    @property
+    def curve(self) -> str:
+        """Its name among a receipt's curves."""
+        return curve_name(self.diagnostic, self.metric)
 
     def of(self, receipt: dict[str, Any]) -> float | None:
         """The value of one seed. None: it diverged, or never reached the target."""
@@ -161,14 +168,14 @@ class Reading(NamedTuple):
 
     def value(self, curves: dict[str, Curve]) -> float | None:
         """The value of one seed that did not diverge, from its curves. None: it never reached the target."""
-        return self.call.value(curves[self.metric], self.better)
+        return self.call.value(curves[self.curve], self.better)
 
     def window(self, rounds: int) -> range:
         """Rounds, counted from 0, that a run of so many rounds is read at."""
         return self.call.window(rounds)
 
     def __str__(self) -> str:
-        return f"{READINGS.canonical(self.call)} of {self.metric}, {self.better} is better"
+        return f"{READINGS.canonical(self.call)} of {self.curve}, {self.better} is better"
 
     @property
     def until(self) -> int | None:
@@ -227,7 +234,7 @@ def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
 
 def reading(cell: dict[str, Any]) -> Reading:
     """What a cell of a plan takes of its run."""
-    return Reading(cell["metric"]["name"], make(cell["read"]), cell["metric"]["better"])
+    return Reading(cell["metric"]["name"], make(cell["read"]), cell["metric"]["better"], cell.get("diagnostic"))
 
 
 def _part(count: int, share: float) -> int:

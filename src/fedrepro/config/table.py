@@ -41,6 +41,24 @@ class Metric(Strict):
     unit: str
     description: str
     better: Literal["higher", "lower"] = "higher"
+    diagnostic: str | None = None  # what measures it on kept models; without: every run records it
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What reports say of it."""
+        return self.model_dump(exclude={"diagnostic"})
+
+    @model_validator(mode="after")
+    def _measured(self) -> "Metric":
+        if self.diagnostic is not None:
+            import fedrepro.diagnostics  # noqa: F401  (registers them)
+            from fedrepro.diagnostics.diagnostic import canonical
+
+            try:
+                object.__setattr__(self, "diagnostic", canonical(self.diagnostic, self.name))
+            except UserError as error:
+                raise ValueError(str(error)) from error
+        return self
 
 
 class Tune(Strict):
@@ -131,6 +149,7 @@ class Table(Strict):
     budget: dict[str, TableBudget] = Field({})  # by scale
     remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show, and why they may differ from the printed ones
     base: dict[str, Sourced] = Field({})
+    keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
     rows: list[Header]
     companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
     columns: list[Header]
@@ -170,6 +189,11 @@ class Table(Strict):
         if not any(column.demo for column in self.columns):
             raise ValueError("no column is shown at scale demo; give at least one of them `demo: true`")
         rows = [*self.rows, *self.companions]
+        for metric in (self.metric, *(entry.metric for entry in (*rows, *self.columns) if entry.metric)):
+            if metric.diagnostic and not self.keep:
+                raise ValueError(
+                    f"metric {metric.name}: {metric.diagnostic} measures kept models; add `keep:` with rounds to the table"
+                )
         for row, column in itertools.product(rows, self.columns):
             self._check_cell(row, column)
         for row in rows:

@@ -1,0 +1,7 @@
+"""What is measured on kept models, a diagnostic a file. Importing this package registers every one of them."""
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

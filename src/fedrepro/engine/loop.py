@@ -17,6 +17,7 @@ from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.client_side import personal
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import predict
+from fedrepro.engine.kept import Keeper
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -56,14 +57,16 @@ def train(
     workers: int = 1,
     checkpoints: Checkpoints | None = None,
     report: Callable[[int, Progress], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> Outcome:
     """Runs all rounds of one seed, from the last checkpoint if there is one, and evaluates the global model after each.
 
-    `workers`: processes that the sequential engines share a round's clients out among; they change no bit.
+    `workers`: processes that the sequential engines share a round's clients out among; they change no bit. `keeper`: keeps the
+    models of some rounds, which changes none either.
     """
     check(task, method)
     runner = make_engine(engine, task, method, workers=workers)
-    seed = SeedRun.begin(runner, checkpoints, report)
+    seed = SeedRun.begin(runner, checkpoints, report, keeper)
     try:
         while not seed.status:
             seed.advance(*runner.run_cohort(seed.state, seed.progress.round))
@@ -78,6 +81,7 @@ def train_together(
     *,
     checkpoints: Sequence[Checkpoints | None] | None = None,
     reports: Sequence[Callable[[int, Progress], None] | None] | None = None,
+    keepers: Sequence[Keeper | None] | None = None,
     chunk_mib: float | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
     """`train` for several seeds of a run at once, by the vectorised engine: (position in `tasks`, outcome), as they finish.
@@ -88,7 +92,7 @@ def train_together(
         check(task, method)
     none = [None] * len(tasks)
     engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
-    each = zip(engines, checkpoints or none, reports or none, strict=True)
+    each = zip(engines, checkpoints or none, reports or none, keepers or none, strict=True)
     seeds = [SeedRun.begin(*one) for one in each]
     live = list(range(len(tasks)))
     while True:
@@ -143,6 +147,7 @@ class SeedRun:
     runner: SequentialEngine | VectorisedEngine
     checkpoints: Checkpoints | None
     report: Callable[[int, Progress], None] | None
+    keeper: Keeper | None
     state: ServerState
     progress: Progress
     clock: "_Clock"
@@ -154,6 +159,7 @@ class SeedRun:
         runner: SequentialEngine | VectorisedEngine,
         checkpoints: Checkpoints | None,
         report: Callable[[int, Progress], None] | None,
+        keeper: Keeper | None,
     ) -> "SeedRun":
         """From the last checkpoint, or from round 0."""
         task = runner.task
@@ -162,8 +168,14 @@ class SeedRun:
         saved = checkpoint.load(checkpoints.path, checkpoints.key, task.params.flat.device) if checkpoints else None
         if saved:
             state, runner.own, progress = saved
-        status = "finished" if progress.round == task.spec.rounds else ""
-        return cls(runner, checkpoints, report, state, progress, _Clock(progress.wall_s), status)
+        made = cls(runner, checkpoints, report, keeper, state, progress, _Clock(progress.wall_s))
+        made.status = "finished" if progress.round == made.rounds else ""
+        return made
+
+    @property
+    def rounds(self) -> int:
+        """All of the run's, unless the training is only there for some models."""
+        return (self.keeper and self.keeper.until) or self.runner.task.spec.rounds
 
     @property
     def outcome(self) -> Outcome:
@@ -177,6 +189,8 @@ class SeedRun:
     def serve(self, cohort: Cohort | None, together: Callable[[Asked], Tree] = Asked.alone) -> dict[str, float]:
         """The server's work; returns what is noted of it."""
         task, round = self.runner.task, self.progress.round
+        if self.keeper:
+            self.keeper.meet(round, self.state, cohort)
         notes = {"client_lr": task.spec.client_lr_at(round)}
         if cohort is not None:  # otherwise no client has training data, and the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
@@ -200,9 +214,11 @@ class SeedRun:
         progress.samples += samples
         if self.report:
             self.report(round, progress)
+        if self.keeper:
+            self.keeper.keep(round, self.state, progress.rows)
         if not (finite and math.isfinite(notes.get("test_loss", 0.0))):
             self.status = "diverged"
-        elif progress.round == task.spec.rounds:
+        elif progress.round == self.rounds:
             self.status = "finished"
         elif self.checkpoints and self.clock.save_is_due(self.checkpoints.every_s):
             with self.clock.saving():

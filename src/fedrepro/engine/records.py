@@ -113,20 +113,30 @@ def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
     """`summary` and `curves` of a record, from the rows of metrics.parquet: numbers that are not finite become null."""
     from fedrepro.models.names import primary_metric
 
-    curves: dict[str, dict[int, float]] = {}
+    values: dict[str, dict[int, float]] = {}
     for round, name, value in rows:
-        curves.setdefault(name, {})[round] = value
+        values.setdefault(name, {})[round] = value
     metric = primary_metric(model)
-    found = list(curves[metric].values())
-    rounds = range(max(curves[metric]) + 1)
+    found = list(values[metric].values())
     return {
         "summary": {
             f"last_{metric}": found[-1] if status == "finished" else None,
             f"best_{metric}": max(found),
-            "test_loss": _finite(list(curves["test_loss"].values())[-1]),
+            "test_loss": _finite(list(values["test_loss"].values())[-1]),
         },
-        "curves": {"round": list(rounds)} | {n: [_finite(c.get(t)) for t in rounds] for n, c in sorted(curves.items())},
+        "curves": curves(rows, max(values[metric]) + 1),
     }
+
+
+def curves(rows: list[Row], rounds: int) -> dict[str, list[Any]]:
+    """Every metric of the first `rounds` rounds, and `round`, their numbers; null where it has no finite value."""
+    found: dict[str, list[Any]] = {"round": list(range(rounds))}
+    for name in sorted({name for _, name, _ in rows}):
+        found[name] = [None] * rounds
+    for round, name, value in rows:
+        if round < rounds:
+            found[name][round] = _finite(value)
+    return found
 
 
 def _rows(path: Path) -> list[Row]:

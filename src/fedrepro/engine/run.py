@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +11,14 @@ from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.console import duration, say
-from fedrepro.engine import environment, records, results
+from fedrepro.engine import environment, kept, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.differences import compare
+from fedrepro.engine.kept import Keeper
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
-from fedrepro.engine.task import Inputs, Task, load_images, load_task
+from fedrepro.engine.task import Images, Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
@@ -37,6 +38,9 @@ class Options:
     progress_s: float = 10.0  # between two lines of progress at first; a minute once a run takes long
     later: float = 0.0  # what the command trains after this run, in seeds of this run; only the time left depends on it
     read: Callable[[dict[str, Any]], str] | None = None  # what to say of a finished seed's evidence; None: its last round
+    keep: tuple[
+        int, ...
+    ] = ()  # rounds, counted from 1, whose models are kept; a finished seed is trained again as far as needed
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
 
 
@@ -72,6 +76,10 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         if waiting:
             job.train_together(waiting)
             done |= {task.seed: "trained" for task in waiting}
+    for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
+        with lock(options.root / CHECKPOINTS / f"{run['run_id']}-seed{seed}-kept.lock", busy=busy):
+            again = job.keep(seed, images)
+        done[seed] += f", models of round{'s' * (len(again) > 1)} {', '.join(map(str, again))} trained again" if again else ""
     return {seed: done[seed] for seed in seeds}
 
 
@@ -103,8 +111,39 @@ class _Job:
     def train(self, task: Task, after: int) -> None:
         """One seed, start to end; `after`: how many of the run's other seeds follow."""
         how = {"engine": self.engine, "workers": self.options.workers}
-        outcome = train(task, self._method, **how, checkpoints=self._checkpoints(task), report=self._reporter(task, after))
-        self._write(task, outcome, {})
+        how |= {"checkpoints": self._checkpoints(task), "report": self._reporter(task, after), "keeper": self._keeper(task)}
+        self._write(task, train(task, self._method, **how), {})
+
+    def keep(self, seed: int, images: Images) -> list[int]:
+        """Sees to it that a finished seed has the models that are wanted. Those that it lacks, which are returned, are trained
+        again, up to the last of them; receipt and results stay.
+
+        UserError where a number of that training is not the receipt's.
+        """
+        root, path = self.options.root, results.receipt_path(self.options.root, self.run["run_id"], seed)
+        receipt = records.read(path)
+        missing = kept.missing(root, receipt, self.options.keep)
+        if missing:
+            self._train_for_models(load_task(self.spec, self.inputs, seed, self.device, images=images), missing, path, receipt)
+        kept.write_index(root, receipt)
+        return missing
+
+    def _train_for_models(self, task: Task, rounds: list[int], path: Path, receipt: dict[str, Any]) -> None:
+        metric, title = primary_metric(self.spec.model), f"{self.run['run_id']} seed {task.seed}, for its models"
+        shown = _Reporter(title, max(rounds), 0, metric, self.options.progress_s)
+
+        def report(round: int, progress: Progress) -> None:
+            found = kept.first_difference(receipt, progress.rows, round)
+            if found:
+                raise UserError(
+                    f"{path}: trained again to keep models, {found} (another machine, library or commit?); they are not kept"
+                )
+            shown(round, progress)
+
+        checkpoints = self._checkpoints(task, "-kept")
+        how = {"engine": self.engine, "workers": self.options.workers, "checkpoints": checkpoints, "report": report}
+        train(task, self._method, **how, keeper=self._keeper(task, rounds, max(rounds)))
+        checkpoints.path.unlink(missing_ok=True)
 
     def repeat(self, task: Task, after: int) -> str:
         """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
@@ -132,6 +171,7 @@ class _Job:
         several = {
             "checkpoints": [self._checkpoints(t) for t in tasks],
             "reports": [self._reporter(t, 0, len(tasks)) for t in tasks],
+            "keepers": [self._keeper(t) for t in tasks],
         }
         for position, outcome in train_together(tasks, self._method, **several):
             self._write(tasks[position], outcome, {"seeds_at_once": len(tasks)})
@@ -140,8 +180,12 @@ class _Job:
     def _method(self) -> Method:
         return compose(self.run["method"])
 
-    def _checkpoints(self, task: Task) -> Checkpoints:
-        path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}.pt"
+    def _keeper(self, task: Task, rounds: Sequence[int] | None = None, until: int | None = None) -> Keeper | None:
+        wanted = frozenset(self.options.keep if rounds is None else rounds)
+        return Keeper(self.options.root, self.run["run_id"], task.seed, wanted, until) if wanted else None
+
+    def _checkpoints(self, task: Task, ending: str = "") -> Checkpoints:
+        path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, "arithmetic": arithmetic.current()}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})

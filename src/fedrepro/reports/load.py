@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrepro.config.reading import PLAN_SCHEMA
+from fedrepro.engine import diagnosed
 from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
@@ -37,16 +38,22 @@ def load_plan(path: Path) -> Plan:
 
 
 def load_evidence(plan: Plan, root: Path) -> Evidence:
-    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, of those that exist.
+    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, of those that exist; to their
+    curves is added what diagnostics measured in the rounds that the plan keeps.
 
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
     found: Evidence = {}
     metrics: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
-    for run_id, metric in [(run.run_id, reading.metric) for _, run, reading in plan.readings()] + [
-        (run_id, one.metric.name) for one in plan.candidates for run_id in (one.run_id or "", one.trial.run_id)
-    ]:
-        metrics[run_id].add(metric)
+    measured: dict[str, set[tuple[str, str]]] = {run_id: set() for run_id in plan.runs}
+    for _, run, reading in plan.readings():
+        if reading.diagnostic:
+            measured[run.run_id].add((reading.diagnostic, reading.metric))
+        else:
+            metrics[run.run_id].add(reading.metric)
+    for one in plan.candidates:
+        for run_id in (one.run_id or "", one.trial.run_id):
+            metrics[run_id].add(one.metric.name)
     wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
     for run_id in sorted(wanted):
         for seed in wanted[run_id]:
@@ -54,6 +61,8 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
             if path.exists():
                 receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
                 _require_same(receipt, plan.runs[run_id], path)
+                for call, metric in sorted(measured[run_id]):
+                    _add_measured(receipt, plan.runs[run_id], call, metric, root)
                 found.setdefault(run_id, {})[seed] = receipt
     return found
 
@@ -69,6 +78,16 @@ def load_record(path: Path, *metrics: str) -> Record:
         if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record
+
+
+def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, root: Path) -> None:
+    """The curve of a diagnostic's metric, where it has been measured. UserError where a kept round was left out."""
+    path = Path(root) / run.run_id / diagnosed.folder(call) / f"seed{receipt.seed}.parquet"
+    if path.exists():
+        found, rounds = diagnosed.read(path), len(receipt.curves["round"])
+        if not found.covers(run.keep):
+            raise UserError(f"{path}: does not have all of the rounds {', '.join(map(str, run.keep))}; {AGAIN}")
+        receipt.curves[diagnosed.curve_name(call, metric)] = found.curve(metric, rounds, run.keep)
 
 
 def evidence_path(root: Path, run_id: str, seed: int) -> Path:

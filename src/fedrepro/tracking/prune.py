@@ -1,9 +1,10 @@
-"""Removes what no plan asks for any more: result folders and MLflow runs."""
+"""Removes what no plan asks for any more: result folders, kept models and what was measured on them, MLflow runs."""
 
 import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
 from fedrepro.errors import UserError
 from fedrepro.files import lock, writing
 from fedrepro.tracking import store
@@ -40,7 +41,7 @@ def prune(
 def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> list[str]:
     said = []
     wanted_ids = {key.partition("/")[0] for key in keys}
-    for folder in sorted((root / view.RUNS).glob("*/")):
+    for folder in (path for base in (view.RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
         run_id = folder.name
         doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
         if run_id.startswith(".") or run_id in kept or not doomed:

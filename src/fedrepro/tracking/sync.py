@@ -83,7 +83,7 @@ def _seeds(root: Path, wanted: list[Wanted], report: SyncReport) -> tuple[Seed, 
             report.waiting.append(one.key)
             continue
         try:
-            found.append(Seed(one, view.read_receipt(path, one), view.digest(root, one, path)))
+            found.append(Seed(one, view.read_receipt(root, path, one), view.digest(root, one, path)))
         except UserError as error:
             report.problems.append(str(error))
     return tuple(found)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.reading import Reading
+from fedrepro.engine import diagnosed
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
@@ -70,7 +71,8 @@ def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.methods, row.label if len(row.label) <= LONGEST else row.name)
                 _add(one.tables, plan.table)
-                _add(one.reported, reading)
+                if not reading.diagnostic:  # no part of a receipt
+                    _add(one.reported, reading)
     _give_names(found)
     return found
 
@@ -109,9 +111,25 @@ def receipt_file(root: Path, wanted: Wanted) -> Path | None:
     return None
 
 
-def read_receipt(path: Path, wanted: Wanted) -> Record:
-    """The receipt, checked to be this run's and to hold what the tables show."""
-    return load_record(path, *(reading.metric for reading in wanted.reported))
+def measured_files(root: Path, wanted: Wanted) -> list[Path]:
+    """What diagnostics have left of it, each call once: measured here, or else the evidence."""
+    found: dict[str, Path] = {}
+    for folder in (diagnosed.DIAGNOSTICS, Path("reports") / wanted.scale / wanted.paper / "evidence"):
+        for path in sorted((Path(root) / folder / wanted.run_id).glob(f"*/seed{wanted.seed}.parquet")):
+            found.setdefault(path.parent.name, path)
+    return [found[name] for name in sorted(found)]
+
+
+def read_receipt(root: Path, path: Path, wanted: Wanted) -> Record:
+    """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
+    `client_distance/17b9c3`, with the last part of the call's folder."""
+    receipt = load_record(path, *(reading.metric for reading in wanted.reported))
+    for file in measured_files(root, wanted):
+        found, rounds = diagnosed.read(file), len(receipt["curves"]["round"])
+        for metric in {value.metric: None for value in found.values}:
+            name = f"{metric}/{file.parent.name.rpartition('-')[2]}"
+            receipt["curves"][name] = found.curve(metric, rounds, map(int, found.about["models"]))
+    return receipt
 
 
 def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
@@ -132,7 +150,8 @@ def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
     shown = sorted(map(str, wanted.reported))
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
-    return canonical_hash([FORMAT, sha256_file(receipt), present, shown], 32)
+    measured = [sha256_file(path) for path in measured_files(root, wanted)]
+    return canonical_hash([FORMAT, sha256_file(receipt), present, shown, *measured], 32)
 
 
 def inputs(root: Path, wanted: Wanted, receipt: Record) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from fedrepro import arithmetic
@@ -16,7 +15,8 @@ from fedrepro.engine.environment import pick_device
 from fedrepro.engine.receipts import RUNS, committed, identity, receipt_path, trained
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.workflow import plans, session
+from fedrepro.workflow import measured, plans, session
+from fedrepro.workflow.drawing import ARGUMENTS
 from fedrepro.workflow.plans import Plans
 
 MISSING = Path(".snakemake/fedrepro-missing")
@@ -35,6 +35,8 @@ class Workflow:
         every = reversed(made.tables_at_scale.values())
         self.runs: dict[str, dict[str, Any]] = {run_id: run for table in every for run_id, run in table["runs"].items()}
         """run_id -> the run as the first table has it that asks for it."""
+        self.calls = measured.calls(made.tables_at_scale.values())
+        self._keeps = measured.keeps(made.tables_at_scale.values())
         self._told: set[str] = set()
 
     @classmethod
@@ -126,7 +128,8 @@ class Workflow:
 
     def evidence(self, scale: str, paper: str, table: str, checkpoints: Any = None) -> list[str]:
         """The evidence that one report is rendered from; of a tuned table, once Snakemake's `checkpoints` have its choice."""
-        return _evidence(scale, paper, self._asked(scale, paper, table, checkpoints).items())
+        asked = self._asked(scale, paper, table, checkpoints)
+        return _evidence(scale, paper, asked.items()) + measured.evidence(self.plan(scale, paper, table))
 
     def trials(self, scale: str, paper: str, table: str) -> list[str]:
         """The evidence that the candidates of a tuned table are chosen by."""
@@ -227,13 +230,14 @@ class Workflow:
             _, scale, _, _, run_id, _ = path.parts
             if scale in self.made.published_seeds or not trained(Path(), run_id, int(path.stem[4:])):
                 found.append(str(path.relative_to("reports")))
-        return _any_of(found)
+        return _any_of(found + measured.settled(self.made.tables_at_scale, self.made.published_seeds))
 
     def missing(self, scale: str) -> list[str]:
         """For evidence that no rule would make if it were there, a file newer than any report: without it, a report from before
         the evidence was taken away would count as up to date."""
-        if scale not in self.made.published_seeds:
-            return []
+        return self._newest() if scale in self.made.published_seeds else []
+
+    def _newest(self) -> list[str]:
         MISSING.parent.mkdir(exist_ok=True)
         MISSING.touch()
         return [str(MISSING)]
@@ -245,9 +249,22 @@ class Workflow:
                 return str(path)
         return str(receipt_path(Path(), run_id, int(seed)))
 
+    def keep(self, run_id: str) -> str:
+        """The rounds whose models tables want kept, apart by spaces."""
+        return " ".join(map(str, self._keeps.get(run_id, [])))
+
+    def lacking(self, run_id: str, seed: str) -> list[str]:
+        """A file newer than any other, where some of them are missing in the list of what is kept."""
+        return self._newest() if measured.lacks(run_id, seed, self._keeps.get(run_id, [])) else []
+
+    def measured(self, scale: str, paper: str, run_id: str, folder: str, seed: str) -> str:
+        """What evidence of a diagnostic is copied from."""
+        plans = (plan for name, plan in self.made.tables_at_scale.items() if name.startswith(f"{scale}/{paper}/"))
+        return measured.origin(run_id, folder, seed, measured.keeps(plans).get(run_id, []))
+
     def arguments(self, kind: str, artifact: str) -> str:
         """The command-line arguments that draw an artifact."""
-        return _ARGUMENTS[kind](self.made.definitions[f"{kind}/{artifact}"])
+        return ARGUMENTS[kind](self.made.definitions[f"{kind}/{artifact}"])
 
     def native_manifest(self, kind: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""
@@ -279,15 +296,3 @@ def _endings(table: str) -> tuple[str, ...]:
 def _any_of(texts: list[str]) -> str:
     """A regular expression of them; matches nothing when there are none."""
     return "|".join(map(re.escape, texts)) or "(?!)"
-
-
-_ARGUMENTS = {
-    "partition": lambda d: (
-        f"{d['dataset']} {quote(d['scheme'])} --clients {d['clients']} --local-validation {d['local_validation']}"
-    ),
-    "participation": lambda d: (
-        f"--clients {d['clients']} --ratio {d['ratio']} --rounds {d['rounds']} --cohorts {d.get('cohorts', 'drawn')}"
-    ),
-    "proxy": lambda d: f"{d['dataset']} --per-class {d['per_class']}",
-    "init": lambda d: f"{d['model']} --classes {d['classes']}",
-}

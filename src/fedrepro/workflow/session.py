@@ -27,6 +27,7 @@ BACKUPS = Path(".snakemake/backups")
 TRAIN = ("train", "train_seed")
 # Rules whose commands import torch.
 HEAVY = ("arrays", "init", "plan")
+ON_CPU = ("train", "train_seed", "keep", "diagnose")
 
 _held: list[TextIO] = []  # the lock, for as long as the process lives
 _lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
@@ -65,7 +66,7 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         if _forced(workflow.dag_settings):
             os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
         names = {job.rule.name for job in workflow.dag.needrun_jobs()}
-        if names & {*HEAVY, *(TRAIN if flow.device == "cpu" else ())}:
+        if names & {*HEAVY, *(ON_CPU if flow.device == "cpu" else ())}:
             forkclient.start()
         for one in _lines:
             one.expect(sum(job.rule.name in TRAIN for job in workflow.dag.needrun_jobs()))

@@ -286,8 +286,14 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
     write_json(path, plan)
     assert len(sync([path], root).retagged) == 5 * 2  # those of seed 8 hang below a new mean
     write_json(path, make_plan(seeds=[8]))
+    some = next(iter(plan["runs"]))
+    for place in (f"kept/{some}", "kept/gone", "diagnostics/gone/call"):
+        for seed in (8, 9):
+            write_json(root / "results" / place / f"seed{seed}.json", {})
     planned = prune(root, dry_run=True)
-    assert len(planned) == 5 * (2 + 1)
+    more = [f"results/kept/{some}/seed9.json", "results/kept/gone", "results/diagnostics/gone"]
+    assert len(planned) == 5 * (2 + 1) + len(more)
+    assert {*more} < {*planned}
     assert len(runs_in(root)) == 10
     assert prune(root) == planned
     assert len(runs_in(root)) == 5

@@ -65,8 +65,8 @@ def alternatives(cells: list[Cell], plan: Plan) -> tuple[Alternative, ...]:
 
 
 def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
-    column, row, receipts = plan.column(cell.column), plan.row(cell.row), evidence.get(cell.run_id or "", {})
-    shown = cell.reading
+    column, row, shown = plan.column(cell.column), plan.row(cell.row), cell.reading
+    receipts = {seed: one for seed, one in evidence.get(cell.run_id or "", {}).items() if one.has(shown)}
     per_seed = {seed: None if one.diverged else shown.value(one.curves) for seed, one in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     # A mean over the others would be optimistic, so a seed without a value leaves the cell without a mean.

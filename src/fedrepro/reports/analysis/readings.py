@@ -15,8 +15,10 @@ def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | Non
     """
     if not receipts or any(receipt.diverged for receipt in receipts.values()):
         return None
-    curves = [receipt.curves[own.metric][: own.until] for receipt in receipts.values()]
+    curves = [receipt.curves[own.curve][: own.until] for receipt in receipts.values()]
     curves = [[value for value in curve if value is not None] for curve in curves]
+    if not all(curves):  # a diagnostic found no finite value
+        return None
     best = max if own.better == "higher" else min
     fitting = [k for k in sorted({own.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
     return Readings(

@@ -50,7 +50,9 @@ class Curves:
     def _line(self, cell: Place, receipts: dict[int, Receipt]) -> Series | None:
         """Over the rounds that were evaluated, until a seed has no finite value."""
         metric = cell.metric.name
-        series = [dict(zip(one.curves["round"], one.curves.get(metric, []), strict=False)) for one in receipts.values()]
+        series = [
+            dict(zip(one.curves["round"], one.curves.get(cell.reading.curve, []), strict=False)) for one in receipts.values()
+        ]
         rounds: list[int] = []
         for number in sorted(set.intersection(*(set(one) for one in series))) if series else ():
             missing = [one[number] is None for one in series]

@@ -58,7 +58,7 @@ class Histogram:
         return Drawn(tuple(series), "from", "share" if self.share else "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
-        curves = [one.curves.get(cell.metric.name, [])[self.first - 1 : self.last] for one in receipts.values()]
+        curves = [one.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for one in receipts.values()]
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
     def draw(self, figure: Figure, path: Path) -> None:

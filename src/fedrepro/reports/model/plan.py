@@ -74,13 +74,14 @@ class Place:
     average_last: int | None
     average_last_source: str | None
     note: str = ""
+    diagnostic: str | None = None  # what measures the metric on kept models; None: the run records it
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the paper's value, where a scale changes it
     tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
 
     @property
     def reading(self) -> Reading:
         """What is taken of the run."""
-        return Reading(self.metric.name, make(self.read or "last()"), self.metric.better)
+        return Reading(self.metric.name, make(self.read or "last()"), self.metric.better, self.diagnostic)
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Run:
     inputs: dict[str, Any]  # kind -> identity
     sources: dict[str, Any] = field(default_factory=dict)  # setting -> where its value is from
     argument_sources: dict[str, Any] = field(default_factory=dict)
+    keep: list[int] = field(default_factory=list)  # rounds, counted from 1, whose models are kept
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,10 @@ class Receipt:
     def diverged(self) -> bool:
         """Whether it has no last value."""
         return self.status == "diverged"
+
+    def has(self, reading: Reading) -> bool:
+        """Whether there is something to read: what a diagnostic measures may come later than the run."""
+        return self.diverged or reading.diagnostic is None or reading.curve in self.curves
 
 
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt

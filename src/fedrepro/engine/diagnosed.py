@@ -1,0 +1,126 @@
+"""What diagnostics leave, told without torch: a parquet file for each run, call and seed.
+
+    results/diagnostics/<run_id>/<call>/seed8.parquet    columns round (from 1), metric, client, x, y, value
+    reports/<scale>/<paper>/evidence/<run_id>/<call>/seed8.parquet    a copy that reports are rendered from
+
+`client` is null in what is one value a round; `x` and `y` are null unless the metric is a curve or a surface in itself. The
+file's metadata say of which models it was made, with a digest of all of it. The same rows are the same bytes.
+"""
+
+import io
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedrepro.errors import UserError
+from fedrepro.files import canonical_hash, write_atomic
+from fedrepro.registry import parse
+
+KEPT = Path("results/kept")
+DIAGNOSTICS = Path("results/diagnostics")
+SCHEMA = 1
+_ABOUT = b"fedrepro"
+
+
+class Value(NamedTuple):
+    """One measured value."""
+
+    round: int  # counted from 1
+    metric: str
+    value: float | None  # None: not finite
+    client: int | None = None  # whose value it is; None: the round's
+    x: float | None = None  # where along a line or on a plane, in the units of the diagnostic
+    y: float | None = None
+
+
+class Measured(NamedTuple):
+    """The content of a file. `about`: run_id, seed, diagnostic, `models` (round -> sha256 of what was measured), and `reached`,
+    the rounds that the seed has."""
+
+    about: dict[str, Any]
+    values: list[Value]
+
+    def curve(self, metric: str, rounds: int, kept: Iterable[int]) -> list[float | None]:
+        """One value for each of `rounds` rounds, of those `kept`; None elsewhere."""
+        wanted = {*kept}
+        own = {v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in wanted}
+        return [own.get(number) for number in range(1, rounds + 1)]
+
+    def covers(self, rounds: Iterable[int]) -> bool:
+        """Whether all of these rounds were measured, so far as the seed reached them."""
+        return all(str(number) in self.about["models"] or number > self.about["reached"] for number in rounds)
+
+
+def kept_path(root: Path, run_id: str, seed: int) -> Path:
+    """The list of the rounds that models are kept of, `results/kept/<run_id>/seed<k>.json`."""
+    return Path(root) / KEPT / run_id / f"seed{seed}.json"
+
+
+def folder(call: str) -> str:
+    """The name of the folder of a call with all its arguments."""
+    return f"{parse(call)[0].name}-{canonical_hash(call, 6)}"
+
+
+def measured_path(root: Path, run_id: str, call: str, seed: int) -> Path:
+    """`results/diagnostics/<run_id>/<call>/seed<k>.parquet`."""
+    return Path(root) / DIAGNOSTICS / run_id / folder(call) / f"seed{seed}.parquet"
+
+
+def curve_name(call: str | None, metric: str) -> str:
+    """Under which name the curves of a receipt have a metric: that of a run goes by its own, others by their diagnostic too."""
+    return f"{call}: {metric}" if call else metric
+
+
+def write(path: Path, about: dict[str, Any], values: Iterable[Value]) -> Path:
+    """Writes what one call has measured."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [v._replace(value=v.value if v.value is not None and math.isfinite(v.value) else None) for v in values]
+    types = {"round": pa.int32(), "metric": pa.string(), "client": pa.int32(), "x": pa.float64(), "y": pa.float64()}
+    types |= {"value": pa.float64()}
+    sealed = json.dumps(about | {"schema": SCHEMA, "digest": _digest(about, rows)}, sort_keys=True).encode()
+    schema = pa.schema(list(types.items()), metadata={_ABOUT: sealed})
+    table = pa.table({name: [getattr(row, name) for row in rows] for name in types}, schema=schema)
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    return write_atomic(path, lambda temporary: temporary.write_bytes(content.getvalue()))
+
+
+def read(path: Path) -> Measured:
+    """The content of a file, verified: run and seed are those of its path, its digest is right. UserError where not."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        about = json.loads((table.schema.metadata or {})[_ABOUT])
+        rows = [Value(**row) for row in table.to_pylist()]
+        schema, digest = about.pop("schema"), about.pop("digest")
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a readable file of diagnostics; {_repair(path)}") from error
+    place = (path.parent.parent.name, path.parent.name, path.stem)
+    own = (about["run_id"], folder(about["diagnostic"]), f"seed{about['seed']}")
+    if schema != SCHEMA or place != own or digest != _digest(about, rows):
+        raise UserError(f"{path}: its digest is not that of its content, or it is another run's; {_repair(path)}")
+    return Measured(about, rows)
+
+
+def covers(path: Path, rounds: Iterable[int]) -> bool:
+    """Whether the file at `path` has all of these rounds. False for a damaged one."""
+    try:
+        return read(path).covers(rounds)
+    except UserError:
+        return False
+
+
+def _digest(about: dict[str, Any], rows: list[Value]) -> str:
+    return canonical_hash([about, rows], 64)
+
+
+def _repair(path: Path) -> str:
+    if {"short", "full"} & {*path.parts[-6:-5]}:  # those that are committed
+        return f"restore it with `git checkout -- {path}`, or delete it and run the same command again"
+    return "delete it and run the same command again"

@@ -1,0 +1,192 @@
+"""Models of chosen rounds, kept for diagnostics. They belong neither to a run's identity nor to its results.
+
+    results/kept/<run_id>/seed8/round50.safetensors    the models of round 50, counted from 1
+    results/kept/<run_id>/seed8.json                   the rounds that there are, with their sha256
+
+A round's file holds the global model before and after the round (`before.params` [D], `after.params`), the models of its
+clients after local training (`clients.params` [K, D]), their ids and data-size weights, and the running statistics of all of
+them. Vectors are in the layout of the model, which stands in the metadata beside run, seed, round and the curves so far: a
+file whose curves are not the receipt's is of another training, and counts as missing.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from fedrepro.engine.diagnosed import KEPT, kept_path
+from fedrepro.engine.records import Record, Row, curves
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, sha256_file, write_atomic, write_json
+from fedrepro.methods.compose import ServerState
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Cohort
+
+SCHEMA = 1
+_ABOUT = "fedrepro"  # one key of the metadata: the order of several is not fixed
+
+
+@dataclass(frozen=True)
+class Global:
+    """The global model at one moment."""
+
+    params: Tree  # [D]
+    buffers: Tree  # [D']
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The models of one round."""
+
+    round: int  # counted from 1
+    before: Global  # what the clients received
+    after: Global  # what the server made of their models
+    clients: list[int]  # ids of the cohort's clients that trained, ascending, length K
+    params: Tree  # their weights after local training, [K, D]
+    buffers: Tree  # their running statistics, [K, D']
+    weights: Tensor  # their data-size weights, which sum to 1, [K]
+
+    @property
+    def updates(self) -> Tree:
+        """w_k - w, [K, D]."""
+        return self.params.like(self.params.flat - self.before.params.flat)
+
+
+@dataclass
+class Keeper:
+    """Writes the models of `rounds`, counted from 1, as a training comes past them."""
+
+    root: Path
+    run_id: str
+    seed: int
+    rounds: frozenset[int]
+    until: int | None = None  # the round after which the training stops, since it is only there for the models
+    _met: tuple[ServerState, Cohort | None] | None = field(default=None, init=False)
+
+    def meet(self, round: int, before: ServerState, cohort: Cohort | None) -> None:
+        """What the server begins `round` (from 0) with; None where no client has training data."""
+        self._met = (before, cohort) if round + 1 in self.rounds else None
+
+    def keep(self, round: int, after: ServerState, rows: list[Row]) -> None:
+        """At the end of `round` (from 0): writes it, if it is one of ours. `rows`: what has been recorded so far."""
+        if self._met is None:
+            return
+        (before, cohort), self._met = self._met, None
+        about = {"schema": SCHEMA, "run_id": self.run_id, "seed": self.seed, "round": round + 1}
+        about |= {"params": _layout(after.params), "buffers": _layout(after.buffers), "curves": curves(rows, round + 1)}
+        content = save(_tensors(before, after, cohort), {_ABOUT: json.dumps(about, sort_keys=True)})
+        path = round_path(self.root, self.run_id, self.seed, round + 1)
+        write_atomic(path, lambda temporary: temporary.write_bytes(content))
+
+
+def round_path(root: Path, run_id: str, seed: int, round: int) -> Path:
+    """`results/kept/<run_id>/seed<k>/round<t>.safetensors`."""
+    return Path(root) / KEPT / run_id / f"seed{seed}" / f"round{round}.safetensors"
+
+
+def missing(root: Path, receipt: Record, rounds: Iterable[int]) -> list[int]:
+    """Those of `rounds` that a finished seed has no models of. A seed that diverged has none of the rounds it did not reach."""
+    reached = len(receipt["curves"]["round"])
+    each = ((r, round_path(root, receipt["run_id"], receipt["seed"], r)) for r in rounds if r <= reached)
+    return sorted(r for r, path in each if not _fits(path, receipt))
+
+
+def write_index(root: Path, receipt: Record) -> None:
+    """Lists every round that there is of a finished seed. A list that says the same already stays, with its time."""
+    run_id, seed = receipt["run_id"], receipt["seed"]
+    path = kept_path(root, run_id, seed)
+    for leftover in path.with_suffix("").glob(".round*"):  # of a process that was killed while it wrote
+        leftover.unlink()
+    found = {
+        int(one.stem.removeprefix("round")): sha256_file(one)
+        for one in path.with_suffix("").glob("round*.safetensors")
+        if _fits(one, receipt)
+    }
+    rounds = {str(number): found[number] for number in sorted(found)}
+    content = {"run_id": run_id, "seed": seed, "rounds": rounds, "reached": len(receipt["curves"]["round"])}
+    if not path.exists() or read_json(path) != content:
+        write_json(path, content)
+
+
+def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:
+    """`rounds`, round -> sha256 of all that is kept of a seed, and `reached`, how many rounds it has. UserError without any."""
+    path = kept_path(root, run_id, seed)
+    if not path.exists():
+        raise UserError(f"{path}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
+    content = read_json(path)
+    if not isinstance(content, dict) or (content.get("run_id"), content.get("seed")) != (run_id, seed):
+        raise UserError(
+            f"{path}: not the list of what is kept of {run_id}, seed {seed}; delete it and run the same command again"
+        )
+    return content
+
+
+def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, device: str = "cpu") -> Kept:
+    """The models of one round. UserError where the file is not the one that the list of kept rounds names."""
+    path = round_path(root, run_id, seed, round)
+    if not path.exists() or sha256_file(path) != sha256:
+        raise UserError(
+            f"{path}: missing or damaged (another sha256); delete {path.parent}.json and run the same command again"
+        )
+    about, tensors = _about(path), load_file(path, device=device)
+    layouts = {kind: Layout(tuple(about[kind]["names"]), tuple(map(tuple, about[kind]["shapes"]))) for kind in _KINDS}
+    tree = lambda who, kind: Tree(layouts[kind], tensors[f"{who}.{kind}"])  # noqa: E731
+    before, after = (Global(*(tree(who, kind) for kind in _KINDS)) for who in ("before", "after"))
+    clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
+    return Kept(round, before, after, clients, tree("clients", "params"), tree("clients", "buffers"), weights)
+
+
+_KINDS = ("params", "buffers")
+
+
+def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None) -> dict[str, Tensor]:
+    states = {"before": before, "after": after}
+    found = {f"{who}.{kind}": getattr(state, kind).flat for who, state in states.items() for kind in _KINDS}
+    if cohort is None:
+        none = {f"clients.{kind}": getattr(after, kind).flat[None][:0] for kind in _KINDS}
+        found |= none | {"clients.ids": torch.zeros(0, dtype=torch.int64), "clients.weights": after.params.flat[:0]}
+    else:
+        found |= {"clients.params": cohort.models.flat, "clients.buffers": cohort.buffers.flat}
+        found |= {"clients.ids": torch.tensor(cohort.clients), "clients.weights": cohort.weights}
+    # safetensors wants memory of its own for each, and a vector may be the global model before and after the round.
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in found.items()}
+
+
+def _layout(tree: Tree) -> dict[str, Any]:
+    return {"names": list(tree.layout.names), "shapes": [list(shape) for shape in tree.layout.shapes]}
+
+
+def _about(path: Path) -> dict[str, Any]:
+    with safe_open(path, "pt") as file:
+        return json.loads((file.metadata() or {})[_ABOUT])
+
+
+def _fits(path: Path, receipt: Record) -> bool:
+    """Whether the models at `path` come from the training that the receipt is of; a metric that only one has is left out."""
+    try:
+        about = _about(path)
+    except (OSError, SafetensorError, KeyError, ValueError):
+        return False
+    if (about["schema"], about["run_id"], about["seed"]) != (SCHEMA, receipt["run_id"], receipt["seed"]):
+        return False
+    shared = about["curves"].keys() & receipt["curves"].keys()
+    return all(about["curves"][name] == receipt["curves"][name][: about["round"]] for name in shared)
+
+
+def first_difference(receipt: Record, rows: list[Row], round: int) -> str:
+    """What of `round` (from 0) is not as the receipt has it, in words; "" where every metric that both have is the same."""
+    for number, name, value in reversed(rows):
+        if number < round:
+            break
+        known = receipt["curves"].get(name)
+        got = value if math.isfinite(value) else None
+        if known is not None and known[round : round + 1] != [got]:
+            return f"{name} of round {round + 1} is {got!r}, was {known[round] if round < len(known) else 'missing'!r}"
+    return ""

@@ -1,0 +1,185 @@
+"""Keeping models by hand and measuring them: `fedrepro run --keep`, `fedrepro diagnose`, `fedrepro evidence`."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedrepro import console
+from fedrepro.cli import main
+from fedrepro.engine import diagnosed
+from fedrepro.engine import run as engine_run
+from fedrepro.engine.records import seal
+
+ROOT = Path(__file__).parents[3]
+RUN = ["run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--set", "rounds=4", "clients=4"]
+CALL = "client_distance(to=after, relative=false)"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """FedAvg for one seed and four rounds, nothing kept."""
+    root = tmp_path_factory.mktemp("keep")
+    shutil.copytree(ROOT / "papers", root / "papers")
+    (root / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
+    (root / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setattr(console, "_log", None)
+        assert main(RUN) == 0
+    return root
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, as the current folder."""
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path / "copy"
+
+
+def run_id(project: Path) -> str:
+    return next((project / "results/runs").glob("*/")).name
+
+
+def below(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Bytes and time of every file."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "config.json")
+    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, (content, _) in below(folder).items()}
+
+
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The round after which each training from now on stopped."""
+    found, train = [], engine_run.train
+
+    def counted(*args, **options):
+        outcome = train(*args, **options)
+        found.append(outcome.progress.round)
+        return outcome
+
+    monkeypatch.setattr(engine_run, "train", counted)
+    return found
+
+
+def test_a_finished_seed_is_trained_again_as_far_as_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds 1 and 3 of four: three rounds, and results stay as they are. What is there then is not trained again; another
+    engine's training from the start keeps the same bytes on its way."""
+    before, seen = below(project / "results/runs"), trainings(monkeypatch)
+    assert main([*RUN, "--keep", "1", "3"]) == 0
+    assert seen == [3]
+    after, metrics = below(project / "results/runs"), f"{run_id(project)}/seed8/metrics.parquet"
+    assert {n: c for n, (c, _) in after.items()} == {n: c for n, (c, _) in before.items()}
+    assert after[metrics] == before[metrics], "not written again"
+    assert not list(project.glob("results/checkpoints/*/*.pt"))
+    kept = contents(project / "results/kept")
+    assert main([*RUN, "--keep", "3"]) == 0
+    assert seen == [3]
+    assert main([*RUN, "--keep", "2"]) == 0
+    assert seen == [3, 2]
+    index = json.loads((project / "results/kept" / run_id(project) / "seed8.json").read_text())
+    assert [*index["rounds"]] == ["1", "2", "3"]
+    shutil.rmtree(project / "results")
+    assert main([*RUN, "--keep", "1", "3"]) == 0
+    assert seen == [3, 2, 4]
+    assert contents(project / "results/kept") == kept
+    same = ("metrics.parquet", "model.safetensors")
+    again = contents(project / "results/runs")
+    assert {n: c for n, c in again.items() if n.endswith(same)} == {n: c for n, (c, _) in before.items() if n.endswith(same)}
+
+
+def test_an_interrupted_second_training_goes_on(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in its third round with a checkpoint after each: the rest is computed, and the models are those of one go."""
+    whole = project / "whole"
+    assert main([*RUN, "--keep", "1", "4"]) == 0
+    shutil.move(project / "results/kept", whole)
+    original, seen = engine_run.kept.first_difference, []
+
+    def die(receipt, rows, round: int) -> str:
+        seen.append(round)
+        if seen == [0, 1, 2]:
+            raise KeyboardInterrupt
+        return original(receipt, rows, round)
+
+    monkeypatch.setattr(engine_run.kept, "first_difference", die)
+    assert main([*RUN, "--keep", "1", "4", "--checkpoint-seconds", "0"]) == 130
+    assert main([*RUN, "--keep", "1", "4"]) == 0
+    assert seen == [0, 1, 2, 2, 3]
+    assert contents(project / "results/kept") == contents(whole)
+
+
+def test_a_training_that_gives_other_numbers_keeps_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The receipt's accuracy of round 2 was another: one line, exit code 2, and no models of that round or later ones."""
+    path = project / "results/runs" / run_id(project) / "seed8.json"
+    content = json.loads(path.read_text())
+    content["curves"]["test_accuracy"][1] += 1
+    shutil.rmtree(path.with_suffix(""))
+    evidence = project / "reports/short/fedlaw/evidence" / run_id(project) / "seed8.json"
+    evidence.parent.mkdir(parents=True)
+    evidence.write_text(json.dumps(seal(content)))
+    path.unlink()
+    assert main([*RUN, "--keep", "1", "3"]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert "test_accuracy of round 2 is" in line
+    assert str(path.relative_to(project)) in line
+    assert [path.name for path in (project / "results/kept").rglob("*") if path.is_file()] == ["round1.safetensors"]
+
+
+def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By run_id, with the same bytes twice, of all that is kept; and copied as evidence only when it is sound."""
+    assert main([*RUN, "--keep", "1", "4"]) == 0
+    assert main(["diagnose", "client_distance", run_id(project)]) == 0
+    path = diagnosed.measured_path(Path(), run_id(project), CALL, 8)
+    found, content = diagnosed.read(path), path.read_bytes()
+    assert [(one.round, one.client) for one in found.values] == [(r, c) for r in (1, 4) for c in (None, 0, 1, 2, 3)]
+    assert main(["diagnose", CALL, f"results/runs/{run_id(project)}/config.json", "--seeds", "8"]) == 0
+    assert path.read_bytes() == content
+    copy = Path("reports/demo/fedlaw/evidence", *path.parts[2:])
+    assert main(["evidence", str(path), str(copy)]) == 0
+    assert diagnosed.read(copy) == found
+    path.write_bytes(content[:-8])
+    assert main(["evidence", str(path), str(copy)]) == 2
+    assert copy.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", *RUN[1:], "--keep", "5"], "--keep 5: digits-mlp"),
+        (["diagnose", "client_distnce", "RUN"], "did you mean 'client_distance'"),
+        (["diagnose", "client_distance", "digits"], "no run in results/runs"),
+        (["diagnose", "client_distance", "RUN"], "no models are kept"),
+        (["diagnose", "client_distance", "RUN", "--seeds", "9"], "no models are kept"),
+    ],
+)
+def test_mistakes(arguments: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit code 2."""
+    assert main([run_id(project) if one == "RUN" else one for one in arguments]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert words in line
+
+
+def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`fedrepro run` keeps the models that the table wants, and names the command that measures them."""
+    path = Path("papers/fedlaw/tables/table3.yaml")
+    content = yaml.safe_load(path.read_text())
+    metric = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": "client_distance"}
+    del content["published"]
+    content |= {"columns": [{**content["columns"][2], "metric": metric}], "keep": [50, 200], "variant_of": None}
+    del content["columns"][0]["published"]
+    path.with_stem("table90").write_text(yaml.safe_dump(content))
+    capsys.readouterr()
+    assert main(["run", "fedlaw/table90", "--rows", "fedavg", *RUN[-3:]]) == 0
+    assert f'fedrepro diagnose "{CALL}" {run_id(project)}' in capsys.readouterr().out
+    index = json.loads((project / "results/kept" / run_id(project) / "seed8.json").read_text())
+    assert [*index["rounds"]] == ["1", "4"]
+    assert main(["runs"]) == 0
+    assert "test accuracy" in capsys.readouterr().out

@@ -1,0 +1,112 @@
+"""`keep:` and metrics of diagnostics in a table: what the plan makes of them, and mistakes."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_papers import FULL, Files, cell, ids, run_of
+
+from fedrepro.config.reading import reading, readings
+from fedrepro.errors import UserError
+from fedrepro.workflow import measured
+
+METRIC = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": "client_distance(to=before)"}
+CALL = "client_distance(to=before, relative=false)"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Columns of one data set: accuracy, and distances after round 50 and at the end."""
+    made = Files(tmp_path)
+    column = made.table["columns"][0]
+    of = lambda key, **more: copy.deepcopy({k: v for k, v in column.items() if k != "published"} | {"key": key} | more)  # noqa: E731
+    made.table["columns"] = [column, of("middle", metric=METRIC, read="at(50)"), of("end", metric=METRIC)]
+    made.table["keep"] = [1, 50, 200]
+    return made
+
+
+def test_rounds_are_scaled_as_readings_are(files: Files) -> None:
+    """200 rounds, a tenth of them, and ten: of 1, 50 and 200 the same share, rounded up."""
+    for params, expected in ((FULL, [1, 50, 200]), ({"scale": "short"}, [1, 5, 20]), ({"scale": "demo"}, [1, 3, 10])):
+        made = files.plan(params)
+        assert {tuple(run["keep"]) for run in made["runs"].values()} == {tuple(expected)}
+        assert cell(made, "fedavg", "middle")["read"] == f"at(round={expected[1]}, mean=1)"
+
+
+def test_keeping_is_no_part_of_a_run(files: Files) -> None:
+    """The same run_ids and configurations without `keep` and diagnostics."""
+    with_keep = files.plan(FULL)
+    files.table["columns"] = files.table["columns"][:1]
+    del files.table["keep"]
+    without = files.plan(FULL)
+    assert ids(with_keep)["fedavg", "end"] == ids(without)["fedavg", "mnist"]
+    mine, other = run_of(with_keep, "fedavg"), run_of(without, "fedavg")
+    assert other["keep"] == []
+    assert mine | {"keep": []} == other
+
+
+def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
+    """The call with every argument; read at the last round unless the table says otherwise; curves apart from the run's own."""
+    made = files.plan(FULL)
+    found = cell(made, "fedavg", "end")
+    assert (found["diagnostic"], found["read"]) == (CALL, "last(rounds=1)")
+    assert found["metric"] == {"name": "client_distance", "unit": "norm", "description": "distance", "better": "higher"}
+    assert reading(found).curve == f"{CALL}: client_distance"
+    assert reading(found).of({"status": "finished", "curves": {f"{CALL}: client_distance": [1.0, None, 3.0]}}) == 3.0
+    assert cell(made, "fedavg", "mnist")["diagnostic"] is None
+    assert len({one.curve for _, one in readings(made)}) == 2
+    run_id = found["run_id"]
+    assert measured.keeps([made, made])[run_id] == [1, 50, 200]
+    (folder,) = measured.calls([made])
+    paths = measured.evidence(made)
+    assert f"reports/full/some/evidence/{run_id}/{folder}/seed8.parquet" in paths
+    assert len(paths) == len({*paths}) == 3 * 3  # rows that run, seeds; two columns share each
+
+
+def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
+    """Of one run and one name of a metric; the same call twice is refused."""
+    files.table["columns"][1] |= {"metric": METRIC | {"diagnostic": "client_distance"}, "read": "at(200)"}
+    files.table["columns"][2]["read"] = "at(200)"
+    made = files.plan(FULL)
+    assert cell(made, "fedavg", "middle")["diagnostic"] != cell(made, "fedavg", "end")["diagnostic"]
+    files.table["columns"][1]["metric"] = METRIC
+    with pytest.raises(UserError, match="are the same run"):
+        files.plan(FULL)
+
+
+def test_tables_that_share_a_run_keep_the_rounds_of_both(files: Files) -> None:
+    """One training for both; a variant takes the `keep` of its table."""
+    files.write()
+    first = files.plan(FULL)
+    files.more["table2"] = copy.deepcopy(files.table) | {"keep": [7, 50, 200]}
+    files.more["table3"] = {"title": "v", "source": "v", "variant_of": "table1", "rows": files.table["rows"][:1]}
+    found = measured.keeps([first, files.plan(FULL, "table2")])
+    assert found[cell(first, "fedavg", "end")["run_id"]] == [1, 7, 50, 200]
+    assert run_of(files.plan(FULL, "table3"), "fedavg")["keep"] == [1, 50, 200]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda t: t.update(keep=[1, 50, 201, 200]), ["table1.yaml", "keep = [1, 50, 201, 200]", "200 rounds"]),
+        (lambda t: t.update(keep=[0, 200]), ["table1.yaml", "keep.0 = 0"]),
+        (lambda t: t.pop("keep"), ["table1.yaml", "client_distance", "add `keep:`"]),
+        (lambda t: t["columns"][1].update(read="at(100)"), ["table1.yaml", "at(round=100", "add it to keep"]),
+        (lambda t: t.update(keep=[50]), ["table1.yaml", "last()", "add it to keep"]),
+        (
+            lambda t: t["columns"][1]["metric"].update(diagnostic="client_distnce"),
+            ["table1.yaml", "'client_distnce'", "'client_distance'"],
+        ),
+        (lambda t: t["columns"][1]["metric"].update(name="distance"), ["table1.yaml", "'distance'", "'client_distance'"]),
+        (lambda t: t["columns"][1]["metric"].update(diagnostic="client_distance(at=1)"), ["table1.yaml", "'at'"]),
+    ],
+)
+def test_mistakes_are_one_line(spoil: Callable[[dict], object], words: list[str], files: Files) -> None:
+    """They name the file, what is wrong, and what to do."""
+    files.table = copy.deepcopy(files.table)
+    spoil(files.table)
+    with pytest.raises(UserError) as error:
+        files.plan({"scale": "demo"})
+    assert all(word in str(error.value) for word in words), error.value
+    assert "\n" not in str(error.value)

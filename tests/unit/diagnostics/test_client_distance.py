@@ -1,0 +1,147 @@
+"""Distances by hand, and what every diagnostic promises."""
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import fedrepro.diagnostics  # noqa: F401
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, make
+from fedrepro.engine import diagnosed
+from fedrepro.engine.diagnosed import Value
+from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.tree import Layout, Tree
+from tests import toy
+
+ROOT = Path(__file__).parents[3]
+
+
+def models(dtype: torch.dtype = torch.float64) -> Kept:
+    """Two clients, two weights and a running statistic: w = (0, 0), w_1 = (3, 4), w_4 = (-1, 0), afterwards (1, 2)."""
+    params, statistics = Layout.of({"w": (2,)}), Layout.of({"mean": (1,)})
+    tree = lambda layout, *values: Tree(layout, torch.tensor(values, dtype=dtype))  # noqa: E731
+    model = lambda *values: Global(tree(params, *values), tree(statistics, 100.0))  # noqa: E731
+    clients = Tree(params, torch.tensor([[3.0, 4.0], [-1.0, 0.0]], dtype=dtype))
+    own = Tree(statistics, torch.tensor([[7.0], [8.0]], dtype=dtype))
+    return Kept(50, model(0.0, 0.0), model(1.0, 2.0), [1, 4], clients, own, torch.tensor([0.5, 0.5], dtype=dtype))
+
+
+def measured(text: str, kept: Kept) -> list[Value]:
+    return list(make(text).measure(kept, lambda: pytest.fail("needs no data")))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("client_distance(to=before)", [5.0, 1.0]),
+        ("client_distance", [math.sqrt(8), math.sqrt(8)]),  # (2, 2) and (-2, -2)
+        ("client_distance(relative=true)", [math.sqrt(8 / 5), math.sqrt(8 / 5)]),
+    ],
+)
+def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
+    """The mean of the cohort first, then each client under its id; statistics do not count."""
+    mean, *each = measured(text, models())
+    assert mean == Value(50, "client_distance", pytest.approx(sum(expected) / 2, rel=1e-15))
+    assert [(one.client, one.value) for one in each] == [(1, pytest.approx(expected[0])), (4, pytest.approx(expected[1]))]
+    assert measured(text, models(torch.float32)) == measured(text, models()), "float32 models are measured in float64"
+
+
+def test_nothing_to_measure() -> None:
+    """No clients: no values. Relative to a model of norm 0: not a number, which the file has as null."""
+    found = models()
+    none = dataclasses.replace(found, clients=[], params=found.params.like(found.params.flat[:0]))
+    assert measured("client_distance", none) == []
+    assert math.isnan(measured("client_distance(to=before, relative=true)", found)[0].value or 0)
+
+
+def test_every_diagnostic_says_what_it_measures() -> None:
+    """Names of metrics, distinct; a docstring; and the same values twice where it needs no data."""
+    for name in DIAGNOSTICS.names():
+        cls = DIAGNOSTICS.get(name)
+        assert cls.metrics
+        assert len({*cls.metrics}) == len(cls.metrics)
+        assert cls.__doc__
+    assert canonical("client_distance") == canonical("client_distance(relative=false, to=after)", "client_distance")
+
+
+def test_the_documented_diagnostic() -> None:
+    """docs/adding-a-diagnostic.md to the letter, on a toy round: it loads the data, and a client's value is its model's."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding-a-diagnostic.md").read_text(), flags=re.DOTALL)
+    task = toy.make_task(rounds=2)
+    method = compose("fedavg")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    received = Global(task.params, task.buffers)
+    kept = Kept(1, received, received, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
+    try:
+        exec(code, {"__name__": "documented"})
+        mean, *each = make("client_accuracy").measure(kept, lambda: task)
+    finally:
+        DIAGNOSTICS._classes.pop("client_accuracy", None)
+    params, buffers = (tree.like(tree.flat[1]) for tree in (kept.params, kept.buffers))
+    expected = evaluate(task.model, params, buffers, task.evaluation)["test_accuracy"]
+    assert each[1] == Value(1, "client_accuracy", expected, client=1)
+    assert mean.value == pytest.approx(sum(one.value or 0 for one in each) / 4)
+    assert {one.value for one in each} != {expected}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("client_distnce", "did you mean 'client_distance'"),
+        ("client_distance(too=after)", "did you mean 'to'"),
+        ("client_distance(to=later)", "must be after or before"),
+        ("client_distance+client_distance", "must be one diagnostic"),
+    ],
+)
+def test_mistakes_are_one_line(text: str, word: str) -> None:
+    with pytest.raises(UserError, match=word):
+        canonical(text)
+    with pytest.raises(UserError, match="unknown metric 'hessian'"):
+        canonical("client_distance", "hessian")
+
+
+# --- the file ------------------------------------------------------------------------------------------------------------
+
+CALL = canonical("client_distance")
+ABOUT = {"run_id": "r", "seed": 8, "diagnostic": CALL, "models": {"1": "a", "3": "b"}, "reached": 4}
+VALUES = [
+    Value(1, "client_distance", 0.1),
+    Value(1, "client_distance", 0.2, client=4),
+    Value(3, "client_distance", float("nan")),
+    Value(3, "loss", 0.5, x=-1.0, y=0.25),
+]
+
+
+def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
+    """Not finite is null. Curves are the round's values of the kept rounds that are asked for."""
+    path = diagnosed.measured_path(tmp_path, "r", CALL, 8)
+    content = diagnosed.write(path, ABOUT, VALUES).read_bytes()
+    found = diagnosed.read(path)
+    assert found.values == [*VALUES[:2], VALUES[2]._replace(value=None), VALUES[3]]
+    assert found.about == ABOUT
+    assert found.curve("client_distance", 4, [1, 3]) == [0.1, None, None, None]
+    assert found.curve("client_distance", 4, [3]) == [None] * 4
+    assert [found.covers(rounds) for rounds in ([1, 3], [1, 2], [3, 5])] == [True, False, True]
+    assert diagnosed.write(path, ABOUT, VALUES).read_bytes() == content
+
+
+def test_a_file_of_another_run_or_with_other_numbers_is_refused(tmp_path: Path) -> None:
+    """Moved to another run's place; changed without its digest; cut."""
+    path = diagnosed.measured_path(tmp_path, "r", CALL, 8)
+    diagnosed.write(path, ABOUT, VALUES)
+    other = diagnosed.measured_path(tmp_path, "other", CALL, 8)
+    other.parent.mkdir(parents=True)
+    other.write_bytes(path.read_bytes())
+    path.write_bytes(path.read_bytes()[:-20])
+    for bad in (other, path):
+        with pytest.raises(UserError, match="delete it and run the same command again"):
+            diagnosed.read(bad)
+        assert not diagnosed.covers(bad, [1])

@@ -1,0 +1,90 @@
+"""A table of a diagnostic's metric, by YAML alone: from training to the report, without a second training."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import yaml
+
+from fedrepro.engine import diagnosed
+from tests.workflow.conftest import Project, new_trainings
+
+TABLE = Path("papers/fedlaw/tables/table90.yaml")
+CALL = "client_distance(to=before, relative=true)"
+METRIC = {"name": "client_distance", "unit": "fraction", "description": "distance", "better": "lower", "diagnostic": CALL}
+REPORT = ("snakemake", "--cores", "2", "reports/demo/fedlaw/table90.md")
+
+
+def write_table(project: Project, keep: list[int]) -> None:
+    """FedAvg and FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
+    content = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())
+    column = content["columns"][0]
+    del column["published"], content["published"]
+    reads = [("accuracy", {}), ("first", {"metric": METRIC, "read": f"at({keep[0]})"}), ("last", {"metric": METRIC})]
+    content["columns"] = [{**column, "key": key, "label": key, **more} for key, more in reads]
+    content["rows"] = [row for row in content["rows"] if row["key"] in ("fedavg", "fedprox")]
+    content |= {"title": "Distances", "source": "Our table", "keep": keep}
+    (project.root / TABLE).write_text(yaml.safe_dump(content))
+
+
+def cells(project: Project) -> dict[tuple[str, str], dict]:
+    document = json.loads((project.root / "reports/demo/fedlaw/table90.json").read_text())
+    return {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
+
+
+def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for pattern in patterns for path in sorted(root.glob(pattern))}
+
+
+def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
+    """The training keeps the models, the diagnostic measures them, the report reads them; evidence alone renders it again. A
+    round that is kept later is trained again without touching the results."""
+    own = {"PYTHONPATH": str(project.root / "src")}
+    write_table(project, [1, 200])
+    project.run(*REPORT, **own)
+    found, trained = cells(project), project.trained()
+    assert len(trained) == 2
+    for method in ("fedavg", "fedprox"):
+        run_id = found[method, "last"]["run_id"]
+        assert found[method, "accuracy"]["run_id"] == run_id
+        index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
+        assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
+        path = diagnosed.measured_path(project.root, run_id, CALL, 8)
+        values = {v.round: v.value for v in diagnosed.read(path).values if v.client is None}
+        assert found[method, "first"]["per_seed"] == {"8": values[1]}
+        assert found[method, "last"]["per_seed"] == {"8": values[2]}
+        assert 0 < values[2] < 10
+        log = (project.root / f"logs/keep/{run_id}-8.log").read_text()
+        assert "again" not in log, "the training kept them"
+
+    with sqlite3.connect(project.root / "mlflow.db") as database:
+        name = f"client_distance/{path.parent.name.rpartition('-')[2]}"
+        tracked = {*database.execute("select step, value from metrics where key = ?", (name,))}
+    assert {*values.items()} <= tracked
+
+    # Everything is there: nothing to do. Then a clone that has the evidence alone.
+    assert "Nothing to be done" in project.run(*REPORT, **own).stderr
+    results = bytes_below(project.root, "results/runs/*/seed8/*", "results/runs/*/seed8.json", "results/diagnostics/*/*/*")
+    page = bytes_below(project.root, "reports/demo/fedlaw/table90.*")
+    shutil.move(project.root / "results", project.root / "elsewhere")
+    for path in project.root.glob("reports/demo/fedlaw/table90.*"):
+        path.unlink()
+    project.run(*REPORT, **own)
+    assert bytes_below(project.root, "reports/demo/fedlaw/table90.*") == page
+    assert not (project.root / "results/runs").exists()
+
+    # One of the rounds is lost, and the list of them: trained again so far, with the same bytes.
+    shutil.rmtree(project.root / "results")
+    shutil.move(project.root / "elsewhere", project.root / "results")
+    shutil.rmtree(project.root / "results/diagnostics")
+    for path in (project.root / "results/kept").glob("*/seed8.json"):
+        path.unlink()
+        (path.with_suffix("") / "round1.safetensors").unlink()
+    shutil.rmtree(project.root / "reports/demo")
+    project.run(*REPORT, **own)
+    assert not new_trainings(trained, project.trained())
+    assert "models of round 1 trained again" in (project.root / f"logs/keep/{run_id}-8.log").read_text()
+    again = bytes_below(project.root, "results/runs/*/seed8/*", "results/runs/*/seed8.json", "results/diagnostics/*/*/*")
+    assert again == results
+    assert bytes_below(project.root, "reports/demo/fedlaw/table90.*") == page
