@@ -15,11 +15,11 @@ GROUPS = {
     "train": {
         "run": "fedrepro run fedlaw/table3 --rows fedavg fedlaw --set rounds=5",
         "verify": "fedrepro verify fedgh/table2",
-        "diagnose": 'fedrepro diagnose "client_distance(relative=true)" RUN_ID --seeds 8',
     },
     "look at results": {
         "runs": "fedrepro runs",
         "compare": "fedrepro compare b79f960d 330a5bbe",
+        "diagnose": 'fedrepro diagnose "client_distance(relative=true)" RUN_ID --seeds 8',
         "ui": "fedrepro ui --port 5001",
     },
     "find out": {
