@@ -1,0 +1,66 @@
+"""Cells of a diagnostic's metric: from the parquet beside the receipt, of the rounds that the plan keeps."""
+
+from pathlib import Path
+
+import pytest
+from small_table import COLUMNS, make_plan, write_evidence
+
+from fedrepro.engine import diagnosed
+from fedrepro.engine.diagnosed import Value
+from fedrepro.errors import UserError
+from fedrepro.reports.analysis.cells import tabulate
+from fedrepro.reports.load import load_evidence
+from fedrepro.reports.model import Plan
+from fedrepro.reports.model.codec import decode
+
+CALL = "client_distance(to=after, relative=false)"
+PLACE = ("fedavg", "mlp-a100")
+
+
+def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
+    """One cell of it at rounds 2 and 4 of five, measured at seeds 8 and 9; round 3 was kept for somebody else."""
+    plan = make_plan()
+    (found,) = [cell for cell in plan["cells"] if (cell["row"], cell["column"]) == PLACE]
+    found |= {"diagnostic": CALL, "read": read, "metric": found["metric"] | {"name": "client_distance", "unit": "norm"}}
+    plan["runs"][found["run_id"]]["keep"] = keep
+    write_evidence(root, plan, {(method, column): [80.0, 81.0, 82.0] for method in ("fedavg", "fedlaw") for column in COLUMNS})
+    for seed in (8, 9):
+        about = {"run_id": found["run_id"], "seed": seed, "diagnostic": CALL, "reached": 5}
+        values = [Value(number, "client_distance", number + seed / 100) for number in (2, 3, 4)]
+        path = root / found["run_id"] / diagnosed.folder(CALL) / f"seed{seed}.parquet"
+        diagnosed.write(
+            path, about | {"models": dict.fromkeys("234", "a")}, [*values, Value(2, "client_distance", 9.0, client=1)]
+        )
+    return decode(Plan, plan), found["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [("last(rounds=1)", 4.0), ("at(round=2)", 2.0), ("at(round=3)", 2.0), ("mean(first=2, last=4)", 3.0), ("best()", 4.0)],
+)
+def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path) -> None:
+    """Round 3 is none of the plan's; a seed that was not measured yet is not run yet. Other cells read what they read."""
+    plan, _ = make(tmp_path, [2, 4], read)
+    cells = {(cell.method, cell.setting): cell for cell in tabulate(plan, load_evidence(plan, tmp_path))}
+    measured = cells[PLACE]
+    assert measured.per_seed == {8: pytest.approx(expected + 0.08), 9: pytest.approx(expected + 0.09)}
+    assert measured.reason == "1 of 3 seeds not run yet: 10"
+    assert cells["fedlaw", "mlp-a100"].per_seed == {8: 80.0, 9: 81.0, 10: 82.0}
+
+
+def test_a_kept_round_that_was_not_measured_is_named(tmp_path: Path) -> None:
+    """Of a seed that reached it; rounds that it never had are no lack."""
+    plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
+    with pytest.raises(UserError, match=f"{run_id}/client_distance-.*seed8.parquet: does not have all of the rounds 2, 5"):
+        load_evidence(plan, tmp_path)
+    plan, _ = make(tmp_path, [2, 99], "last(rounds=1)")
+    assert load_evidence(plan, tmp_path)[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
+
+
+def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
+    """The run is there, its diagnostic is not: a page does not wait for it."""
+    plan, run_id = make(tmp_path, [2, 4], "last(rounds=1)")
+    for path in (tmp_path / run_id).glob("*/*.parquet"):
+        path.unlink()
+    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, tmp_path)) if (cell.method, cell.setting) == PLACE]
+    assert (cell.per_seed, cell.status, cell.reason) == ({}, "not run", "not run yet")
