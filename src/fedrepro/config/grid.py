@@ -139,6 +139,12 @@ def _run(
         raise UserError(
             f"{where('dataset')} = {entry.name!r}: has {has}, but {values['model']} learns from {wants}; change either"
         )
+    if entry.holds != known.reads or (known.reads == "text" and entry.native_shape != known.input_shape):
+        has, wants = (
+            f"{what} of {'x'.join(map(str, shape))}"
+            for what, shape in ((entry.holds, entry.native_shape), (known.reads, known.input_shape))
+        )
+        raise UserError(f"{where('dataset')} = {entry.name!r}: is {has}, but {values['model']} reads {wants}; change either")
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         method = compose(with_arguments(layers.method, {name: plain(values) for name, values in arguments.items()}))
@@ -179,7 +185,7 @@ def _run(
     return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}
 
 
-def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _statistics(entry: Entry, shape: tuple[int, ...], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation for every channel that the model sees; grey images are repeated."""
     if not entry.channel_mean:
         raise UserError(

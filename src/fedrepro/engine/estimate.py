@@ -260,13 +260,8 @@ class _Bench:
         return tree.map(move, initial.draw(self.model, 0)), tree.map(move, self.model.first_buffers())
 
     def _images(self, count: int) -> Batch:
-        generator = torch.Generator().manual_seed(0)
-        x = torch.randn((count, *self.spec.input_shape), generator=generator)
-        y = torch.randint(self.spec.classes, (count,), generator=generator)
-        if self.model.detects:  # two objects an image, of class 0, a quarter of its sides large
-            centres = torch.rand((count, 2, 2), generator=generator)
-            y = torch.cat([torch.zeros((count, 2, 1)), centres, torch.full((count, 2, 2), 0.25)], -1)
-        return Batch(x.to(self.device), y.to(self.device))
+        found = self.model.random(count, torch.Generator().manual_seed(0))
+        return Batch(found.x.to(self.device), found.y.to(self.device))
 
 
 def _with_passes(method: Method, passes: int) -> Method:

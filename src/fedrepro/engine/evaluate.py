@@ -15,9 +15,10 @@ BATCH = 1000
 
 @torch.no_grad()
 def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
-    """Logits [B, C] of images x [B, C, H, W] in evaluation mode, BATCH at a time; params [D], buffers [D'].
+    """Logits [B, C] of images x [B, C, H, W], or [B, T, C] of text [B, T], in evaluation mode, BATCH at a time; params [D],
+    buffers [D'].
 
-    With params [K, D] and buffers [K, D'], logits [K, B, C] of K models on the same images: on a GPU as one batch, on a CPU,
+    With params [K, D] and buffers [K, D'], logits [K, B, C] of K models on the same samples: on a GPU as one batch, on a CPU,
     where stacking costs more than it saves, one model after another.
     """
     if params.flat.dim() == 1:
@@ -38,7 +39,8 @@ def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Ten
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str, float]:
     """Over all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
 
-    Top-3 counts an image whose label is among the three largest logits (all of them, where there are fewer classes). A model
+    Top-3 counts a label that is among the three largest logits (all of them, where there are fewer classes). Of text every
+    character of a window counts, each as the next one of those before it. A model
     with metrics of its own has those instead of accuracies, and its own objective for a loss.
     """
     if model.metrics is not None:
@@ -51,7 +53,7 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch) -> dict[str
 class Tally:
     """What `evaluate` counts on a piece of the data; `loss` is a sum over its samples."""
 
-    samples: int
+    samples: int  # predictions: of text one a character
     correct: int
     among_three: int
     loss: float
@@ -67,7 +69,7 @@ def tally(model: Model, params: Tree, buffers: Tree, part: Batch) -> Tally:
     logits, y = predict(model, params, buffers, part.x), part.y
     top = logits.topk(min(3, logits.shape[-1])).indices
     correct, among_three = int((logits.argmax(-1) == y).sum()), int((top == y.unsqueeze(-1)).sum())
-    return Tally(len(y), correct, among_three, float(model.loss(logits, y)) * len(y))
+    return Tally(y.numel(), correct, among_three, float(model.loss(logits, y)) * y.numel())
 
 
 def summary(tallies: list[Tally]) -> dict[str, float]:

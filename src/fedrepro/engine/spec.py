@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from fedrepro.data.arrays import is_text
 from fedrepro.data.participation import COHORTS
 from fedrepro.engine import augment, schedule
 from fedrepro.errors import UserError
@@ -20,8 +21,10 @@ class RunSpec:
 
     dataset: str
     dataset_sha: str  # of the registry entry: another source of the data is another run
-    input_shape: tuple[int, int, int]  # C, H, W of the images as the model sees them
-    normalise: str  # unit: a pixel in [0, 1]; centred: (x - 0.5) / 0.5; standard: by the training set's mean and deviation
+    input_shape: tuple[int, ...]  # C, H, W of the images as the model sees them, or T, the length of windows of text
+    normalise: (
+        str  # unit: a pixel in [0, 1], and text; centred: (x - 0.5) / 0.5; standard: by the training set's mean and deviation
+    )
     classes: int
     model: str
     partition: str  # scheme with all its arguments
@@ -64,6 +67,9 @@ class RunSpec:
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
         object.__setattr__(self, "augment", augment.canonical(self.augment))
         object.__setattr__(self, "schedule", schedule.canonical(self.schedule))
+        if is_text(self.input_shape):
+            require(self.normalise == "unit", "normalise", self.normalise, "text has no pixels to be scaled; set it to unit")
+            require(self.augment == augment.NONE, "augment", self.augment, "changes images, and this is text; set it to none")
         if self.participation == 1:  # everybody, each time: one run, under one name
             object.__setattr__(self, "cohorts", COHORTS[0])
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")

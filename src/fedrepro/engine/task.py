@@ -27,7 +27,7 @@ class Task:
     spec: RunSpec
     seed: int
     model: Model
-    train: Batch  # all training images; clients index into it
+    train: Batch  # all training samples; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
     held_out: list[Tensor]  # per client, positions of its held-out samples in `train`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
@@ -96,12 +96,13 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
         raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
     labels = data.train_boxes is None  # or boxes, where there are any
     train_y, test_y = (data.train_labels, data.test_labels) if labels else (data.train_boxes, data.test_boxes)
+    if data.shape != spec.input_shape:
+        raise UserError(f"{inputs.arrays}: samples are {data.shape}, the run wants {spec.input_shape}; prepare them again")
+    if arrays.is_text(data.shape):
+        train, test = (as_text(x, y, device) for x, y in ((data.train_images, train_y), (data.test_images, test_y)))
+        return Images(train, test, _content(data))
     train = as_batch(data.train_images, train_y, *spec.channel_scale, device, dtype)
     test = as_batch(data.test_images, test_y, *spec.channel_scale, device, dtype)
-    if tuple(train.x.shape[1:]) != spec.input_shape:
-        raise UserError(
-            f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
-        )
     return Images(train, test, _content(data))
 
 
@@ -153,6 +154,12 @@ def _content(data: arrays.Arrays) -> str:
     files = data.manifest["files"]
     read = [name for name in (*arrays.NAMES, *arrays.BOXES) if f"{name}.npy" in files]
     return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
+
+
+def as_text(windows, after, device: str) -> Batch:
+    """Windows of characters x [N, T], and y [N, T]: what follows each of them; `after` [N]: what follows the window."""
+    text = torch.cat([torch.from_numpy(windows).long(), torch.from_numpy(after).unsqueeze(1)], 1).to(device)
+    return Batch(text[:, :-1].contiguous(), text[:, 1:].contiguous())
 
 
 def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:

@@ -160,7 +160,8 @@ class _Chunk:
         params = _take(self.params, at)
         x, y = self._samples(index)
         if valid is not None:
-            y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
+            padding = torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1)
+            y = y.masked_fill(padding.view(*padding.shape, *[1] * (y.dim() - 2)), -100)
         network = self._network(at, valid)
         if network.keys is not None:
             per_epoch = self.num_steps[at] // self.task.spec.local_epochs
@@ -170,7 +171,7 @@ class _Chunk:
             self.buffers.flat[at] = network.buffers.flat
 
     def _samples(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """(images, labels) at [k, B], changed as the setting says."""
+        """(samples, targets) at [k, B], changed as the setting says."""
         data = self.task.train
         if self.task.augmentation is not None:
             found = self.task.augmentation.take(data, index)
