@@ -1,5 +1,6 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
+import re
 from typing import Any
 
 from fedrepro.config import scales
@@ -10,6 +11,7 @@ from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, read
 from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
 from fedrepro.data import partition
+from fedrepro.data.labels import NO_GROUPS
 from fedrepro.data.registry import Entry
 from fedrepro.engine.artifacts import artifacts
 from fedrepro.engine.identity import settings_hash
@@ -156,6 +158,8 @@ def _run(
         values["channel_statistics"] = _statistics(entry, known.input_shape, where("normalise"))
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
+        if partition.needs_groups(values["partition"]) and not entry.has_groups:
+            raise UserError(NO_GROUPS.format(values["partition"], entry.name))
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
@@ -204,9 +208,14 @@ def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> boo
 def run_id(spec: RunSpec, method: Method) -> str:
     """A readable slug and a hash of everything that decides the result."""
     scheme = partition.make_scheme(spec.partition)
-    values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
+    values = "-".join(f"{value:g}" if isinstance(value, float) else _word(value) for value in vars(scheme).values())
     slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, method.label]))
     return f"{slug}-{settings_hash(spec.as_dict())}"
+
+
+def _word(value: Any) -> str:
+    """As part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.+-]+", "", str(value))
 
 
 def _place(key: str, source: str, file: str, column: str) -> str:

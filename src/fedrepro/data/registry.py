@@ -161,6 +161,11 @@ class Entry(_Strict):
         return "text" if self.kind in _TEXT else "images"
 
     @property
+    def has_groups(self) -> bool:
+        """Whether its samples are told apart by domain, writer or role."""
+        return bool(self.domains) or self.kind == "synthetic_text"
+
+    @property
     def statistics(self) -> dict[str, list[float]] | None:
         """{"mean": [C], "std": [C]} of x / 255 over the training images, or None where they are not known."""
         return {"mean": [*self.channel_mean], "std": [*self.channel_std]} if self.channel_mean else None

@@ -50,14 +50,14 @@ class SequentialEngine:
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate` of the global model; worker processes, if there are any, share out the images."""
-        task, parts = self.task, pieces(self.task.evaluation)
+        task, parts = self.task, pieces(self.task.evaluation, self.task.groups)
         if self._pool is None or task.model.metrics is not None or len(parts) == 1:
-            return evaluate(task.model, state.params, state.buffers, task.evaluation)
-        return summary(self._pool.tally(len(parts), state))
+            return evaluate(task.model, state.params, state.buffers, task.evaluation, task.groups)
+        return summary(self._pool.tally(len(parts), state), task.groups.names if task.groups else ())
 
     def tally(self, state: ServerState, position: int) -> Tally:
         """Of this piece of the evaluation set."""
-        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation)[position])
+        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation, self.task.groups)[position])
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""

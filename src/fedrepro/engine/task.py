@@ -12,6 +12,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine.augment import Pipeline, augmentations
+from fedrepro.engine.evaluate import Groups
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -37,6 +38,7 @@ class Task:
     params: Tree  # initial weights, [D]
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
+    groups: Groups | None = None  # whom the samples of `evaluation` are from
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
@@ -86,6 +88,7 @@ class Images:
 
     train: Batch
     test: Batch
+    groups: Groups | None  # of the test set
     content: str  # sha256 of what a run reads of it
 
 
@@ -100,10 +103,10 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
         raise UserError(f"{inputs.arrays}: samples are {data.shape}, the run wants {spec.input_shape}; prepare them again")
     if arrays.is_text(data.shape):
         train, test = (as_text(x, y, device) for x, y in ((data.train_images, train_y), (data.test_images, test_y)))
-        return Images(train, test, _content(data))
+        return Images(train, test, _groups(data, device), _content(data))
     train = as_batch(data.train_images, train_y, *spec.channel_scale, device, dtype)
     test = as_batch(data.test_images, test_y, *spec.channel_scale, device, dtype)
-    return Images(train, test, _content(data))
+    return Images(train, test, _groups(data, device), _content(data))
 
 
 def load_task(
@@ -146,13 +149,18 @@ def load_task(
             "proxy": split.sha256,
             "init": init_sha,
         },
+        groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(split.evaluation_index)]),
     )
+
+
+def _groups(data: arrays.Arrays, device: str) -> Groups | None:
+    return None if data.test_groups is None else Groups(data.group_names, torch.from_numpy(data.test_groups).to(device))
 
 
 def _content(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
     files = data.manifest["files"]
-    read = [name for name in (*arrays.NAMES, *arrays.BOXES) if f"{name}.npy" in files]
+    read = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
     return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
 
 

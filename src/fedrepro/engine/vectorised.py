@@ -48,7 +48,7 @@ class VectorisedEngine:
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate` of the global model."""
-        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation)
+        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation, self.task.groups)
 
     def close(self) -> None:
         """Nothing is held."""
