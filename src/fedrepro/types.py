@@ -26,6 +26,7 @@ class Batch:
 
     x: Tensor
     y: Tensor
+    others: tuple["Batch", ...] = ()  # more batches of the same step and size, see `LocalRule.batches_per_step`
 
     def __len__(self) -> int:
         """B, of a batch without leading axes."""

@@ -101,7 +101,8 @@ class Clients:
 
     def samples(self, ids: list[int]) -> int:
         """Training samples that these clients see in a round."""
-        return sum(self.task.train_sizes[client] for client in ids) * self.task.spec.local_epochs
+        times = self.task.spec.local_epochs * self.method.client.batches_per_step
+        return sum(self.task.train_sizes[client] for client in ids) * times
 
     def context(
         self, client: int, state: ServerState, round: int, network: TrainingNetwork, num_steps: int, cohort_size: int

@@ -23,6 +23,7 @@ from fedrepro import rng, tree
 from fedrepro.data import participation
 from fedrepro.data.arrays import ARRAYS, MANIFEST
 from fedrepro.data.registry import Entry
+from fedrepro.engine.batches import side_by_side
 from fedrepro.engine.evaluate import BATCH, predict
 from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.spec import RunSpec
@@ -212,7 +213,9 @@ class _Bench:
             own=rule.init_own(params),
         )
         index_B, into = torch.arange(size, device=self.device), torch.empty_like(params.flat)
-        return lambda: FORMS[self.engine](rule, (data.take(index_B) for _ in range(count)), ctx, into)
+        taken = lambda: (data.take(index_B) for _ in range(count))  # noqa: E731
+        each = lambda: side_by_side(*(taken() for _ in range(rule.batches_per_step)))  # noqa: E731
+        return lambda: FORMS[self.engine](rule, each() if rule.batches_per_step > 1 else taken(), ctx, into)
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.batches import dropout_key, local_batches
+from fedrepro.engine.batches import dropout_key, local_batches, side_by_side, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import Tally, evaluate, pieces, summary, tally
@@ -100,8 +100,8 @@ class SequentialEngine:
         self.workers_mib = self._pool.peak_mib
         return trained
 
-    def _batches(self, client: int, round: int) -> list[Tensor]:
-        """Positions within the client's samples."""
+    def _batches(self, client: int, round: int, number: int = 1) -> list[Tensor]:
+        """Positions within the client's samples, of the first, second, ... batch of each step."""
         spec = self.task.spec
         return local_batches(
             self.task.train_sizes[client],
@@ -111,15 +111,17 @@ class SequentialEngine:
             epochs=spec.local_epochs,
             batch_size=spec.batch_size,
             smallest=self.task.model.smallest_batch,
+            purpose=stream_of("batches", number),
         )
 
-    def _taken(self, client: int, batches: list[Tensor], round: int) -> Iterator[Batch]:
+    def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
         """The samples of each batch, straight from the resident training set."""
         task, rows = self.task, self.task.client_index[client]
         if task.augmentation is None:
             return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
         epochs, pipeline = task.spec.local_epochs, task.augmentation
-        drawn = torch.from_numpy(pipeline.draw(seed=task.seed, client=client, round=round, epochs=epochs, samples=len(rows)))
+        where = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
+        drawn = torch.from_numpy(pipeline.draw(**where, epochs=epochs, samples=len(rows)))
         each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))
         return (
             pipeline.take(task.train, rows[index_B.to(rows.device)] * pipeline.choices + choice_B.to(rows.device))
@@ -145,5 +147,10 @@ class SequentialEngine:
             self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
         ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        result = FORMS[self.name](self.method.client, self._taken(client, batches, round), ctx, into, clients.velocity(client))
+        rule, taken = self.method.client, self._taken(client, batches, round)
+        if rule.batches_per_step > 1:
+            numbers = range(2, rule.batches_per_step + 1)
+            more = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
+            taken = side_by_side(taken, *more)
+        result = FORMS[self.name](rule, taken, ctx, into, clients.velocity(client))
         return replace(result, probes=probes(clients, client, ctx, state)) if self.method.probing else result
