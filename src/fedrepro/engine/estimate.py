@@ -79,8 +79,9 @@ class Rates:
         bench = _Bench.of(spec, compose(spec.method), self.device, self.engine)
         proxy = spec.proxy_per_class * spec.classes
         cohort = participation.cohort_size({"ratio": spec.participation, "clients": spec.clients})
-        images = train_images * (1 - spec.local_validation) * cohort / spec.clients * spec.local_epochs
-        steps = images / spec.batch_size + cohort * spec.local_epochs / 2  # each epoch of a client ends with a part of a batch
+        epochs = sum(map(spec.local_epochs_at, range(spec.rounds))) / spec.rounds
+        images = train_images * (1 - spec.local_validation) * cohort / spec.clients * epochs
+        steps = images / spec.batch_size + cohort * epochs / 2  # each epoch of a client ends with a part of a batch
         step = self._step(bench)
         local = steps * step.overhead + images * step.each
         evaluations = math.ceil(spec.rounds / spec.evaluate_every)

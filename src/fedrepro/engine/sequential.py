@@ -46,7 +46,7 @@ class SequentialEngine:
         else:
             into = state.params.flat.new_empty(len(ids), state.params.flat.numel())
             trained = self.collected(self.train(ids, state, round, into, list(range(len(ids)))), state.params.like(into))
-        return clients.arrive(ids, trained, state, round), clients.samples(ids)
+        return clients.arrive(ids, trained, state, round), clients.samples(ids, round)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate` of the global model; worker processes, if there are any, share out the images."""
@@ -108,7 +108,7 @@ class SequentialEngine:
             seed=self.task.seed,
             client=client,
             round=round,
-            epochs=spec.local_epochs,
+            epochs=spec.local_epochs_at(round),
             batch_size=spec.batch_size,
             smallest=self.task.model.smallest_batch,
             purpose=stream_of("batches", number),
@@ -119,7 +119,7 @@ class SequentialEngine:
         task, rows = self.task, self.task.client_index[client]
         if task.augmentation is None:
             return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
-        epochs, pipeline = task.spec.local_epochs, task.augmentation
+        epochs, pipeline = task.spec.local_epochs_at(round), task.augmentation
         where = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
         drawn = torch.from_numpy(pipeline.draw(**where, epochs=epochs, samples=len(rows)))
         each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))

@@ -4,13 +4,13 @@ Weights are rows of one matrix [K, D]. Clients are sorted by how many full batch
 still have one: a prefix of the rows, no copy, nothing padded. The last batch of an epoch is smaller, and of another size for
 each client: clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
 padding than samples in those batches, hence less than one batch a client and epoch. What training needs beside the cohort's own
-matrices is bounded by chunks of rows.
-
-Same batches, same rules, same steps as the sequential engine; float64 agrees to rounding (tested for every method).
+matrices is bounded by chunks of rows. Same batches, rules and steps as the sequential engine; float64 agrees to rounding, as is
+tested for every method.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -65,8 +65,12 @@ class _Row:
     rest: int  # samples of the last, smaller batch; 0: there is none that counts
 
     @property
+    def epochs(self) -> int:
+        return self.orders.shape[1]
+
+    @property
     def num_steps(self) -> int:
-        return self.orders.shape[1] * (self.full + (self.rest > 0))
+        return self.epochs * (self.full + (self.rest > 0))
 
 
 def run_together(
@@ -75,15 +79,16 @@ def run_together(
     """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    rows.sort(key=lambda row: (-row.full, -row.rest))
+    rows.sort(key=lambda row: (-row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
-    trained = [_Chunk(seeds, rows[start : start + size]).train() for start in range(0, len(rows), size)]
+    alike = [list(group) for _, group in groupby(rows, key=lambda row: row.epochs)]  # seeds may be at different rounds
+    trained = [_Chunk(seeds, group[at : at + size]).train() for group in alike for at in range(0, len(group), size)]
     order = {(row.seed, row.client): place for place, row in enumerate(rows)}
     found: list[tuple[Cohort | None, int]] = []
     for number, seed in enumerate(seeds):
         mine = [order[number, client] for client in seed.ids]
         cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state, seed.round) if mine else None
-        found.append((cohort, seed.clients.samples(seed.ids)))
+        found.append((cohort, seed.clients.samples(seed.ids, seed.round)))
     return found
 
 
@@ -97,17 +102,16 @@ class _Seed:
     def rows(self, number: int) -> list[_Row]:
         """The clients that train."""
         task, found = self.clients.task, []
-        numbers = range(1, self.clients.method.client.batches_per_step + 1)
         for client in self.ids:
             full, rest = divmod(task.train_sizes[client], task.spec.batch_size)
-            orders = np.stack([self._orders(client, which) for which in numbers])
+            orders = np.stack([self._orders(client, 1 + one) for one in range(self.clients.method.client.batches_per_step)])
             found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
         return found
 
     def _orders(self, client: int, number: int) -> np.ndarray:
         """[E, n]: a client's samples, in the order of the first, second, ... batches of its steps."""
         task, positions = self.clients.task, self.clients.task.client_positions[client]
-        where = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs}
+        where = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs_at(self.round)}
         order = local_orders(len(positions), **where, purpose=stream_of("batches", number))
         if task.augmentation is None:
             return positions[order]
@@ -116,7 +120,7 @@ class _Seed:
 
 
 class _Chunk:
-    """Rows that train together: sorted by their number of full batches, the most first."""
+    """Rows that train together, with as many epochs each: sorted by their number of full batches, the most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
         self.seeds, self.rows, first = seeds, rows, seeds[0]
@@ -166,7 +170,7 @@ class _Chunk:
         batch = replace(first, others=tuple(others)) if others else first
         network = self._network(at, valid)
         if network.keys is not None:
-            per_epoch = self.num_steps[at] // self.task.spec.local_epochs
+            per_epoch = self.num_steps[at] // self.rows[0].epochs
             network.keys.begin(epoch * per_epoch + (per_epoch - 1 if t is None else t))
         self._move(at, params, batch, self._context(at, network))
         if self.buffers.layout.names:
