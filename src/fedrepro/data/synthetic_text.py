@@ -37,7 +37,7 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
     (length,) = entry.native_shape
     windows = {"train": [FIRST_ROLE + MORE_EACH * role for role in range(len(ROLES))]}
     windows["test"] = [count // TESTED for count in windows["train"]]
-    arrays: dict[str, np.ndarray] = {}
+    arrays = {}
     for split, counts in windows.items():
         said = [speech(entry.classes, role, split, count * length + 1) for role, count in enumerate(counts)]
         arrays[f"{split}_images"] = np.concatenate([text[:-1].reshape(-1, length) for text in said])
