@@ -86,6 +86,31 @@ class Personal(LocalRule):
 
 
 @dataclass(frozen=True)
+class Meta(LocalRule):
+    """The gradient on the second batch after a step along that on the first; `hessian_free`: less a difference quotient on the
+    third batch, along the second's gradient. Shaped like Per-FedAvg."""
+
+    name = "meta"
+    slot = "client"
+
+    inner_lr: float = 0.05
+    hessian_free: bool = False
+
+    @property
+    def batches_per_step(self) -> int:
+        return 3 if self.hessian_free else 2
+
+    def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
+        outer, *third = batch.others
+        inner = super().direction(params, batch, ctx)
+        g = super().direction(tree.axpy(-self.inner_lr, inner, params), outer, ctx)
+        if not self.hessian_free:
+            return g
+        ahead, behind = (super(Meta, self).direction(tree.axpy(d, g, params), third[0], ctx) for d in (0.01, -0.01))
+        return tree.axpy(-self.inner_lr / 0.02, tree.sub(ahead, behind), g)
+
+
+@dataclass(frozen=True)
 class Sensitivity(Aggregate):
     """The mean update, elements scaled down by how much the outputs on held-out samples depend on them."""
 
@@ -109,6 +134,8 @@ class Sensitivity(Aggregate):
 METHODS: dict[str, Method] = {
     "own_momentum": replace(compose("fedavg"), client=OwnMomentum()),
     "personal": replace(compose("fedavg"), client=Personal()),
+    "meta": replace(compose("fedavg"), client=Meta()),
+    "meta_hessian_free": replace(compose("gh"), client=Meta(hessian_free=True)),
     "sensitivity": replace(compose("feddyn+gh"), aggregate=Sensitivity()),
     "all": replace(compose("fedavgm"), client=Personal(), aggregate=Sensitivity()),
 }

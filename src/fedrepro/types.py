@@ -17,17 +17,20 @@ from fedrepro.tree import Tree
 
 @dataclass(frozen=True)
 class Batch:
-    """Images x [..., B, C, H, W] (float, normalised) and targets y.
+    """Images x [..., B, C, H, W] (float, normalised), or windows of characters [..., B, T] (int64), and targets y.
 
-    For classifiers labels [..., B] (int64; -100 is padding, which counts nowhere); for detectors boxes [B, M, 5]: class, centre
-    x, centre y, width and height, float, shares of the image (a class of -1 is padding).
+    For classifiers labels [..., B], for text the character that follows each, [..., B, T] (int64; -100 is padding, which counts
+    nowhere); for detectors boxes [B, M, 5]: class, centre x, centre y, width and height, float, shares of the image (a class of
+    -1 is padding).
     """
 
     x: Tensor
     y: Tensor
+    others: tuple["Batch", ...] = ()  # more batches of the same step and size, see `LocalRule.batches_per_step`
 
     def __len__(self) -> int:
-        return self.x.shape[-4]
+        """B, of a batch without leading axes."""
+        return len(self.x)
 
     def take(self, index_B: Tensor) -> "Batch":
         """The samples at the given positions."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fedrepro import tree
+from fedrepro.engine.batches import local_orders, stream_of
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.client_side import personal
 from fedrepro.engine.cohort import Clients
@@ -16,7 +17,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method
 from fedrepro.models import ops
 from tests import toy
-from tests.client_rules import METHODS, OwnMomentum
+from tests.client_rules import METHODS, Meta, OwnMomentum
 from tests.contract.test_engines import assert_close, tasks
 from tests.contract.test_methods import clones, flatten, make_task, same, tensors_of
 
@@ -193,3 +194,69 @@ def test_what_travels_counts_every_part() -> None:
     """A probe goes up, the server's last weights go down."""
     assert METHODS["sensitivity"].traffic(10, 0) == (20, 10)
     assert METHODS["own_momentum"].traffic(10, 0) == (10, 20)
+
+
+class Echo(Meta):
+    """The loss of `toy.Linear`: its gradient is the mean of the batch, here the second."""
+
+    loss = toy.Linear.loss
+
+
+def test_batches_of_one_step_by_hand() -> None:
+    """The first batches of the steps are FedAvg's, the others orders of their own; every epoch each of them covers all samples.
+
+    With the loss w * mean(x) the gradient on the second batch is its mean, wherever it is taken, so a round moves w by
+    -client_lr times the sum of those means: over an epoch in batches of one, of all samples, and FedAvg ends at the same place.
+    """
+    seen: list[list[list[float]]] = []
+
+    class Spy(Echo):
+        def direction(self, params, batch, ctx):
+            seen.append([one.x.flatten().tolist() for one in (batch, *batch.others)])
+            return super().direction(params, batch, ctx)
+
+    task = toy.linear_task(1, ((0,),), client_momentum=0.0, weight_decay=0.0)
+    x = torch.arange(1.0, 8.0, dtype=torch.float64).reshape(7, 1, 1, 1)
+    data = toy.Batch(x, torch.zeros(7, dtype=torch.int64))
+    task = toy.dataclasses.replace(task, train=data, client_index=[torch.arange(7), torch.arange(0)])
+    method = toy.dataclasses.replace(METHODS["meta"], client=Spy(hessian_free=False))
+    outcome = train(task, method)
+    first, second = ([step[number] for step in seen] for number in (0, 1))
+    assert sorted(x for (x,) in first) == sorted(x for (x,) in second) == list(range(1, 8))
+    assert first != second
+    orders: list[list[float]] = []
+
+    class Plain(toy.Linear):
+        def direction(self, params, batch, ctx):
+            orders.append(batch.x.flatten().tolist())
+            return super().direction(params, batch, ctx)
+
+    alone = train(task, toy.dataclasses.replace(METHODS["meta"], client=Plain()))
+    assert orders == first
+    assert outcome.params.flat.item() == pytest.approx(alone.params.flat.item(), abs=1e-12)
+    assert outcome.params.flat.item() == pytest.approx(1 - 0.1 * 28, abs=1e-12)
+    assert (outcome.progress.samples, alone.progress.samples) == (14, 7)
+
+
+def test_a_third_batch_is_independent_too() -> None:
+    """Three orders of a client's samples, each step's batches of one size."""
+    several: list[list[int]] = []
+
+    class Spy(Meta):
+        def direction(self, params, batch, ctx):
+            several.append([len(one) for one in (batch, *batch.others)])
+            return super().direction(params, batch, ctx)
+
+    task = toy.make_task(cohorts=((3,),), rounds=1, local_epochs=1)
+    train(task, toy.dataclasses.replace(METHODS["meta"], client=Spy(hessian_free=True)))
+    assert several == [[6, 6, 6]] * 3 + [[2, 2, 2]]
+    orders = [local_orders(20, seed=8, client=3, round=0, epochs=1, purpose=stream_of("batches", n)) for n in (1, 2, 3)]
+    assert len({tuple(order[0]) for order in orders}) == 3
+
+
+def test_augmented_batches_of_one_step_agree() -> None:
+    """Crops and flips of the second and third batch have streams of their own, the same on both engines."""
+    several = tasks(augment="crop(padding=1)+flip")
+    found = dict(train_together(several, METHODS["meta_hessian_free"]))
+    for i, task in enumerate(several):
+        assert_close(found[i], train(task, METHODS["meta_hessian_free"]), 1e-11)

@@ -48,8 +48,8 @@ def compute(name: str) -> dict:
     settings: dict[str, Any] = {"rounds": ROUNDS} | SETTINGS.get(model, {}) | SETTINGS.get(name, {})
     task = toy.make_task(model=toy.MODELS[model](), cohorts=((0, 1, 3), (0, 2, 3), (1, 3, 4)), **settings)
 
-    def with_norm(model, params, buffers, data) -> dict[str, float]:
-        return evaluate(model, params, buffers, data) | {"param_norm": float(tree.norm(params))}
+    def with_norm(model, params, buffers, data, groups) -> dict[str, float]:
+        return evaluate(model, params, buffers, data, groups) | {"param_norm": float(tree.norm(params))}
 
     with mock.patch.object(sequential, "evaluate", with_norm):
         rows = loop.train(task, compose(text)).progress.rows

@@ -137,7 +137,10 @@ def _models(folder: Path) -> None:
         generator, model = np.random.default_rng(0), build(name, known.input_shape, 10)
         images = lambda count, g=generator, k=known: torch.from_numpy(g.random((count, *k.input_shape), np.float32))  # noqa: E731
         params, buffers, x = initial.draw(model, 8), model.first_buffers(), images(5)
-        y = torch.from_numpy(generator.integers(0, 10, 5))
+        if known.reads == "text":
+            images = lambda count, g=generator, k=known: torch.from_numpy(g.integers(0, 10, (count, *k.input_shape)))  # noqa: E731
+            x = images(5)
+        y = torch.from_numpy(generator.integers(0, 10, x.shape if known.reads == "text" else 5))
         if known.detects:
             boxes = [[class_, 0.3 + class_ / 20, 0.5, 0.4, 0.3] for class_ in y.tolist()]
             y = torch.tensor(boxes).unsqueeze(1)

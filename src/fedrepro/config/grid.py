@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, read
 from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
 from fedrepro.data import partition
+from fedrepro.data.labels import NO_GROUPS
 from fedrepro.data.registry import Entry
 from fedrepro.engine.artifacts import artifacts
 from fedrepro.engine.identity import settings_hash
@@ -173,6 +175,12 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         raise UserError(
             f"{where('dataset')} = {entry.name!r}: has {has}, but {values['model']} learns from {wants}; change either"
         )
+    if entry.holds != known.reads or (known.reads == "text" and entry.native_shape != known.input_shape):
+        has, wants = (
+            f"{what} of {'x'.join(map(str, shape))}"
+            for what, shape in ((entry.holds, entry.native_shape), (known.reads, known.input_shape))
+        )
+        raise UserError(f"{where('dataset')} = {entry.name!r}: is {has}, but {values['model']} reads {wants}; change either")
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})
@@ -185,6 +193,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         values["channel_statistics"] = _statistics(entry, known.input_shape, where("normalise"))
     with at(where("partition")):
         values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
+        if partition.needs_groups(values["partition"]) and not entry.has_groups:
+            raise UserError(NO_GROUPS.format(values["partition"], entry.name))
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
@@ -228,7 +238,7 @@ def _inputs(spec: RunSpec, dataset: str, sha: str) -> dict[str, str]:
     return artifacts(spec, SimpleNamespace(name=dataset, sha=sha))
 
 
-def _statistics(entry: Entry, shape: tuple[int, int, int], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _statistics(entry: Entry, shape: tuple[int, ...], where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation for every channel that the model sees; grey images are repeated."""
     if not entry.channel_mean:
         raise UserError(
@@ -248,9 +258,14 @@ def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> boo
 def run_id(spec: RunSpec, method: Method) -> str:
     """A readable slug and a hash of everything that decides the result."""
     scheme = partition.make_scheme(spec.partition)
-    values = "-".join(f"{value:g}" if isinstance(value, float) else str(value) for value in vars(scheme).values())
+    values = "-".join(f"{value:g}" if isinstance(value, float) else _word(value) for value in vars(scheme).values())
     slug = "-".join(filter(None, [spec.dataset, spec.model, parse(spec.partition)[0].name, values, method.label]))
     return f"{slug}-{settings_hash(spec.as_dict())}"
+
+
+def _word(value: Any) -> str:
+    """As part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.+-]+", "", str(value))
 
 
 def _place(key: str, source: str, file: str, column: str) -> str:

@@ -1,4 +1,6 @@
-"""Prepared images on disk: `data/arrays/<dataset>/<CxHxW>/*.npy` and a manifest of what they are and whence they came.
+"""Prepared samples on disk: `data/arrays/<dataset>/<CxHxW>/*.npy` and a manifest of what they are and whence they came.
+
+Text lies in the same files, in `<dataset>/<T>`: `*_images.npy` then hold windows of T characters.
 
 Reading them needs numpy and nothing else, so a training job starts without torchvision, scikit-learn or the registry.
 """
@@ -17,7 +19,7 @@ ARRAYS = Path("data/arrays")
 MANIFEST = "manifest.json"
 SCHEMA = 2
 NAMES = ("train_images", "train_labels", "test_images", "test_labels")
-GROUPS = ("train_groups", "test_groups")  # only of data sets with domains
+GROUPS = ("train_groups", "test_groups")  # only of data sets with domains, writers or roles
 BOXES = ("train_boxes", "test_boxes")  # only of data sets for detection
 
 
@@ -25,7 +27,8 @@ BOXES = ("train_boxes", "test_boxes")  # only of data sets for detection
 class Arrays:
     """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1.
 
-    groups: int64 [N] in 0..len(group_names)-1, the domain of each image; None where the data set has no domains.
+    Of text the images are windows, uint8 or int32 [N, T] in 0..classes-1; a window's label is the character that follows it.
+    groups: int64 [N] in 0..len(group_names)-1, the domain, writer or role of each sample; None where the data set has none.
     boxes: float32 [N, M, 5], for each of at most M objects of an image its class, then centre x, centre y, width and height as
     shares of the image; rows of -1 fill up. None where the data set is not for detection; otherwise an image's label is the
     class of its largest object, 0 without one.
@@ -44,7 +47,7 @@ class Arrays:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(C, H, W)."""
+        """(C, H, W), or (T,) of text."""
         return tuple(self.manifest["shape"])
 
     @property
@@ -54,13 +57,18 @@ class Arrays:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the domains, empty where there are none."""
+        """Names of the groups, empty where there are none."""
         return tuple(self.manifest["group_names"] or ())
 
 
 def shape_name(shape: Sequence[int]) -> str:
-    """(1, 28, 28) -> "1x28x28"."""
+    """(1, 28, 28) -> "1x28x28"; (80,) -> "80"."""
     return "x".join(map(str, shape))
+
+
+def is_text(shape: Sequence[int]) -> bool:
+    """Whether samples of this shape are text: windows of characters, (T,)."""
+    return len(shape) == 1
 
 
 def arrays_folder(root: Path, dataset: str, shape: Sequence[int]) -> Path:
@@ -92,7 +100,7 @@ def load_labels(folder: Path, split: str) -> tuple[np.ndarray, dict[str, Any], s
 
 
 def load_groups(folder: Path, split: str) -> np.ndarray | None:
-    """Domains int64 [N] of `split` ("train" or "test"), or None where there are none, without touching the images."""
+    """Groups int64 [N] of `split` ("train" or "test"), or None where there are none, without touching the images."""
     manifest = _manifest(Path(folder))
     return _array(Path(folder), f"{split}_groups", manifest, verify=True) if manifest["group_names"] else None
 
@@ -121,6 +129,8 @@ def _array(folder: Path, name: str, manifest: dict[str, Any], verify: bool) -> n
         raise UserError(f"{path}: not a readable array ({error}); {again}") from error
     count = manifest["counts"][name.partition("_")[0]]
     shape, kind = ((count, *manifest["shape"]), np.uint8) if name.endswith("images") else ((count,), np.int64)
+    if name.endswith("images") and is_text(manifest["shape"]) and array.dtype == np.int32:
+        kind = np.int32
     if name in BOXES:
         shape, kind = (count, *array.shape[1:2], 5), np.float32
     if array.shape != shape or array.dtype != kind:

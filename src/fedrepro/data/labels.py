@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrepro.data.arrays import MANIFEST, arrays_folder, load_labels
+from fedrepro.data.arrays import MANIFEST, arrays_folder, load_groups, load_labels
 from fedrepro.errors import UserError
+
+NO_GROUPS = "{!r}: {} tells no groups (domains, writers, roles) apart; take another scheme or data set"
 
 
 class Labels(NamedTuple):
@@ -15,6 +17,17 @@ class Labels(NamedTuple):
     values: np.ndarray  # int64 [N]
     classes: int
     arrays_sha256: str  # of the arrays' manifest
+
+
+def read_groups(definition: dict[str, Any], split: str, root: Path) -> np.ndarray:
+    """Groups int64 [N] of `split` of `definition["dataset"]`, beside `read_labels`. UserError when the data set has none."""
+    from fedrepro.data.registry import REGISTRY, load_registry
+
+    entry = load_registry(Path(root) / REGISTRY)[definition["dataset"]]
+    found = load_groups(arrays_folder(root, entry.name, entry.native_shape), split)
+    if found is None:
+        raise UserError(NO_GROUPS.format(definition["scheme"], entry.name))
+    return found
 
 
 def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, shape_name
+from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, sha256_file, write_json
@@ -42,8 +42,10 @@ def fit(images: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Images uint8 [N, C, H, W] at `shape`: grey repeated over the channels, bilinear without antialiasing, rounded.
 
     Exact halves occur often at such ratios as 8 -> 28, and their last bit in floating point depends on the machine. Float64 and
-    a nudge of 1e-6 before the floor decide all of them upwards, so that the bytes are the same everywhere.
+    a nudge of 1e-6 before the floor decide all of them upwards, so that the bytes are the same everywhere. Text stays as it is.
     """
+    if is_text(shape):
+        return images
     channels, height, width = shape
     if images.shape[2:] != (height, width):
         images = _resized(images, height, width)
@@ -65,6 +67,11 @@ def _resized(images: np.ndarray, height: int, width: int) -> np.ndarray:
 
 def _checked_shape(entry: Entry, shape: Sequence[int] | None) -> tuple[int, ...]:
     target = tuple(entry.native_shape if shape is None else shape)
+    if entry.holds == "text":
+        if target != entry.native_shape:
+            native = shape_name(entry.native_shape)
+            raise UserError(f"{entry.name}: windows of text have their length, {native}, and no other shape; use {native}")
+        return target
     if len(target) != 3 or not all(type(size) is int and 1 <= size <= 1024 for size in target):
         raise UserError(f"{entry.name}: shape {target} is not (channels, height, width) with 1 to 1024 each, such as 1x28x28")
     native = entry.native_shape
@@ -89,6 +96,9 @@ def _check_source(entry: Entry, source: "Source") -> None:
         if labels.min() < 0 or labels.max() >= entry.classes:
             found, known = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
             raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known} as in the registry")
+        if entry.holds == "text" and (images.min() < 0 or images.max() >= entry.classes):
+            found, known = f"{images.min()}..{images.max()}", f"0..{entry.classes - 1}"
+            raise UserError(f"{entry.name}: the source's {split} characters are {found}, expected {known} as in the registry")
 
 
 def _manifest(entry: Entry, shape: tuple[int, ...], source: "Source", folder: Path) -> dict[str, Any]:

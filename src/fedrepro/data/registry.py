@@ -25,8 +25,12 @@ FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+
 Url = Annotated[str, StringConstraints(pattern=r"^https?://.*/$")]
 
 
+Side = Annotated[int, Field(ge=1)]
+
 # The module of fedrepro.data that reads it.
-Kind = Literal["digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders", "synthetic_faces", "yolo"]
+Kind = Literal[
+    "digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders", "synthetic_faces", "yolo", "synthetic_text"
+]
 # What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
 KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "digits": (("class_names", "content_sha256"), ()),
@@ -38,9 +42,11 @@ KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "folders": (("class_names", "files"), ("urls", "domains", "test_share")),
     "synthetic_faces": (("class_names", "content_sha256"), ()),
     "yolo": (("class_names", "files"), ("urls", "test_share")),
+    "synthetic_text": (("class_names", "content_sha256"), ()),
 }
 _TORCHVISION_CLASSES = {"idx": ("MNIST", "FashionMNIST"), "cifar": ("CIFAR10", "CIFAR100")}
 _WITH_BOXES = ("synthetic_faces", "yolo")
+_TEXT = ("synthetic_text",)
 _ENCODED = ("parquet", "tiny_imagenet", "folders", "yolo")  # images as JPEG, PNG and the like
 _ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
@@ -86,7 +92,7 @@ class Entry(_Strict):
     kind: Kind
     classes: Annotated[int, Field(ge=1)]
     class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
-    native_shape: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]  # C, H, W
+    native_shape: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]  # C, H, W of images; of text T, characters
     images: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None  # training, test; checked
     # Of x / 255 over the training images, one value per native channel. A fact for runs that ask for it; decides no array.
     channel_mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
@@ -118,6 +124,10 @@ class Entry(_Strict):
         for key in ("class_names", "domains"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
                 raise ValueError(f"{key} has a name twice")
+        axes = 1 if self.kind in _TEXT else 3
+        if len(self.native_shape) != axes:
+            what = "text is [characters of a window]" if axes == 1 else "images are [channels, height, width]"
+            raise ValueError(f"native_shape: {what}, not {[*self.native_shape]}")
         channels, given = self.native_shape[0], (len(self.channel_mean), len(self.channel_std))
         if given not in ((channels, channels), (0, 0)):
             raise ValueError(f"channel_mean and channel_std need {channels} values each, one per channel of native_shape")
@@ -145,6 +155,16 @@ class Entry(_Strict):
     def has_boxes(self) -> bool:
         """Whether it is for detection: its images come with boxes."""
         return self.kind in _WITH_BOXES
+
+    @property
+    def holds(self) -> str:
+        """What a sample is: images, or text."""
+        return "text" if self.kind in _TEXT else "images"
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its samples are told apart by domain, writer or role."""
+        return bool(self.domains) or self.kind == "synthetic_text"
 
     @property
     def statistics(self) -> dict[str, list[float]] | None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.data.arrays import BOXES, NAMES
+from fedrepro.data.arrays import BOXES, GROUPS, NAMES
 from fedrepro.errors import UserError
 
 
 @dataclass(frozen=True)
 class Source:
-    """Images uint8 [N, C, H, W] at the native shape, labels int64 [N]."""
+    """Images uint8 [N, C, H, W] at the native shape, labels int64 [N]; of text windows [N, T], see `arrays.Arrays`."""
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -27,10 +27,11 @@ class Source:
 
     @property
     def content_sha256(self) -> str:
-        """Hex sha256 over name, type, shape and bytes of the arrays: `arrays.NAMES`, then the boxes if there are any."""
+        """Hex sha256 over name, type, shape and bytes of the arrays: `arrays.NAMES`, then boxes and groups if there are any."""
         digest = hashlib.sha256()
-        for name in NAMES if self.train_boxes is None else (*NAMES, *BOXES):
-            array = getattr(self, name)
+        for name in (*NAMES, *BOXES, *GROUPS):
+            if (array := getattr(self, name)) is None:
+                continue
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

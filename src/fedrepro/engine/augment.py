@@ -99,9 +99,9 @@ class Pipeline:
         """Of all steps together."""
         return prod(step.choices for step in self.steps)
 
-    def draw(self, *, seed: int, client: int, round: int, epochs: int, samples: int) -> "np.ndarray":
+    def draw(self, *, seed: int, client: int, round: int, epochs: int, samples: int, purpose: str = "augment") -> "np.ndarray":
         """A choice for each of a client's samples in each epoch, int64 [epochs, samples]."""
-        return rng.stream(seed, "augment", client, round).integers(self.choices, size=(epochs, samples))
+        return rng.stream(seed, purpose, client, round).integers(self.choices, size=(epochs, samples))
 
     def take(self, data: "Batch", index: "Tensor") -> "Batch":
         """The samples at augmented indices [..., B], changed."""

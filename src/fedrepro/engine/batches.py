@@ -1,10 +1,14 @@
 """Which samples a client sees, and in which order: fixed by (seed, client, round), whatever engine, method or job order."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from fedrepro import rng
+from fedrepro.types import Batch
 
 
 def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: int, purpose: str = "batches") -> np.ndarray:
@@ -12,6 +16,16 @@ def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: in
     generator = rng.stream(seed, purpose, client, round)
     orders = [generator.permutation(samples) for _ in range(epochs)]
     return np.stack(orders) if epochs > 1 else orders[0][np.newaxis]
+
+
+def stream_of(purpose: str, number: int) -> str:
+    """The random stream of a step's batches number 1, 2, ...: the first has the name that it has alone."""
+    return purpose if number == 1 else f"{purpose}/{number}"
+
+
+def side_by_side(first: Iterable[Batch], *others: Iterable[Batch]) -> Iterator[Batch]:
+    """The batches of each step as one, see `Batch.others`."""
+    return (replace(batch, others=tuple(more)) for batch, *more in zip(first, *others, strict=True))
 
 
 def dropout_key(seed: int, client: int, round: int) -> int:

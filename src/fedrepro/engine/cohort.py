@@ -99,9 +99,10 @@ class Clients:
         """What the solver kept of a client; None starts at zero."""
         return self.own.get(client, {}).get(VELOCITY)
 
-    def samples(self, ids: list[int]) -> int:
-        """Training samples that these clients see in a round."""
-        return sum(self.task.train_sizes[client] for client in ids) * self.task.spec.local_epochs
+    def samples(self, ids: list[int], round: int) -> int:
+        """Training samples that these clients see in `round`."""
+        times = self.task.spec.local_epochs_at(round) * self.method.client.batches_per_step
+        return sum(self.task.train_sizes[client] for client in ids) * times
 
     def context(
         self, client: int, state: ServerState, round: int, network: TrainingNetwork, num_steps: int, cohort_size: int

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.engine.task import Task
-from fedrepro.models import Model, ops
+from fedrepro.models import Model
 from fedrepro.tree import Tree
 
 # A chunk's budget. On a GPU by its whole memory, not by what is free now: the same machine then always cuts the same chunks.
@@ -36,8 +36,8 @@ def budget_mib(device: torch.device) -> float:
 
 
 def saved_per_sample(model: Model) -> float:
-    """Numbers (of 4 bytes) that autograd keeps of one image between forward and backward pass: what two more images make of it,
-    on the CPU. What it keeps of the weights, laid out or rounded anew, counts for no image.
+    """Numbers (of 4 bytes) that autograd keeps of one sample between forward and backward pass: what two more make of it, on
+    the CPU. What it keeps of the weights, laid out or rounded anew, counts for no sample.
     """
     return (_saved(model, 4) - _saved(model, 2)) / 2
 
@@ -50,9 +50,9 @@ def _saved(model: Model, images: int) -> float:
             kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size() / 4
         return tensor
 
-    x = torch.zeros((images, *model.input_shape))
+    data = model.random(images, torch.Generator().manual_seed(0))
     params = Tree(model.layout, torch.zeros(model.parameters, requires_grad=True))
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        logits, _ = model.forward(params, model.first_buffers(), x, True)
-        ops.cross_entropy(logits, torch.zeros(images, dtype=torch.int64))
+        outputs, _ = model.forward(params, model.first_buffers(), data.x, True)
+        model.loss(outputs, data.y)
     return sum(kept.values())

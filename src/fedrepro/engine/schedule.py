@@ -1,7 +1,8 @@
-"""The clients' learning rate round by round: calls joined by `+`, each of which takes over at its `start`.
+"""The clients' learning rate and number of epochs round by round: calls joined by `+`, each of which takes over at its `start`.
 
 `exponential` is FedLAW's; `cosine(half=false)` is Elastic aggregation's, whose first round has twice client_lr;
-`exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases. No torch: settings are read everywhere.
+`exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases, and for epochs
+`constant+fewer(start=300)` another. No torch: settings are read everywhere.
 """
 
 import math
@@ -14,19 +15,26 @@ from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require
 
 SCHEDULES = Registry("schedule")
-DEFAULT = "exponential"
+# The setting -> what it is if nothing is said, which is left out of a run's name.
+DEFAULTS = {"schedule": "exponential", "epochs": "constant"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there."""
+    """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there.
+
+    `settings`: those that may take it.
+    """
 
     name: ClassVar[str]
+    settings: ClassVar[tuple[str, ...]] = ("schedule",)
 
     start: int = 0
 
     def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
-        """The rate `t` rounds after `start`, of the `rounds` left there. `first`: reached before; `decay`: client_lr_decay."""
+        """The rate (or epochs) `t` rounds after `start`, of the `rounds` left there. `first`: reached before; `decay`:
+        client_lr_decay.
+        """
         raise NotImplementedError
 
 
@@ -48,6 +56,8 @@ class Exponential(Schedule):
 @dataclass(frozen=True, kw_only=True)
 class Constant(Schedule):
     """`value` > 0; without it the rate that was reached."""
+
+    settings = ("schedule", "epochs")
 
     value: float | None = None
 
@@ -91,6 +101,8 @@ class Cyclic(Schedule):
 class Stage(Schedule):
     """first * factor^floor(t / every); `factor` > 0, `every` >= 1 rounds."""
 
+    settings = ("schedule", "epochs")
+
     every: int = 20
     factor: float = 0.5
 
@@ -102,27 +114,60 @@ class Stage(Schedule):
         return first * self.factor ** (t // self.every)
 
 
+@SCHEDULES.register("fewer")
+@dataclass(frozen=True, kw_only=True)
+class Fewer(Schedule):
+    """first - by * floor(t / every); `by` >= 1 epochs, `every` >= 1 rounds. There is always one epoch."""
+
+    settings = ("epochs",)
+
+    every: int = 20
+    by: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "fewer: every", self.every, "must be at least 1")
+        require(self.by >= 1, "fewer: by", self.by, "must be at least 1")
+
+    def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
+        return max(1.0, first - self.by * (t // self.every))
+
+
 @lru_cache
-def schedules(text: str) -> tuple[Schedule, ...]:
-    """The schedules that `text` names. UserError for unknown ones, and unless they start at 0 and then each after the other."""
-    found = tuple(SCHEDULES.make(call) for call in parse(text))
+def schedules(text: str, setting: str = "schedule") -> tuple[Schedule, ...]:
+    """The schedules that `text` names. UserError for unknown ones, those that are not for this setting, and unless they start
+    at 0 and then each after the other."""
+    try:
+        found = tuple(SCHEDULES.make(call) for call in parse(text))
+    except UserError as error:
+        raise UserError(f"{setting} = {text!r}: {error}") from error
+    for one in found:
+        known = ", ".join(name for name in SCHEDULES.names() if setting in SCHEDULES.get(name).settings)
+        require(setting in one.settings, setting, text, f"{one.name} is not for this setting; use {known}")
     starts = [one.start for one in found]
     if starts[0] != 0 or any(after <= before for before, after in pairwise(starts)):
         raise UserError(
-            f"schedule = {text!r}: starts at rounds {starts}; the first must start at 0, each other after the one before"
+            f"{setting} = {text!r}: starts at rounds {starts}; the first must start at 0, each other after the one before"
         )
     return found
 
 
-def canonical(text: str) -> str:
+def canonical(text: str, setting: str = "schedule") -> str:
     """Every schedule with every argument; the default stays as it is, since older runs have none in their names."""
-    found = schedules(text)
-    return DEFAULT if found == schedules(DEFAULT) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
+    found, default = schedules(text, setting), DEFAULTS[setting]
+    return default if found == schedules(default, setting) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
+
+
+def epochs(text: str, local_epochs: int, round: int, rounds: int) -> int:
+    """The number of epochs of `round` (from 0), of `rounds` in all: what the schedules say, rounded down, at least 1."""
+    return max(1, math.floor(_value(schedules(text, "epochs"), local_epochs, 1.0, round, rounds) + 1e-9))
 
 
 def rate(text: str, client_lr: float, decay: float, round: int, rounds: int) -> float:
     """The learning rate of `round` (from 0), of `rounds` in all."""
-    first, chosen = client_lr, schedules(text)
+    return _value(schedules(text), client_lr, decay, round, rounds)
+
+
+def _value(chosen: tuple[Schedule, ...], first: float, decay: float, round: int, rounds: int) -> float:
     if len(chosen) == 1:  # asked for every client in every round
         return chosen[0](first, round, rounds, decay)
     for now, after in pairwise(chosen):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.batches import dropout_key, local_batches
+from fedrepro.engine.batches import dropout_key, local_batches, side_by_side, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import Tally, evaluate, pieces, summary, tally
@@ -46,18 +46,18 @@ class SequentialEngine:
         else:
             into = state.params.flat.new_empty(len(ids), state.params.flat.numel())
             trained = self.collected(self.train(ids, state, round, into, list(range(len(ids)))), state.params.like(into))
-        return clients.arrive(ids, trained, state, round), clients.samples(ids)
+        return clients.arrive(ids, trained, state, round), clients.samples(ids, round)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate` of the global model; worker processes, if there are any, share out the images."""
-        task, parts = self.task, pieces(self.task.evaluation)
+        task, parts = self.task, pieces(self.task.evaluation, self.task.groups)
         if self._pool is None or task.model.metrics is not None or len(parts) == 1:
-            return evaluate(task.model, state.params, state.buffers, task.evaluation)
-        return summary(self._pool.tally(len(parts), state))
+            return evaluate(task.model, state.params, state.buffers, task.evaluation, task.groups)
+        return summary(self._pool.tally(len(parts), state), task.groups.names if task.groups else ())
 
     def tally(self, state: ServerState, position: int) -> Tally:
         """Of this piece of the evaluation set."""
-        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation)[position])
+        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation, self.task.groups)[position])
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""
@@ -100,26 +100,28 @@ class SequentialEngine:
         self.workers_mib = self._pool.peak_mib
         return trained
 
-    def _batches(self, client: int, round: int) -> list[Tensor]:
-        """Positions within the client's samples."""
+    def _batches(self, client: int, round: int, number: int = 1) -> list[Tensor]:
+        """Positions within the client's samples, of the first, second, ... batch of each step."""
         spec = self.task.spec
         return local_batches(
             self.task.train_sizes[client],
             seed=self.task.seed,
             client=client,
             round=round,
-            epochs=spec.local_epochs,
+            epochs=spec.local_epochs_at(round),
             batch_size=spec.batch_size,
             smallest=self.task.model.smallest_batch,
+            purpose=stream_of("batches", number),
         )
 
-    def _taken(self, client: int, batches: list[Tensor], round: int) -> Iterator[Batch]:
+    def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
         """The samples of each batch, straight from the resident training set."""
         task, rows = self.task, self.task.client_index[client]
         if task.augmentation is None:
             return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
-        epochs, pipeline = task.spec.local_epochs, task.augmentation
-        drawn = torch.from_numpy(pipeline.draw(seed=task.seed, client=client, round=round, epochs=epochs, samples=len(rows)))
+        epochs, pipeline = task.spec.local_epochs_at(round), task.augmentation
+        where = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
+        drawn = torch.from_numpy(pipeline.draw(**where, epochs=epochs, samples=len(rows)))
         each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))
         return (
             pipeline.take(task.train, rows[index_B.to(rows.device)] * pipeline.choices + choice_B.to(rows.device))
@@ -145,5 +147,10 @@ class SequentialEngine:
             self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
         ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        result = FORMS[self.name](self.method.client, self._taken(client, batches, round), ctx, into, clients.velocity(client))
+        rule, taken = self.method.client, self._taken(client, batches, round)
+        if rule.batches_per_step > 1:
+            numbers = range(2, rule.batches_per_step + 1)
+            more = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
+            taken = side_by_side(taken, *more)
+        result = FORMS[self.name](rule, taken, ctx, into, clients.velocity(client))
         return replace(result, probes=probes(clients, client, ctx, state)) if self.method.probing else result

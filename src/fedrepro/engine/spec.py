@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from fedrepro.data.arrays import is_text
 from fedrepro.data.participation import COHORTS
 from fedrepro.engine import augment, schedule
+from fedrepro.engine.schedule import DEFAULTS
 from fedrepro.errors import UserError
 from fedrepro.registry import require
 
@@ -21,8 +23,10 @@ class RunSpec:
 
     dataset: str
     dataset_sha: str  # of the registry entry: another source of the data is another run
-    input_shape: tuple[int, int, int]  # C, H, W of the images as the model sees them
-    normalise: str  # unit: a pixel in [0, 1]; centred: (x - 0.5) / 0.5; standard: by the training set's mean and deviation
+    input_shape: tuple[int, ...]  # C, H, W of the images as the model sees them, or T, the length of windows of text
+    normalise: (
+        str  # unit: a pixel in [0, 1], and text; centred: (x - 0.5) / 0.5; standard: by the training set's mean and deviation
+    )
     classes: int
     model: str
     partition: str  # scheme with all its arguments
@@ -46,8 +50,9 @@ class RunSpec:
     # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
     products: str = "float32"
     cohorts: str = "drawn"  # for each round, or fixed: one for all rounds
-    schedule: str = schedule.DEFAULT  # of client_lr over the rounds, see `fedrepro.engine.schedule`
+    schedule: str = DEFAULTS["schedule"]  # of client_lr over the rounds, see `fedrepro.engine.schedule`
     augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
+    epochs: str = DEFAULTS["epochs"]  # the schedule of local_epochs over the rounds, likewise
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
 
     def __post_init__(self) -> None:
@@ -64,7 +69,11 @@ class RunSpec:
         require(self.cohorts in COHORTS, "cohorts", self.cohorts, f"must be one of {', '.join(COHORTS)}")
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
         object.__setattr__(self, "augment", augment.canonical(self.augment))
-        object.__setattr__(self, "schedule", schedule.canonical(self.schedule))
+        for key in ("schedule", "epochs"):
+            object.__setattr__(self, key, schedule.canonical(getattr(self, key), key))
+        if is_text(self.input_shape):
+            require(self.normalise == "unit", "normalise", self.normalise, "text has no pixels to be scaled; set it to unit")
+            require(self.augment == augment.NONE, "augment", self.augment, "changes images, and this is text; set it to none")
         if self.participation == 1:  # everybody, each time: one run, under one name
             object.__setattr__(self, "cohorts", COHORTS[0])
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
@@ -75,6 +84,12 @@ class RunSpec:
     def client_lr_at(self, round: int) -> float:
         """By the schedule; as a rule client_lr * client_lr_decay^t, where round 0 is undecayed (FedLAW, authors' code)."""
         return schedule.rate(self.schedule, self.client_lr, self.client_lr_decay, round, self.rounds)
+
+    def local_epochs_at(self, round: int) -> int:
+        """By the schedule `epochs`; as a rule local_epochs."""
+        if self.epochs == DEFAULTS["epochs"]:
+            return self.local_epochs
+        return schedule.epochs(self.epochs, self.local_epochs, round, self.rounds)
 
     def evaluates(self, round: int) -> bool:
         """Whether the global model is evaluated after `round` (from 0)."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine.augment import Pipeline, augmentations
+from fedrepro.engine.evaluate import Groups
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -27,7 +28,7 @@ class Task:
     spec: RunSpec
     seed: int
     model: Model
-    train: Batch  # all training images; clients index into it
+    train: Batch  # all training samples; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
     held_out: list[Tensor]  # per client, positions of its held-out samples in `train`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
@@ -37,6 +38,7 @@ class Task:
     params: Tree  # initial weights, [D]
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
+    groups: Groups | None = None  # whom the samples of `evaluation` are from
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""
@@ -86,6 +88,7 @@ class Images:
 
     train: Batch
     test: Batch
+    groups: Groups | None  # of the test set
     content: str  # sha256 of what a run reads of it
 
 
@@ -96,13 +99,14 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
         raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
     labels = data.train_boxes is None  # or boxes, where there are any
     train_y, test_y = (data.train_labels, data.test_labels) if labels else (data.train_boxes, data.test_boxes)
+    if data.shape != spec.input_shape:
+        raise UserError(f"{inputs.arrays}: samples are {data.shape}, the run wants {spec.input_shape}; prepare them again")
+    if arrays.is_text(data.shape):
+        train, test = (as_text(x, y, device) for x, y in ((data.train_images, train_y), (data.test_images, test_y)))
+        return Images(train, test, _groups(data, device), _content(data))
     train = as_batch(data.train_images, train_y, *spec.channel_scale, device, dtype)
     test = as_batch(data.test_images, test_y, *spec.channel_scale, device, dtype)
-    if tuple(train.x.shape[1:]) != spec.input_shape:
-        raise UserError(
-            f"{inputs.arrays}: images are {tuple(train.x.shape[1:])}, the run wants {spec.input_shape}; prepare them again"
-        )
-    return Images(train, test, _content(data))
+    return Images(train, test, _groups(data, device), _content(data))
 
 
 def load_task(
@@ -145,14 +149,25 @@ def load_task(
             "proxy": split.sha256,
             "init": init_sha,
         },
+        groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(split.evaluation_index)]),
     )
+
+
+def _groups(data: arrays.Arrays, device: str) -> Groups | None:
+    return None if data.test_groups is None else Groups(data.group_names, torch.from_numpy(data.test_groups).to(device))
 
 
 def _content(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
     files = data.manifest["files"]
-    read = [name for name in (*arrays.NAMES, *arrays.BOXES) if f"{name}.npy" in files]
+    read = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
     return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
+
+
+def as_text(windows, after, device: str) -> Batch:
+    """Windows of characters x [N, T], and y [N, T]: what follows each of them; `after` [N]: what follows the window."""
+    text = torch.cat([torch.from_numpy(windows).long(), torch.from_numpy(after).unsqueeze(1)], 1).to(device)
+    return Batch(text[:, :-1].contiguous(), text[:, 1:].contiguous())
 
 
 def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:

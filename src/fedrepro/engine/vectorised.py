@@ -4,13 +4,13 @@ Weights are rows of one matrix [K, D]. Clients are sorted by how many full batch
 still have one: a prefix of the rows, no copy, nothing padded. The last batch of an epoch is smaller, and of another size for
 each client: clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
 padding than samples in those batches, hence less than one batch a client and epoch. What training needs beside the cohort's own
-matrices is bounded by chunks of rows.
-
-Same batches, same rules, same steps as the sequential engine; float64 agrees to rounding (tested for every method).
+matrices is bounded by chunks of rows. Same batches, rules and steps as the sequential engine; float64 agrees to rounding, as is
+tested for every method.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedrepro import tree
 from fedrepro.engine import memory
-from fedrepro.engine.batches import dropout_key, local_orders
+from fedrepro.engine.batches import dropout_key, local_orders, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import evaluate
@@ -48,7 +48,7 @@ class VectorisedEngine:
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate` of the global model."""
-        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation)
+        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation, self.task.groups)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -60,13 +60,17 @@ class _Row:
 
     seed: int  # position among the seeds that run together
     client: int
-    orders: np.ndarray  # [E, n], positions in the training set, augmented where images are changed
+    orders: np.ndarray  # [P, E, n], positions in the training set of P batches a step, augmented where images are changed
     full: int  # full batches an epoch
     rest: int  # samples of the last, smaller batch; 0: there is none that counts
 
     @property
+    def epochs(self) -> int:
+        return self.orders.shape[1]
+
+    @property
     def num_steps(self) -> int:
-        return len(self.orders) * (self.full + (self.rest > 0))
+        return self.epochs * (self.full + (self.rest > 0))
 
 
 def run_together(
@@ -75,15 +79,16 @@ def run_together(
     """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    rows.sort(key=lambda row: (-row.full, -row.rest))
+    rows.sort(key=lambda row: (-row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
-    trained = [_Chunk(seeds, rows[start : start + size]).train() for start in range(0, len(rows), size)]
+    alike = [list(group) for _, group in groupby(rows, key=lambda row: row.epochs)]  # seeds may be at different rounds
+    trained = [_Chunk(seeds, group[at : at + size]).train() for group in alike for at in range(0, len(group), size)]
     order = {(row.seed, row.client): place for place, row in enumerate(rows)}
     found: list[tuple[Cohort | None, int]] = []
     for number, seed in enumerate(seeds):
         mine = [order[number, client] for client in seed.ids]
         cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state, seed.round) if mine else None
-        found.append((cohort, seed.clients.samples(seed.ids)))
+        found.append((cohort, seed.clients.samples(seed.ids, seed.round)))
     return found
 
 
@@ -96,23 +101,26 @@ class _Seed:
 
     def rows(self, number: int) -> list[_Row]:
         """The clients that train."""
-        task, spec, found = self.clients.task, self.clients.task.spec, []
+        task, found = self.clients.task, []
         for client in self.ids:
-            positions = task.client_positions[client]
-            order = local_orders(len(positions), seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs)
-            orders = positions[order]
-            if task.augmentation is not None:
-                drawn = task.augmentation.draw(
-                    seed=task.seed, client=client, round=self.round, epochs=spec.local_epochs, samples=len(positions)
-                )
-                orders = orders * task.augmentation.choices + np.take_along_axis(drawn, order, axis=1)
-            full, rest = divmod(len(positions), spec.batch_size)
+            full, rest = divmod(task.train_sizes[client], task.spec.batch_size)
+            orders = np.stack([self._orders(client, 1 + one) for one in range(self.clients.method.client.batches_per_step)])
             found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
         return found
 
+    def _orders(self, client: int, number: int) -> np.ndarray:
+        """[E, n]: a client's samples, in the order of the first, second, ... batches of its steps."""
+        task, positions = self.clients.task, self.clients.task.client_positions[client]
+        where = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs_at(self.round)}
+        order = local_orders(len(positions), **where, purpose=stream_of("batches", number))
+        if task.augmentation is None:
+            return positions[order]
+        drawn = task.augmentation.draw(**where, samples=len(positions), purpose=stream_of("augment", number))
+        return positions[order] * task.augmentation.choices + np.take_along_axis(drawn, order, axis=1)
+
 
 class _Chunk:
-    """Rows that train together: sorted by their number of full batches, the most first."""
+    """Rows that train together, with as many epochs each: sorted by their number of full batches, the most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
         self.seeds, self.rows, first = seeds, rows, seeds[0]
@@ -136,12 +144,12 @@ class _Chunk:
 
     def train(self) -> Trained:
         """Every step of every row."""
-        full = self._full_batches()  # [E, T, K, B]
+        full = self._full_batches()  # [E, T, P, K, B]
         active = [sum(row.full > t for row in self.rows) for t in range(full.shape[1])]
         groups = self._last_batches()
         for epoch in range(len(full)):
             for t, count in enumerate(active):
-                self._step(slice(0, count), full[epoch, t, :count], epoch, t)
+                self._step(slice(0, count), full[epoch, t, :, :count], epoch, t)
             for members, index, valid in groups:
                 self._step(members, index[epoch], epoch, None, valid)
         ctx = self._context(slice(None), self._network(slice(None), None))
@@ -153,29 +161,32 @@ class _Chunk:
         return Trained(self.params, self.buffers, steps, messages, own, self._probes(), notes)
 
     def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
-        """One step of the rows `at` on the samples `index` [k, B], of which only the first `valid` [k] of each row are real.
+        """One step of the rows `at` on the samples `index` [P, k, B], of which only the first `valid` [k] of each row are real.
 
         `t`: the step within the epoch; None: each row's last.
         """
         params = _take(self.params, at)
-        x, y = self._samples(index)
-        if valid is not None:
-            y = y.masked_fill(torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1), -100)
+        first, *others = (self._samples(one, valid) for one in index)
+        batch = replace(first, others=tuple(others)) if others else first
         network = self._network(at, valid)
         if network.keys is not None:
-            per_epoch = self.num_steps[at] // self.task.spec.local_epochs
+            per_epoch = self.num_steps[at] // self.rows[0].epochs
             network.keys.begin(epoch * per_epoch + (per_epoch - 1 if t is None else t))
-        self._move(at, params, Batch(x, y), self._context(at, network))
+        self._move(at, params, batch, self._context(at, network))
         if self.buffers.layout.names:
             self.buffers.flat[at] = network.buffers.flat
 
-    def _samples(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """(images, labels) at [k, B], changed as the setting says."""
+    def _samples(self, index: Tensor, valid: Tensor | None) -> Batch:
+        """The samples at [k, B], changed as the setting says; targets of padding are -100."""
         data = self.task.train
         if self.task.augmentation is not None:
             found = self.task.augmentation.take(data, index)
-            return found.x, found.y
-        return data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index]
+        else:
+            found = Batch(data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index])
+        if valid is None:
+            return found
+        padding = torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1)
+        return Batch(found.x, found.y.masked_fill(padding.view(*padding.shape, *[1] * (found.y.dim() - 2)), -100))
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
         """The step itself: in place, unless the rule has its own."""
@@ -256,25 +267,26 @@ class _Chunk:
         return self.params.like(torch.stack([zero if one is None else one.flat for one in found]))
 
     def _full_batches(self) -> Tensor:
-        """Positions [E, T, K, B] of all full batches; at step t only the rows that have one are ever read."""
-        size, epochs = self.task.spec.batch_size, self.task.spec.local_epochs
-        found = np.zeros((epochs, self.rows[0].full, len(self.rows), size), np.int64)
+        """Positions [E, T, P, K, B] of all full batches; at step t only the rows that have one are ever read."""
+        size, (several, epochs, _) = self.task.spec.batch_size, self.rows[0].orders.shape
+        found = np.zeros((epochs, self.rows[0].full, several, len(self.rows), size), np.int64)
         for k, row in enumerate(self.rows):
-            found[:, : row.full, k] = row.orders[:, : row.full * size].reshape(epochs, row.full, size)
+            steps = row.orders[..., : row.full * size].reshape(several, epochs, row.full, size)
+            found[:, : row.full, :, k] = steps.transpose(1, 2, 0, 3)
         return torch.from_numpy(found).to(self.device, non_blocking=True)
 
     def _last_batches(self) -> list[tuple[Tensor, Tensor, Tensor | None]]:
-        """(rows, positions [E, k, B], real samples [k]) of the smaller batches that end an epoch, by similar size."""
+        """(rows, positions [E, P, k, B], real samples [k]) of the smaller batches that end an epoch, by similar size."""
         left = sorted((k for k, row in enumerate(self.rows) if row.rest), key=lambda k: -self.rows[k].rest)
-        groups = []
+        groups, (several, epochs, _) = [], self.rows[0].orders.shape
         while left:
             widest = self.rows[left[0]].rest
             group = [k for k in left if 2 * self.rows[k].rest > widest]
             left = left[len(group) :]
-            index = np.zeros((self.task.spec.local_epochs, len(group), widest), np.int64)
+            index = np.zeros((epochs, several, len(group), widest), np.int64)
             for place, k in enumerate(group):
                 row = self.rows[k]
-                index[:, place, : row.rest] = row.orders[:, row.orders.shape[1] - row.rest :]
+                index[:, :, place, : row.rest] = row.orders[..., row.orders.shape[-1] - row.rest :].transpose(1, 0, 2)
             rests = [self.rows[k].rest for k in group]
             valid = None if min(rests) == widest else torch.tensor(rests, device=self.device)
             members = torch.tensor(group, device=self.device)

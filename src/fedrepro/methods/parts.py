@@ -79,6 +79,15 @@ class LocalRule(Part):
         return setting
 
     @property
+    def batches_per_step(self) -> int:
+        """How many batches a step is handed. `batch.others` holds the second and later ones.
+
+        They are of the size of the first, from the same client's samples in orders of their own: independent of it and of each
+        other, so that a sample may be in several. The first are those that FedAvg takes.
+        """
+        return 1
+
+    @property
     def pull(self) -> float:
         """Strength mu of a term mu/2 ||w - w_t||^2 in the loss: it shortens what later steps add to earlier ones."""
         return 0.0

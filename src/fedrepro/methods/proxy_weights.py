@@ -18,7 +18,6 @@ from torch import Tensor
 from fedrepro import elementwise, tree
 from fedrepro.methods.adam import Adam
 from fedrepro.methods.parts import proxy_batches
-from fedrepro.models import ops
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
@@ -91,7 +90,7 @@ class ProxyLearning:
             if epoch > done:
                 yield x
                 done = epoch
-            at = lambda v, i=index_B: ctx.gradient(v, i, lambda logits, i: ops.cross_entropy(logits, labels[i]))  # noqa: E731
+            at = lambda v, i=index_B: ctx.gradient(v, i, lambda logits, i: ctx.network.loss(logits, labels[i]))  # noqa: E731
             x, state = adam.step(x, mask * logit_gradient(models, x, at), state, lr_at(epoch))
         if epochs:
             yield x

@@ -69,10 +69,12 @@ class StudentTraining:
         return params.like(w), None if velocity is None else params.like(v)
 
     def distil(self, params: Tree, velocity: Tree | None, ctx: ServerContext, teacher_PC: Tensor) -> tuple[Tree, Tree | None]:
-        """As `train`, towards a teacher's probabilities [P, C] on the proxy set: KL(teacher || student), batch mean."""
+        """As `train`, towards a teacher's probabilities [P, C], or [P, T, C] of text, on the proxy set: KL(teacher || student),
+        the mean over predictions."""
 
         def divergence(logits: Tensor, index_B: Tensor) -> Tensor:
-            return F.kl_div(F.log_softmax(logits, -1), teacher_PC[index_B], reduction="batchmean")
+            found, wanted = (each.flatten(0, -2) for each in (F.log_softmax(logits, -1), teacher_PC[index_B]))
+            return F.kl_div(found, wanted, reduction="batchmean")
 
         return self.train(params, velocity, ctx, divergence)
 

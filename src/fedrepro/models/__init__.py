@@ -15,14 +15,15 @@ from fedrepro.models import ops
 from fedrepro.models.names import MODELS
 from fedrepro.registry import unknown
 from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch
 
 
 @dataclass(frozen=True)
 class Model:
-    """An architecture for one input shape (C, H, W) and number of classes."""
+    """An architecture for one input shape, (C, H, W) of images or (T,) of text, and number of classes."""
 
     name: str
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[int, ...]
     classes: int
     layout: Layout
     buffer_layout: Layout
@@ -46,6 +47,23 @@ class Model:
         """Batches below this are not trained on: statistics of one sample are none (our choice, for models with BatchNorm)."""
         return 2 if self.buffer_layout.names else 1
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether it reads windows of characters, and predicts after each the one that follows."""
+        return len(self.input_shape) == 1
+
+    def random(self, count: int, generator: torch.Generator) -> Batch:
+        """`count` samples of the shapes and types that it learns from, and nothing in them to learn; two boxes a sample."""
+        if self.reads_text:
+            text = torch.randint(self.classes, (count, self.input_shape[0] + 1), generator=generator)
+            return Batch(text[:, :-1], text[:, 1:])
+        x = torch.randn((count, *self.input_shape), generator=generator)
+        y = torch.randint(self.classes, (count,), generator=generator)
+        if self.detects:  # of class 0, a quarter of the image's sides large
+            centres = torch.rand((count, 2, 2), generator=generator)
+            y = torch.cat([torch.zeros((count, 2, 1)), centres, torch.full((count, 2, 2), 0.25)], -1)
+        return Batch(x, y)
+
     def first_buffers(self) -> Tree:
         """Running statistics before any training, [D'], float32: means 0, variances 1."""
         names, shapes = self.buffer_layout.names, self.buffer_layout.shapes
@@ -53,12 +71,14 @@ class Model:
         return Tree(self.buffer_layout, torch.cat([t.flatten() for t in start]) if start else torch.zeros(0))
 
 
-def build(name: str, input_shape: tuple[int, int, int], classes: int, products: str = "float32") -> Model:
+def build(name: str, input_shape: tuple[int, ...], classes: int, products: str = "float32") -> Model:
     """The model called `name`. UserError with the nearest name when there is none. `products`: see `RunSpec`."""
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
     known = MODELS[name]
-    if min(input_shape[1:]) < known.smallest_side:
+    if len(input_shape) != len(known.input_shape):
+        raise UserError(f"{name}: reads {known.reads}, and samples of shape {input_shape} are none")
+    if min(input_shape[1:], default=known.smallest_side) < known.smallest_side:
         height, width = input_shape[1:]
         raise UserError(f"{name}: images of {height}x{width} are too small; it needs at least {known.smallest_side} each way")
     module = importlib.import_module(f"fedrepro.models.{known.module}")
@@ -114,4 +134,4 @@ def _in_bf16(
         return forward(params, buffers, x, train, **more)
     with torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False):
         outputs, buffers = forward(params, buffers, x, train, **more)
-    return outputs.to(x.dtype), buffers
+    return outputs.to(params.flat.dtype), buffers

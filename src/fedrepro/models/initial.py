@@ -18,7 +18,7 @@ from fedrepro.tree import Tree
 FOLDER = Path("data/init")
 
 
-def definition(model: str, input_shape: tuple[int, int, int], classes: int) -> dict:
+def definition(model: str, input_shape: tuple[int, ...], classes: int) -> dict:
     """Everything that decides an initial model, apart from the seed. UserError unless there is at least one class."""
     require(classes >= 1, "classes", classes, "must be at least 1")
     return {"model": model, "input_shape": list(input_shape), "classes": classes, "scheme": "uniform_fan_in"}
@@ -33,7 +33,8 @@ def artifact_id(definition: dict) -> str:
 def draw(model: Model, seed: int) -> Tree:
     """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, used by the authors.
 
-    BatchNorm starts at weight 1 and bias 0. Drawn with NumPy from a named stream, so that torch's global generator and version
+    BatchNorm starts at weight 1 and bias 0; embeddings like weights (torch's are normal: our choice), LSTM layers as torch's.
+    Drawn with NumPy from a named stream, so that torch's global generator and version
     play no part.
     """
     generator = rng.stream(seed, f"init/{model.name}")

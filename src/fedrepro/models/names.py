@@ -1,4 +1,4 @@
-"""Which architectures there are and what images they expect: readable without importing torch."""
+"""Which architectures there are and what samples they expect: readable without importing torch."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,16 +6,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """An architecture: the module of fedrepro.models that builds it, with which options, for which images."""
+    """An architecture: the module of fedrepro.models that builds it, with which options, for which samples."""
 
     module: str
-    input_shape: tuple[int, int, int]  # C, H, W of the paper's experiments
+    input_shape: tuple[int, ...]  # of the paper's experiments: C, H, W of images, or T, the length of windows of text
     options: dict[str, Any] = field(default_factory=dict)
     smallest_batch: int = 1  # 2 with BatchNorm: one sample has no statistics
     smallest_side: int = 1  # below this height or width nothing is left after its poolings
     dropout: bool = False  # its forward pass takes a `key` for masks
     stackable: bool = True  # its operations take weights with a leading client axis; otherwise clients train one by one
     detects: bool = False  # finds objects: it learns from boxes and is judged by mAP50; otherwise it tells classes apart
+
+    @property
+    def reads(self) -> str:
+        """What a sample is: images, or text."""
+        return "text" if len(self.input_shape) == 1 else "images"
 
     @property
     def metric(self) -> str:
@@ -37,6 +42,7 @@ MODELS: dict[str, Known] = {
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
     "resnet18": Known("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
+    "char_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 64, "layers": 1}),
     "grid_detector": Known("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),
 }
 

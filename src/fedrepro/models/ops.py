@@ -156,6 +156,14 @@ def flatten(x: Tensor) -> Tensor:
 relu = F.relu
 
 
+def embedding(x: Tensor, weight: Tensor) -> Tensor:
+    """Rows of a table: x int64 [B, ...], weight [V, F] to [B, ..., F]; or [K, B, ...] and [K, V, F]."""
+    if weight.dim() == 2:
+        return F.embedding(x, weight)
+    first = torch.arange(len(x), device=x.device) * weight.shape[1]
+    return F.embedding(x + first.view(-1, *[1] * (x.dim() - 1)), weight.flatten(0, 1))
+
+
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean over the batch; with a leading client axis the sum over clients of their means, so that gradients separate.
 

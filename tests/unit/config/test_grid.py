@@ -116,6 +116,7 @@ OTHER = {
     "products": "bf16",
     "cohorts": "fixed",
     "schedule": "cosine",
+    "epochs": "fewer(every=3)",
     "evaluate_every": 2,
     "augment": "crop(padding=2)+flip",
 }

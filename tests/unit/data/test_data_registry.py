@@ -18,7 +18,7 @@ def test_holds_the_data_sets():
         "cifar100": ((3, 32, 32), 100),
         "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
         "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
-        "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),
+        "synthetic_text": ((80,), 8), "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),
     }  # fmt: skip
 
 

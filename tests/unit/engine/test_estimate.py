@@ -8,11 +8,12 @@ import pytest
 
 from fedrepro.data.registry import load_registry
 from fedrepro.engine import estimate
+from fedrepro.engine.bench import with_passes
 from fedrepro.engine.estimate import Affine, Rates, image_counts, makespan
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
-from tests import toy
+from tests import client_rules, toy
 
 ROOT = Path(__file__).parents[3]
 SETTING = {"model": "mlp", "clients": 10, "local_epochs": 2, "rounds": 3, "batch_size": 40, "proxy_batch_size": 64}
@@ -27,11 +28,13 @@ def spec(method: str = "fedavg", **changes) -> RunSpec:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """What a measurement answers, by what is measured: nothing is run."""
-    answers = {"steps": 0.0, "image": 0.0, "forward": 0.0, "server": 0.0, "pass": 0.0}
-    bench = estimate._Bench
+    answers = dict.fromkeys(("steps", "image", "forward", "server", "pass", "probe", "probed", "own", "owned"), 0.0)
+    bench = estimate.Bench
     monkeypatch.setattr(bench, "steps", lambda self, size, count: count * (answers["steps"] + size * answers["image"]))
     monkeypatch.setattr(bench, "forward", lambda self, count: count * answers["forward"])
     monkeypatch.setattr(bench, "server", lambda self, cohort, proxy, passes: answers["server"] + passes * answers["pass"])
+    monkeypatch.setattr(bench, "probes", lambda self, size: answers["probe"] + size * answers["probed"])
+    monkeypatch.setattr(bench, "personal", lambda self, size: answers["own"] + size * answers["owned"])
     monkeypatch.setattr(estimate, "fastest_seconds", lambda answer, device, enough_s: answer)
     return answers
 
@@ -49,6 +52,43 @@ def test_a_server_by_hand(clock: dict[str, float]) -> None:
     assert Rates().seconds(spec("feddf"), 1000, 200) == pytest.approx(3 * (0.5 + 100 * 0.02))
     assert Rates().seconds(spec("feddf+proxy_buffers(passes=7)"), 1000, 200) == pytest.approx(3 * (0.5 + 100 * 0.02))
     assert Rates().seconds(spec("server_ft"), 1000, 200) == pytest.approx(3 * (0.5 + 2 * 0.02))
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods that measure and personalise, by the names of `tests.client_rules`."""
+    monkeypatch.setattr(estimate, "compose", lambda text: client_rules.METHODS.get(text) or compose(text))
+
+
+@pytest.mark.usefixtures("toys")
+def test_what_clients_do_on_held_out_samples_by_hand(clock: dict[str, float]) -> None:
+    """1000 images, a fifth held out, 5 of 10 clients a round. A cohort measures on 100 samples, in 100 / 40 full batches and 5
+    halves of one: 5 batches, each 0.01 s and 0.001 s a sample. Every client's own model: 800 samples in 800 / 40 + 5 = 25
+    batches, each 0.02 s and 0.003 s a sample; evaluated on 200 at 0.002 s. Evaluated after rounds 2 and 3 of 3."""
+    clock |= {"probe": 0.01, "probed": 0.001, "own": 0.02, "owned": 0.003, "forward": 0.002}
+    tests = 2 * 170 * 0.002
+    probed, personal = 3 * (5 * 0.01 + 100 * 0.001), 2 * (25 * 0.02 + 800 * 0.003 + 200 * 0.002)
+    for method, expected in (("sensitivity", probed), ("personal", personal), ("all", probed + personal), ("own_momentum", 0)):
+        made = dataclasses.replace(spec(evaluate_every=2), method=method)
+        assert Rates().seconds(made, 1000, 200) == pytest.approx(tests + expected)
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("method", ["all", "meta_hessian_free"])
+def test_client_rules_to_come_are_measured(method: str) -> None:
+    """By running them, probes and own models included, and steps of several batches."""
+    rates = Rates(limit_s=1e-3)
+    rates.spent_s = -math.inf
+    made = dataclasses.replace(spec(), method=method)
+    assert rates.seconds(made, 1000, 200) > 0
+    assert {key[0] for key in rates._steps} >= ({"probes", "personal"} if method == "all" else set())
+
+
+def test_epochs_of_a_schedule_are_counted(clock: dict[str, float]) -> None:
+    """4, 3 and 2 epochs instead of 2: 9 / 6 of the steps."""
+    clock |= {"steps": 0.01, "image": 0.001}
+    usual, scheduled = (Rates().seconds(spec(**c), 1000, 200) for c in ({}, {"local_epochs": 4, "epochs": "fewer(every=1)"}))
+    assert scheduled == pytest.approx(1.5 * usual)
 
 
 def test_when_time_is_up_passes_cost_as_much_as_local_training(clock: dict[str, float]) -> None:
@@ -79,7 +119,7 @@ def test_every_method_is_measured_by_running_it(method: str, model: str) -> None
 def test_shortening_touches_passes_alone() -> None:
     """Parts with fewer passes, and all other arguments, stay as they are."""
     method = compose("feddyn+fedlaw(server_lr=0.5)+server_ft+proxy_buffers(passes=50)")
-    short = estimate._with_passes(method, 4)
+    short = with_passes(method, 4)
     passes = [part.server_epochs for part in (short.aggregate, *short.refines)] + [short.buffers.passes]
     assert passes == [4, 2, 4]
     assert short.client == method.client

@@ -1,10 +1,14 @@
 """Learning rates by hand, their names, and how often a run is evaluated."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
+import torch
 
-from fedrepro.engine.loop import train
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.loop import Checkpoints, train, train_together
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
 from fedrepro.methods.compose import compose
@@ -68,6 +72,70 @@ def test_mistakes_are_one_line(schedule: str, says: str) -> None:
         toy.make_spec(schedule=schedule)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [
+        ("constant", [5] * 6),
+        ("stage(every=2)", [5, 5, 2, 2, 1, 1, 1]),  # 5, 2.5, 1.25, 0.6: rounded down, at least 1
+        ("fewer(every=1, by=2)", [5, 3, 1, 1]),
+        ("constant+fewer(start=2, every=2)", [5, 5, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 1]),
+        ("constant(value=3.0)+fewer(start=2, every=1)", [3, 3, 3, 2, 1, 1]),
+    ],
+)
+def test_epochs_by_hand(epochs: str, expected: list[int]) -> None:
+    """From five; the default is in no run's identity."""
+    spec = toy.make_spec(epochs=epochs, local_epochs=5, rounds=len(expected))
+    assert [spec.local_epochs_at(round) for round in range(len(expected))] == expected
+    assert ("epochs" in spec.as_dict()) == (epochs != "constant")
+    assert toy.RunSpec(**spec.as_dict()) == spec
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"epochs": "cosine"}, "epochs = 'cosine': cosine is not for this setting; use constant, fewer, stage"),
+        ({"epochs": "fever"}, "epochs = 'fever': unknown schedule 'fever'; did you mean 'fewer'?"),
+        ({"epochs": "fewer(by=0)"}, "fewer: by = 0: must be at least 1"),
+        (
+            {"schedule": "fewer"},
+            "schedule = 'fewer': fewer is not for this setting; use constant, cosine, cyclic, exponential, stage",
+        ),
+    ],
+)
+def test_what_is_for_epochs_and_what_for_rates(changes: dict, says: str) -> None:
+    with pytest.raises(UserError, match=re.escape(says)):
+        toy.make_spec(**changes)
+
+
+@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.5)+fednova"])
+@pytest.mark.parametrize("model", ["tiny", "norm"])
+def test_engines_agree_on_epochs(text: str, model: str, tmp_path: Path) -> None:
+    """3, 2, 1, 1 epochs with crops: float64 to 1e-12 (1e-8 behind BatchNorm); seeds that go on from different rounds, and so
+    train different numbers of epochs side by side; workers change no bit."""
+    more = {"epochs": "fewer(every=1)", "local_epochs": 3, "rounds": 4, "augment": "flip"}
+    several, atol = (
+        [toy.make_task(seed=s, model=toy.MODELS[model](), **more) for s in (8, 9)],
+        1e-12 if model == "tiny" else 1e-8,
+    )
+    whole = dict(train_together(several, compose(text)))
+    checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
+
+    def kill(round: int, progress: Progress) -> None:
+        if round == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dict(train_together(several, compose(text), checkpoints=checkpoints, reports=[None, kill]))
+    resumed = dict(train_together(several, compose(text), checkpoints=checkpoints))
+    for i, task in enumerate(several):
+        alone = train(task, compose(text))
+        assert alone.progress.samples == 7 * sum(task.train_sizes)
+        for found in (whole[i], resumed[i], train(task, compose(text), engine="plain")):
+            assert found.progress.samples == alone.progress.samples
+            torch.testing.assert_close(found.params.flat, alone.params.flat, rtol=0, atol=atol)
+        assert torch.equal(train(task, compose(text), workers=2).params.flat, alone.params.flat)
 
 
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])

@@ -186,7 +186,7 @@ def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch:
     network, backward, sizes = TrainingNetwork(task.model, task.buffers), [], []
 
     class Counting:
-        buffers = task.buffers
+        buffers, loss = task.buffers, network.loss
 
         def __call__(self, params: Tree, x: Tensor) -> Tensor:
             sizes.append(len(x))

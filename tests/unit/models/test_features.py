@@ -9,19 +9,28 @@ from fedrepro.models import build, initial
 from fedrepro.models.names import MODELS
 
 CLASSIFIERS = [name for name in MODELS if not MODELS[name].detects]
-WIDTHS = {"mlp": 200, "two_nn": 256, "logistic": 784, "lenet": 1568, "resnet8": 64, "resnet18": 512, "fedgh_cnn": 128}
+WIDTHS = {
+    "mlp": 200,
+    "two_nn": 256,
+    "logistic": 784,
+    "lenet": 1568,
+    "resnet8": 64,
+    "resnet18": 512,
+    "fedgh_cnn": 128,
+    "char_lstm": 64,
+}
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
     """To the bit, statistics included; features have the width that the last layer reads."""
     model = build(name, MODELS[name].input_shape, 10)
-    params, x = initial.draw(model, 8), torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(1))
+    params, x = initial.draw(model, 8), model.random(3, torch.Generator().manual_seed(1)).x
     whole, parts = (TrainingNetwork(model, model.first_buffers()) for _ in range(2))
     logits, features = whole(params, x), parts.features(params, x)
     assert torch.equal(parts.head(params, features), logits)
     assert torch.equal(parts.buffers.flat, whole.buffers.flat)
-    assert features.shape == (3, WIDTHS.get(name, features.shape[-1]))
+    assert (features.shape[0], features.shape[-1]) == (3, WIDTHS.get(name, features.shape[-1]))
     assert features.shape[-1] != 10
 
 

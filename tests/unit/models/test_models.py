@@ -144,7 +144,7 @@ SMALLEST = {
     "resnet18": 1,
     "fedgh_cnn": 10,
 }
-CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects]
+CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.models import Model, build, initial, ops
+from fedrepro.models import Model, build, initial
 from fedrepro.models.dropout import Keys
 from fedrepro.models.names import MODELS
 from fedrepro.tree import Tree
@@ -15,6 +15,8 @@ from fedrepro.types import Batch
 def images(model: Model, count: int) -> Batch:
     """Noise, and as many labels or boxes as the model learns from."""
     generator = torch.Generator().manual_seed(0)
+    if model.reads_text:
+        return model.random(count, generator)
     x, y = torch.randn((count, *model.input_shape), generator=generator), torch.arange(count) % model.classes
     if model.detects:
         y = torch.tensor([0, 0.5, 0.5, 0.25, 0.25]).expand(count, 1, 5)
@@ -77,16 +79,16 @@ def test_stacked(name: str) -> None:
     both, batch = tree.stack([initial.draw(model, seed) for seed in (8, 9)]), images(model, 6)
     statistics = tree.stack([model.first_buffers()] * 2)
     valid = {"valid": torch.tensor([6, 4])} if model.buffer_layout.names else {}
-    y = batch.y.expand(2, -1).clone()
+    y = batch.y.expand(2, *batch.y.shape).clone()
     y[1, 4:] = -100
 
     def loss(p: Tree) -> Tensor:
         x = batch.x.expand(2, *batch.x.shape)
-        return ops.cross_entropy(model.forward(p, statistics, x, True, **valid)[0], y)
+        return model.loss(model.forward(p, statistics, x, True, **valid)[0], y)
 
     together = tree.gradient(loss, both).flat
     assert together.dtype == torch.float32
     for k, count in enumerate((6, 4)):
         own = both.like(both.flat[k])
-        alone = tree.gradient(lambda p, n=count: ops.cross_entropy(forward(model, p, batch.x[:n], True)[0], batch.y[:n]), own)
+        alone = tree.gradient(lambda p, n=count: model.loss(forward(model, p, batch.x[:n], True)[0], batch.y[:n]), own)
         assert torch.nn.functional.cosine_similarity(together[k], alone.flat, dim=0) > 0.9

@@ -13,6 +13,7 @@ import numpy as np
 from fedrepro import rng
 from fedrepro.data import artifact
 from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols it
+    by_group,
     classes_per_client,
     dirichlet_balanced,
     dirichlet_first_come,
@@ -22,7 +23,7 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     log_normal_sizes,
     shards,
 )
-from fedrepro.data.partition.scheme import SCHEMES, Draw, Scheme
+from fedrepro.data.partition.scheme import SCHEMES, Draw, GroupedScheme, Scheme
 from fedrepro.errors import UserError
 from fedrepro.registry import Call, parse, require
 
@@ -85,13 +86,14 @@ def artifact_id(definition: dict[str, Any]) -> str:
 
 def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
     """Draws and saves one partition with its manifest and picture; returns the npz. Needs the arrays of the native shape."""
-    from fedrepro.data.labels import read_labels
+    from fedrepro.data.labels import read_groups, read_labels
     from fedrepro.data.partition.picture import save_picture
 
     artifact.require_seed(seed)
     name = artifact_id(definition)
     labels = read_labels(definition, "train", root)
-    drawn = draw(definition["scheme"], labels.values, labels.classes, definition["clients"], seed)
+    groups = read_groups(definition, "train", root) if needs_groups(definition["scheme"]) else None
+    drawn = draw(definition["scheme"], labels.values, labels.classes, definition["clients"], seed, groups)
     split = [split_locally(part, definition["local_validation"], seed, client) for client, part in enumerate(drawn.parts)]
     train_index, train_offsets = _flat([train for train, _ in split])
     validation_index, validation_offsets = _flat([validation for _, validation in split])
@@ -125,15 +127,18 @@ def load(root: Path, artifact_id: str, seed: int) -> Partition:
     return Partition(manifest=manifest, **arrays)
 
 
-def draw(scheme: str | Scheme, labels: np.ndarray, classes: int, clients: int, seed: int) -> Draw:
-    """One part per client, each ascending. labels: int64 [N] in 0..classes-1.
+def draw(
+    scheme: str | Scheme, labels: np.ndarray, classes: int, clients: int, seed: int, groups: np.ndarray | None = None
+) -> Draw:
+    """One part per client, each ascending. labels: int64 [N] in 0..classes-1; groups: int64 [N], for schemes that read them.
 
     Depends on the arguments alone. UserError for more clients than samples.
     """
     if clients > len(labels):
         raise UserError(f"clients = {clients}: more clients than the {len(labels)} training samples; use {len(labels)} at most")
     rule = make_scheme(scheme) if isinstance(scheme, str) else scheme
-    drawn = rule(labels, classes, clients, rng.stream(seed, "partition"))
+    known = {"groups": groups} if isinstance(rule, GroupedScheme) else {}
+    drawn = rule(labels, classes, clients, rng.stream(seed, "partition"), **known)
     parts = [np.sort(part).astype(np.int64) for part in drawn.parts]
     taken = np.concatenate(parts)
     if len(parts) != clients or len(np.unique(taken)) != len(taken):  # a bug of the scheme, never a user's mistake
@@ -149,6 +154,11 @@ def split_locally(part: np.ndarray, fraction: float, seed: int, client: int) -> 
     held_out = artifact.floor_share(fraction, len(part))
     order = rng.stream(seed, "local-validation", client).permutation(part)
     return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
+def needs_groups(scheme: str) -> bool:
+    """Whether a scheme reads the groups of samples."""
+    return isinstance(make_scheme(scheme), GroupedScheme)
 
 
 def make_scheme(text: str) -> Scheme:

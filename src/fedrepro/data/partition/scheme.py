@@ -18,6 +18,10 @@ class Draw:
     redraws: int = 0  # draws thrown away before this one, for schemes that repeat until a condition holds
 
 
+class GroupedScheme:
+    """Base of the schemes that also read each sample's group: they are called with `groups`, int64 [N]."""
+
+
 class Scheme(Protocol):
     """The arguments are the dataclass's fields, checked in `__post_init__`; all randomness comes from `rng`."""
 

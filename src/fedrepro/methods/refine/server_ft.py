@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining
-from fedrepro.models import ops
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
@@ -23,4 +22,4 @@ class ServerFt(StudentTraining, Refine):
     def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         assert ctx.proxy is not None
         labels = ctx.proxy.y
-        return self.train(x, state, ctx, lambda logits, index_B: ops.cross_entropy(logits, labels[index_B]))
+        return self.train(x, state, ctx, lambda logits, index_B: ctx.network.loss(logits, labels[index_B]))

@@ -1,0 +1,69 @@
+"""Text of eight roles, made here by a Markov chain: a data set of characters and of groups that needs no download.
+
+The next character depends on the last two: three candidates follow each pair, with 11, 4 and 1 chances of 16. So nothing can be
+right more often than 68.75 % of the time, and no guess by the last character alone comes close to that. For a quarter of the
+pairs each role has candidates of its own. Role r speaks 30 + 10 r windows to train on and a fifth as many to test. Windows of
+80 characters follow each other in its speech, and the label of one is the first character of the next.
+
+Whole random numbers only, so that the bytes are the same on every machine.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedrepro import rng
+from fedrepro.data.source import Source
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+ROLES = ("king", "queen", "prince", "nurse", "fool", "ghost", "soldier", "witch")
+CHANCES = (11, 4, 1)  # of 16
+FIRST_ROLE, MORE_EACH, TESTED = (
+    30,
+    10,
+    5,
+)  # windows of the first role, how many more each other has, training windows a test window
+OWN = 4  # one pair in so many has followers of a role's own
+
+
+def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+    """The arrays, roles as groups. UserError when they are not those that the registry knows.
+
+    `root` and `mirror` are there because all readers are called alike.
+    """
+    (length,) = entry.native_shape
+    windows = {"train": [FIRST_ROLE + MORE_EACH * role for role in range(len(ROLES))]}
+    windows["test"] = [count // TESTED for count in windows["train"]]
+    arrays = {}
+    for split, counts in windows.items():
+        said = [speech(entry.classes, role, split, count * length + 1) for role, count in enumerate(counts)]
+        arrays[f"{split}_images"] = np.concatenate([text[:-1].reshape(-1, length) for text in said])
+        arrays[f"{split}_labels"] = np.concatenate([text[length::length] for text in said]).astype(np.int64)
+        arrays[f"{split}_groups"] = np.repeat(np.arange(len(ROLES)), counts)
+    return Source(**arrays, files={}, group_names=ROLES).checked(entry.name, entry.content_sha256, "the texts made here")
+
+
+def speech(characters: int, role: int, split: str, length: int) -> np.ndarray:
+    """uint8 [length]: what a role says."""
+    follows, generator = followers(characters, role), rng.stream(0, f"synthetic-text/{split}", role)
+    choices = np.repeat(np.arange(len(CHANCES)), CHANCES)[generator.integers(sum(CHANCES), size=length)]
+    text, before, last = np.empty(length, np.uint8), 0, 0
+    for place, choice in enumerate(choices):
+        before, last = last, int(follows[before, last, choice])
+        text[place] = last
+    return text
+
+
+def followers(characters: int, role: int) -> np.ndarray:
+    """int64 [V, V, 3]: what follows each pair of characters, the most likely first."""
+    common, own = (_candidates(characters, name, number) for name, number in (("common", 0), ("own", role)))
+    chosen = rng.stream(0, "synthetic-text/chosen", role).integers(OWN, size=(characters, characters)) == 0
+    return np.where(chosen[..., np.newaxis], own, common)
+
+
+def _candidates(characters: int, name: str, number: int) -> np.ndarray:
+    order = rng.stream(0, f"synthetic-text/{name}", number).integers(2**31, size=(characters, characters, characters))
+    return order.argsort(-1, kind="stable")[..., : len(CHANCES)]

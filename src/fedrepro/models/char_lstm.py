@@ -1,0 +1,42 @@
+"""Next-character models: an embedding, layers of LSTM and a linear layer that predicts, after each character, the next one.
+
+char_lstm: embedding of 8, one layer of 64 units. The model of McMahan et al. (AISTATS 2017, https://arxiv.org/abs/1602.05629)
+for Shakespeare, which Elastic aggregation takes over, has two layers of 256: 820,522 parameters with 90 characters and one bias
+a gate.
+"""
+
+from torch import Tensor
+
+from fedrepro.models import ops
+from fedrepro.models.lstm import lstm
+from fedrepro.tree import Tree
+
+
+def shapes(input_shape: tuple[int], classes: int, embedding: int, hidden: int, layers: int) -> dict[str, tuple[int, ...]]:
+    """Parameter shapes, in order. A layer's last matrix decides its initial range, 1/sqrt(hidden), as that of torch's LSTM."""
+    found: dict[str, tuple[int, ...]] = {"embedding.weight": (classes, embedding)}
+    for number in range(1, layers + 1):
+        inputs = hidden if number > 1 else embedding
+        found |= {f"lstm{number}.into": (4 * hidden, inputs), f"lstm{number}.weight": (4 * hidden, hidden)}
+        found[f"lstm{number}.bias"] = (4 * hidden,)
+    return found | {"fc.weight": (classes, hidden), "fc.bias": (classes,)}
+
+
+def features(
+    params: Tree, buffers: Tree, x: Tensor, train: bool, embedding: int, hidden: int, layers: int
+) -> tuple[Tensor, Tree]:
+    """What the last layer reads, [..., B, T, H], of characters x [..., B, T], int64; the model has no buffers."""
+    h = ops.embedding(x, params["embedding.weight"])
+    for number in range(1, layers + 1):
+        h = lstm(h, *(params[f"lstm{number}.{kind}"] for kind in ("into", "weight", "bias")))
+    return h, buffers
+
+
+def head(params: Tree, h: Tensor, embedding: int, hidden: int, layers: int) -> Tensor:
+    """Logits [..., B, T, classes] of features [..., B, T, H]."""
+    return ops.linear(h.flatten(-3, -2), params["fc.weight"], params["fc.bias"]).unflatten(-2, h.shape[-3:-1])
+
+
+def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int]) -> Tensor:
+    """Mean cross-entropy over all characters of the batch; outputs [..., B, T, C], the characters that follow y [..., B, T]."""
+    return ops.cross_entropy(outputs.flatten(-3, -2), y.flatten(-2))

@@ -1,0 +1,89 @@
+"""The partition by groups, from the scheme to the artifact on disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrepro.data import partition
+from fedrepro.data.partition import draw
+from fedrepro.data.prepare import prepare
+from fedrepro.data.registry import load_registry
+from fedrepro.errors import UserError
+
+from .conftest import REGISTRY
+
+# 30 samples: group 0 has 10, group 1 has 12, group 2 has 8; labels in turn.
+GROUPS = np.random.default_rng(3).permutation(np.repeat([0, 1, 2], [10, 12, 8]))
+LABELS = np.arange(30) % 2
+
+
+def owners(parts: list[np.ndarray]) -> list[int]:
+    """The one group of each part."""
+    found = [np.unique(GROUPS[part]) for part in parts]
+    assert all(len(one) == 1 for one in found)
+    return [int(one[0]) for one in found]
+
+
+@pytest.mark.parametrize("scheme", ["by_group", "by_group(within='shards(per_client=1)')"])
+@pytest.mark.parametrize("each", [1, 2])
+def test_clients_have_one_group_each(scheme: str, each: int) -> None:
+    """As many clients for every group, the owners at random; one client a group is the natural partition."""
+    drawn = [draw(scheme, LABELS, 2, 3 * each, seed, GROUPS).parts for seed in range(20)]
+    for parts in drawn:
+        assert sorted(owners(parts)) == sorted([0, 1, 2] * each)
+        assert sorted(np.concatenate(parts).tolist()) == list(range(30))
+    assert len({tuple(owners(parts)) for parts in drawn}) > 3
+    if each == 1:
+        assert [len(part) for part in sorted(drawn[0], key=lambda part: GROUPS[part[0]])] == [10, 12, 8]
+
+
+def test_the_scheme_within() -> None:
+    """Two shards of one label each: a client of a group with both labels has one label only if `within` says so."""
+    mixed, pure = (
+        draw(f"by_group(within='{within}')", LABELS, 2, 6, 8, GROUPS).parts for within in ("iid", "classes_per_client(k=1)")
+    )
+    assert all(len(np.unique(LABELS[part])) == 1 for part in pure)
+    assert any(len(np.unique(LABELS[part])) == 2 for part in mixed)
+
+
+def test_fewer_clients_than_groups() -> None:
+    """Each gets a group of its own, which ones is drawn; the samples of the others are left out."""
+    found = {tuple(sorted(owners(draw("by_group", LABELS, 2, 2, seed, GROUPS).parts))) for seed in range(20)}
+    assert found == {(0, 1), (0, 2), (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "clients", "line"),
+    [
+        (
+            "by_group",
+            4,
+            "clients = 4: by_group gives each of 3 groups as many clients; use 3, another multiple, or fewer than 3",
+        ),
+        ("by_group", 27, "clients = 27: 9 of them share group 2 of 8 samples; use fewer"),
+        ("by_group(within='iid+iid')", 3, r"by_group\(within=...\) = 'iid\+iid': must be one scheme that knows no groups"),
+        ("by_group(within=by_group)", 3, r"by_group\(within=...\) = 'by_group': must be one scheme that knows no groups"),
+        ("by_group(within='shard(per_client=2)')", 3, "unknown partition scheme 'shard'; did you mean 'shards'"),
+    ],
+)
+def test_refused(scheme: str, clients: int, line: str) -> None:
+    with pytest.raises(UserError, match=line):
+        draw(scheme, LABELS, 2, clients, 8, GROUPS)
+
+
+def test_the_artifact(tmp_path: Path) -> None:
+    """From a data set with roles to eight clients with one each; the id is a folder's name. Data without groups: one line."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "registry.yaml").write_bytes(REGISTRY.read_bytes())
+    registry = load_registry(REGISTRY)
+    made = partition.definition(registry["synthetic_text"], "by_group(within='shards(per_client=2)')", 8, 0.1)
+    assert made["scheme"] == "by_group(within='shards(per_client=2, distinct_labels=false)')"
+    name = partition.artifact_id(made)
+    assert not set(name) & set("(),' /=")
+    prepare("synthetic_text", root=tmp_path)
+    partition.create(made, 8, tmp_path)
+    assert sorted(partition.load(tmp_path, name, 8).sizes.tolist()) == [30, 40, 50, 60, 70, 80, 90, 100]
+    prepare("digits", root=tmp_path)
+    with pytest.raises(UserError, match=r"^'by_group\(within=iid\)': digits tells no groups"):
+        partition.create(partition.definition(registry["digits"], "by_group", 8), 8, tmp_path)

@@ -1,0 +1,182 @@
+"""Windows of text through a run: data, tasks, both engines, evaluation, proxy set, forecast."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from fedrepro import rng
+from fedrepro.cli.drawing import draw
+from fedrepro.data import synthetic_text
+from fedrepro.data.arrays import arrays_folder, load_arrays
+from fedrepro.data.prepare import prepare
+from fedrepro.data.registry import REGISTRY, load_registry
+from fedrepro.engine import memory
+from fedrepro.engine.artifacts import FOLDERS, MODULES, artifacts, definitions
+from fedrepro.engine.estimate import Rates
+from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.loop import train, train_together
+from fedrepro.engine.spec import RunSpec
+from fedrepro.engine.task import Inputs, Task, as_text, load_task
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.models import build
+from fedrepro.tree import Tree
+from fedrepro.types import Batch
+from tests import toy
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = {
+    "dataset": "synthetic_text",
+    "input_shape": (80,),
+    "classes": 8,
+    "model": "char_lstm",
+    "clients": 8,
+    "proxy_per_class": 1,
+    "rounds": 2,
+    "local_epochs": 1,
+    "batch_size": 10,
+    "client_lr": 1.0,
+    "client_lr_decay": 1.0,
+    "weight_decay": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the text, prepared."""
+    found = tmp_path_factory.mktemp("text")
+    (found / "data").mkdir()
+    (found / REGISTRY).write_bytes((ROOT / REGISTRY).read_bytes())
+    prepare("synthetic_text", root=found)
+    return found
+
+
+def task_of(root: Path, seed: int = 8, dtype: torch.dtype = torch.float64, **changes) -> Task:
+    """A task from files, drawn where they are missing."""
+    entry = load_registry(root / REGISTRY)["synthetic_text"]
+    spec = toy.make_spec(**(SETTINGS | {"dataset_sha": entry.sha} | changes))
+    for kind, definition in definitions(spec, entry).items():
+        draw(MODULES[kind], FOLDERS[kind], definition, [seed], root)
+    return load_task(spec, Inputs(**artifacts(spec, entry), root=root), seed, dtype=dtype)
+
+
+def test_the_text_is_a_markov_chain(root: Path) -> None:
+    """Every character is one of the three that may follow the two before it, for its role; the most likely one 11 times of 16.
+    The label of a window is the first character of its role's next one."""
+    data = load_arrays(arrays_folder(root, "synthetic_text", (80,)))
+    assert data.train_groups is not None
+    assert data.group_names == synthetic_text.ROLES
+    assert np.bincount(data.train_groups).tolist() == [30, 40, 50, 60, 70, 80, 90, 100]
+    likely = []
+    for role in range(8):
+        mine = data.train_groups == role
+        windows, after = data.train_images[mine], data.train_labels[mine]
+        assert (windows[1:, 0] == after[:-1]).all()
+        said, follows = np.append(windows.ravel(), after[-1]), synthetic_text.followers(8, role)
+        meets = follows[said[:-2], said[1:-1]] == said[2:, np.newaxis]
+        assert (meets.sum(1) == 1).all()
+        likely.append(meets[:, 0].mean())
+    assert np.mean(likely) == pytest.approx(11 / 16, abs=0.01)
+    common, own = synthetic_text.followers(8, 0), synthetic_text.followers(8, 5)
+    assert 0.1 < (common != own).any(-1).mean() < 0.5
+
+
+def test_targets_are_the_text_moved_by_one() -> None:
+    """Windows abc and bca, of which a and b follow: bca and cab."""
+    found = as_text(np.array([[0, 1, 2], [1, 2, 0]], np.uint8), np.array([0, 1]), "cpu")
+    assert found.x.tolist() == [[0, 1, 2], [1, 2, 0]]
+    assert found.y.tolist() == [[1, 2, 0], [2, 0, 1]]
+    assert found.x.dtype == found.y.dtype == torch.int64
+    assert len(found) == 2
+
+
+def test_accuracy_is_a_share_of_characters(root: Path) -> None:
+    """A model that always says character 3: right as often as 3 follows anything; its loss is that of its logits."""
+    task = task_of(root)
+    model, flat = task.model, torch.zeros_like(task.params.flat)
+    params = Tree(model.layout, flat)
+    params["fc.bias"][3] = 2.0
+    found = evaluate(model, params, task.buffers, task.evaluation)
+    share = float((task.evaluation.y == 3).double().mean())
+    assert found["test_accuracy"] == pytest.approx(100 * share, abs=1e-9)
+    assert found["test_loss"] == pytest.approx(float(np.log(7 + np.exp(2.0))) - 2 * share, abs=1e-6)
+
+
+def toy_text(seed: int, **changes) -> Task:
+    """The toy clients with windows of six characters of three, in which 0, 1, 2 follow each other three times out of four."""
+    generator, base = rng.stream(0, "toy/text"), toy.make_task(seed=seed, model=build("char_lstm", (6,), 3), **changes)
+
+    def text(count: int) -> Batch:
+        moves = np.where(generator.random((count, 7)) < 0.75, 1, generator.integers(3, size=(count, 7)))
+        said = (moves.cumsum(1) % 3).astype(np.uint8)
+        return as_text(said[:, :-1], said[:, -1].astype(np.int64), "cpu")
+
+    return dataclasses.replace(base, train=text(len(base.train)), evaluation=text(30), proxy=text(12))
+
+
+@pytest.mark.parametrize("text", ["fedavg", "feddyn+gh", *(toy.part_text(name) for name in ("fedlaw", "feddf", "server_ft"))])
+def test_engines_agree(text: str) -> None:
+    """Sequential, plain and vectorised, methods that learn on the proxy set: float64, 1e-9 (Adam divides by small gradients).
+    Workers change no bit."""
+    tasks = [toy_text(seed) for seed in (8, 9)]
+    found = dict(train_together(tasks, compose(text)))
+    for i, task in enumerate(tasks):
+        expected = train(task, compose(text))
+        assert expected.status == "finished"
+        for other in (found[i], train(task, compose(text), engine="plain")):
+            torch.testing.assert_close(other.params.flat, expected.params.flat, rtol=0, atol=1e-9)
+            assert [row[:2] for row in other.progress.rows] == [row[:2] for row in expected.progress.rows]
+        assert torch.equal(train(task, compose(text), workers=2).params.flat, expected.params.flat)
+
+
+def test_it_learns() -> None:
+    """What follows 0, 1 and 2 most often is right 75 + 25/3 times of 100: found in 12 rounds, and not known at first."""
+    rows = train(toy_text(8, rounds=12, client_lr=1.0), compose("fedavg")).progress.rows
+    first, *_, last = toy.values_of(rows, "test_accuracy")
+    assert first < 60
+    assert last > 75
+
+
+def test_a_run_from_files(root: Path) -> None:
+    """Partition by class and proxy set go by the character after the window; a round of it is trained."""
+    task = task_of(root, partition="dirichlet_per_class(alpha=1)", local_validation=0.9, rounds=1, batch_size=40)
+    assert task.proxy is not None
+    assert task.proxy.y[:, -1].sort().values.tolist() == list(range(8))
+    assert train(task, compose("fedavg")).status == "finished"
+
+
+def test_memory_and_time_are_told(root: Path) -> None:
+    """Per sample at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places; a time above 0."""
+    model = build("char_lstm", (80,), 8)
+    assert 80 * 7 * 64 <= memory.saved_per_sample(model) <= 2 * 80 * 7 * 64
+    assert Rates(limit_s=2.0).seconds(task_of(root).spec, 520, 104) > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"normalise": "centred"}, "normalise = 'centred': text has no pixels to be scaled; set it to unit"),
+        ({"augment": "flip"}, r"augment = 'flip\(\)|augment = 'flip': changes images, and this is text; set it to none"),
+    ],
+)
+def test_settings_of_images_are_refused(changes: dict, line: str) -> None:
+    """One line that names the setting."""
+    with pytest.raises(UserError, match=line):
+        RunSpec(**(toy.make_spec(**SETTINGS).__dict__ | changes))
+
+
+def test_windows_keep_their_length(root: Path) -> None:
+    """Another shape of the same text is refused, as are characters that the registry does not know."""
+    with pytest.raises(UserError, match="synthetic_text: windows of text have their length, 80, and no other shape; use 80"):
+        prepare("synthetic_text", (1, 28, 28), root)
+    registry = root / REGISTRY
+    entries = yaml.safe_load(registry.read_text())
+    for shape, line in (([1, 80, 80], "native_shape: text is"), ([80, 80], "native_shape: text is")):
+        entries["synthetic_text"]["native_shape"] = shape
+        (root / "other.yaml").write_text(yaml.safe_dump(entries))
+        with pytest.raises(UserError, match=line):
+            load_registry(root / "other.yaml")

@@ -1,0 +1,114 @@
+"""The LSTM layer and the next-character model against torch's own, with and without a leading client axis."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fedrepro import tree
+from fedrepro.errors import UserError
+from fedrepro.models import build, char_lstm, initial, ops
+from fedrepro.models.lstm import lstm
+from fedrepro.tree import Tree
+
+WIDTH = 6
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def torch_order(rows: Tensor) -> Tensor:
+    """Ours are input, forget, output, candidate; torch's input, forget, candidate, output."""
+    i, f, o, g = rows.split(WIDTH)
+    return torch.cat([i, f, g, o])
+
+
+def test_the_layer_is_torchs() -> None:
+    """Three clients side by side, each alone, and torch's LSTM: states and all gradients in float64, to 1e-12."""
+    x, into, weight, bias = (
+        normal(3, *shape, seed=seed).requires_grad_()
+        for seed, shape in enumerate([(4, 9, 5), (4 * WIDTH, 5), (4 * WIDTH, WIDTH), (4 * WIDTH,)])
+    )
+    h, upstream = lstm(x, into, weight, bias), normal(3, 4, 9, WIDTH, seed=9)
+    found = torch.autograd.grad((h * upstream).sum(), (x, into, weight, bias))
+    for k in range(3):
+        alone = [each[k].detach().requires_grad_() for each in (x, into, weight, bias)]
+        own = lstm(*alone)
+        layer, inputs = nn.LSTM(5, WIDTH, batch_first=True, dtype=torch.float64), x[k].detach().requires_grad_()
+        with torch.no_grad():
+            for name, value in (("weight_ih", into), ("weight_hh", weight), ("bias_ih", bias), ("bias_hh", 0 * bias)):
+                getattr(layer, f"{name}_l0").copy_(torch_order(value[k]))
+        expected, _ = layer(inputs)
+        torch.testing.assert_close(own, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(h[k], expected, rtol=0, atol=1e-12)
+        mine = torch.autograd.grad((own * upstream[k]).sum(), alone)
+        theirs = torch.autograd.grad((expected * upstream[k]).sum(), (inputs, *list(layer.parameters())[:3]))
+        for number, (one, other, together) in enumerate(zip(mine, theirs, found, strict=True)):
+            ordered = torch_order if number else (lambda rows: rows)
+            torch.testing.assert_close(ordered(one), other, rtol=0, atol=1e-12)
+            torch.testing.assert_close(together[k], one, rtol=0, atol=1e-12)
+
+
+def test_the_papers_model_has_its_parameters() -> None:
+    """McMahan's: embedding of 8, two layers of 256, 90 characters, one bias a gate."""
+    shapes = char_lstm.shapes((80,), 90, embedding=8, hidden=256, layers=2)
+    assert tree.Layout.of(shapes).size == 820_522
+    assert build("char_lstm", (80,), 8).parameters == 8 * 8 + 256 * (8 + 64 + 1) + 8 * 65
+
+
+def test_a_prediction_sees_the_past_alone() -> None:
+    """Another last character changes the last logits and no other; clients side by side are those alone."""
+    model = build("char_lstm", (12,), 5)
+    both = tree.map(lambda flat: flat.double(), tree.stack([initial.draw(model, seed) for seed in (8, 9)]))
+    x = model.random(2 * 3, torch.Generator().manual_seed(0)).x.view(2, 3, 12)
+    other = x.clone()
+    other[..., -1] = (x[..., -1] + 1) % 5
+    before, after = (model.forward(both, model.first_buffers(), each, True)[0] for each in (x, other))
+    assert before.shape == (2, 3, 12, 5)
+    assert torch.equal(before[..., :-1, :], after[..., :-1, :])
+    assert (before[..., -1, :] != after[..., -1, :]).all()
+    for k in range(2):
+        alone = model.forward(both.like(both.flat[k]), model.first_buffers(), x[k], True)[0]
+        torch.testing.assert_close(before[k], alone, rtol=0, atol=1e-14)
+
+
+def test_the_loss_is_the_mean_over_characters() -> None:
+    """Two windows of three characters, logits of 0 but one of log 3 where it is right: 5 log 2 + log 4/3 over 6. With a client
+    axis the sum over clients, and padded windows count nowhere."""
+    model = build("char_lstm", (3,), 2)
+    logits, y = torch.zeros(2, 3, 2), torch.tensor([[0, 1, 1], [0, 0, 1]])
+    logits[1, 2, 1] = torch.tensor(3.0).log()
+    one = (5 * torch.tensor(2.0).log() + torch.tensor(4 / 3).log()) / 6
+    torch.testing.assert_close(model.loss(logits, y), one)
+    padded = torch.stack([y, torch.stack([y[0], torch.full((3,), -100)])])
+    torch.testing.assert_close(model.loss(torch.stack([logits, logits]), padded), one + torch.tensor(2.0).log())
+
+
+def test_embeddings_with_a_client_axis() -> None:
+    """Client k's characters meet client k's table; the gradient of a row is the sum over where it occurs."""
+    weight, x = normal(2, 4, 3).requires_grad_(), torch.tensor([[[0, 3], [3, 1]], [[2, 2], [2, 0]]])
+    rows = ops.embedding(x, weight)
+    assert torch.equal(rows, torch.stack([weight[k][x[k]] for k in range(2)]))
+    (g,) = torch.autograd.grad(rows.sum(), weight)
+    assert g[..., 0].tolist() == [[1, 1, 0, 2], [1, 0, 3, 0]]
+
+
+@pytest.mark.parametrize(("name", "shape"), [("char_lstm", (1, 8, 8)), ("mlp", (80,))])
+def test_samples_of_the_wrong_kind(name: str, shape: tuple[int, ...]) -> None:
+    """One line that names the model and the shape."""
+    with pytest.raises(UserError, match=rf"^{name}: reads (text|images), and samples of shape .* are none$"):
+        build(name, shape, 10)
+
+
+def test_the_gradient_is_that_of_the_whole_model() -> None:
+    """Central differences of the loss in twenty weights, float64."""
+    model = build("char_lstm", (7,), 4)
+    params, batch = initial.draw(model, 8), model.random(3, torch.Generator().manual_seed(1))
+    params = params.like(params.flat.double())
+    loss = lambda p: model.loss(model.forward(p, model.first_buffers(), batch.x, True)[0], batch.y)  # noqa: E731
+    found = tree.gradient(loss, params).flat
+    for place in range(3, model.parameters, model.parameters // 20):
+        step = torch.zeros_like(params.flat)
+        step[place] = 1e-5
+        slope = (loss(Tree(model.layout, params.flat + step)) - loss(Tree(model.layout, params.flat - step))) / 2e-5
+        assert float(found[place]) == pytest.approx(float(slope), abs=1e-8)
