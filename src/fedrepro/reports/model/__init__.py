@@ -4,6 +4,7 @@
 schemas and the tables in docs/report-schema.md are made from those types (`fedrepro.reports.schema`).
 """
 
+from fedrepro.reports.model.choice import Choice, Tried
 from fedrepro.reports.model.figure import Figure, Series
 from fedrepro.reports.model.page import (
     VERDICTS,
@@ -43,7 +44,6 @@ from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Spread, Sta
 from fedrepro.reports.model.table import (
     About,
     Cell,
-    Choice,
     ColumnCurves,
     Comparison,
     Data,
@@ -58,7 +58,6 @@ from fedrepro.reports.model.table import (
     Setting,
     Shown,
     Table,
-    Tried,
     Value,
 )
 
