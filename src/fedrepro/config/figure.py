@@ -10,7 +10,7 @@ from fedrepro.registry import unknown
 from fedrepro.reports.figures import KINDS, make_kind
 
 # What a figure takes from the table that it is `of`, unless it has its own.
-TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune")
+TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep")
 
 
 class Figure(Table):
@@ -19,6 +19,11 @@ class Figure(Table):
     kind: str  # how it is drawn, a call: `curves(band=std)`
     caption: str = ""  # what it shows, and what to look for
     of: str | None = None  # the table whose rows, columns, base and metric it takes; lists of keys choose from that one's
+
+    @property
+    def reads(self) -> bool:
+        """Whether its kind does."""
+        return make_kind(self.kind).reads
 
     @field_validator("kind")
     @classmethod

@@ -118,7 +118,8 @@ class Layers:
         if keep and max(keep) > protocol:
             raise UserError(f"keep = {keep}: the protocol has {protocol} rounds")
         text = self.row.read or self.column.read or "last()"
-        if self.metric.diagnostic and not {*keep} & {number + 1 for number in make(text).window(protocol)}:
+        read = make(text).window(protocol) if self.table.reads else range(protocol)
+        if self.metric.diagnostic and not {*keep} & {number + 1 for number in read}:
             raise UserError(f"keep = {keep}: {self.metric.name} is read at {text}, of which no round is kept; add it to keep")
         return sorted({At(one).scaled(rounds / protocol).round for one in keep})
 

@@ -154,6 +154,11 @@ class Table(Strict):
     companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
     columns: list[Header]
 
+    @property
+    def reads(self) -> bool:
+        """Whether one number is read of each run; some kinds of figures show every round."""
+        return True
+
     def criteria(self, row: Header, column: Header) -> dict[str, str] | None:
         """Columns of the published CSV and their values, which pick the cell's line; None when the cell is not printed."""
         found: dict[str, str] = {}

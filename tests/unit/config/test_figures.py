@@ -12,6 +12,7 @@ from small_papers import FULL, Files, ids
 from small_table import make_receipt
 
 from fedrepro.cli import main
+from fedrepro.engine import diagnosed
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
@@ -73,6 +74,32 @@ def test_curves_by_yaml_alone(files: Files, tmp_path: Path) -> None:
     assert document["series"][0]["y"] == [15.0, 40.0, 60.0]
     assert "Accuracy over rounds" in svg
     assert all(label in svg for label in ("μ = 0.1", "μ = 0.5", "full"))
+
+
+def test_curves_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> None:
+    """Distances of clients' models after rounds 1, 3 and 4 of five, measured on kept models: means over two seeds by hand."""
+    call = "client_distance(to=before, relative=false)"
+    metric = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": call}
+    files.figures["figure3"] |= {"metric": metric, "keep": [1, 120, 160], "kind": "curves(band=none)"}
+    files.scales["full"]["settings"] = {"rounds": 5}
+    made = files.plan(FULL, "figure3")
+    root = tmp_path / "reports/full/some/evidence"
+    for run in made["runs"].values():
+        assert run["keep"] == [1, 3, 4]
+        for seed in (8, 9):
+            values = [diagnosed.Value(number, "client_distance", float(number * seed)) for number in run["keep"]]
+            about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "reached": 5}
+            about |= {"models": {str(number): "0" * 64 for number in run["keep"]}}
+            diagnosed.write(root / run["run_id"] / diagnosed.folder(call) / f"seed{seed}.parquet", about, values)
+    lines, document, svg = drawn(files, tmp_path, {8: [10.0] * 5, 9: [20.0] * 5})
+    points = [(one["row"], one["metric"], one["round"], one["value"]) for one in lines]
+    assert points == [
+        (row, "client_distance", number, value)
+        for row in ("mu0.1", "mu0.5")
+        for number, value in (("1", "8.5"), ("3", "25.5"), ("4", "34"))
+    ]
+    assert [one["metric"] for one in document["series"]] == ["client_distance"] * 2
+    assert "client distance" in svg
 
 
 def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
