@@ -37,7 +37,7 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 	@echo "For the commands of the README (snakemake, dvc, fedrepro) activate the environment:  . $(VENV)/bin/activate"
 
 test: $(READY)  ## all tests, on the CPU, without network
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
 	$(BIN)/python -m pytest -n 2 tests/portable/emulated.py

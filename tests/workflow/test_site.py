@@ -1,16 +1,19 @@
 """The pages of all papers in a fresh clone: from committed evidence alone, and as Snakemake's own report."""
 
 import json
+from pathlib import Path
 
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import make_project
 
 SITE = ("snakemake", "--cores", "2", "reports/index.md")
 PAGE = "reports/short/fedlaw/index"
 
 
-def test_pages_are_rendered_without_training_or_data(project: Project) -> None:
+def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> None:
     """The list names the paper whose evidence is committed; its page has the numbers; asked again there is nothing to do. No
-    training, no data set, no drawing and no tracked run is made for it."""
+    training, no data set, no drawing and no tracked run is made for it. Snakemake makes one HTML file of the list, the page
+    and its pictures."""
+    project = make_project(tmp_path / "project", every_paper=True)
     project.run(*SITE)
     page = json.loads((project.root / f"{PAGE}.json").read_text())
     evidence = list((project.root / "reports/short/fedlaw/evidence").glob("*/seed*.json"))
@@ -22,11 +25,7 @@ def test_pages_are_rendered_without_training_or_data(project: Project) -> None:
         assert not (project.root / made).exists(), made
     again = project.run(*SITE)
     assert "Nothing to be done" in again.stdout + again.stderr
-
-
-def test_snakemakes_own_report_needs_no_network(project: Project) -> None:
-    """One HTML file with the list, the page and its pictures, made where no address can be reached."""
-    project.run(*SITE)
+    # Snakemake's own report, where no address can be reached.
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     project.run(*SITE, "--report", "report.html", **nowhere)
     text = (project.root / "report.html").read_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import Project, make_project
 
 SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
 SELECTION = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
@@ -25,12 +25,19 @@ forkserver.forkserver(argparse.Namespace(listener=listener.detach(), alive=alive
 """
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """With all that one run reads, and its plan."""
+    project = make_project(tmp_path_factory.mktemp("startup") / "project")
+    project.run("fedrepro", "run", "fedlaw/table3", *SELECTION)
+    project.run("fedrepro", "plan", "fedlaw/table3", "--out", "plan.json")
+    return project
+
+
 @pytest.mark.parametrize("look", [LOOK, LOOK_FORKED], ids=["alone", "forked"])
 def test_a_training_process_imports_no_large_library_but_torch(look: str, project: Project) -> None:
     """A run as the workflow starts it loads none of the slow modules, nor the schema library."""
-    project.run("fedrepro", "run", "fedlaw/table3", *SELECTION)
-    project.run("fedrepro", "plan", "fedlaw/table3", "--out", "plan.json")
-    project.run("rm", "-r", "results/runs")
+    project.run("rm", "-rf", "results/runs", "socket")
     how = {"FEDREPRO_ARITHMETIC": "portable"}  # read from params.yaml by the workflow, once
     done = project.run("python", "-c", look, "run", "plan.json", *SELECTION, "--device", "cpu", **how)
     code, *modules = done.stdout.split()

@@ -29,7 +29,8 @@ CELLS = ["run", "fedlaw/table3", "--rows", "fedavg,fedprox", "--columns", COLUMN
 
 
 def make_project(root: Path) -> Path:
-    shutil.copytree(ROOT / "papers", root / "papers")
+    shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw")  # lists of runs plan every table there is
+    shutil.copy(ROOT / "papers/scales.yaml", root / "papers")
     (root / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
     (root / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\n")

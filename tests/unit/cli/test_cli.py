@@ -34,7 +34,8 @@ CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder with the real tables and default parameters, as the current folder."""
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
+    shutil.copytree(ROOT / "papers/fedlaw", tmp_path / "papers/fedlaw")
+    shutil.copy(ROOT / "papers/scales.yaml", tmp_path / "papers")
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
     (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
