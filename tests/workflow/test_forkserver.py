@@ -60,8 +60,15 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 def wait_for_end(process: psutil.Process) -> None:
-    """Nobody may be there to reap it: a zombie has ended, too."""
-    wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    """There may be no parent to reap it: a zombie has ended, too."""
+
+    def ended() -> bool:
+        try:
+            return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:  # between the two questions
+            return True
+
+    wait_for(ended)
 
 
 @pytest.fixture(scope="module")
