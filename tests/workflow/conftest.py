@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedrepro.files import lock
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 # Two methods of the table, one that learns on the proxy set, and two settings: every kind of job, few of each.
@@ -128,10 +130,17 @@ TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """A project whose table was made from nothing, eight jobs at once, and what the command printed. Tests leave it alone."""
-    project = make_project(tmp_path_factory.mktemp("chain") / "project")
-    done = project.run(*TABLE)
-    return project, [line for line in (done.stdout + done.stderr).splitlines() if line]
+    """A project whose table was made from nothing, eight jobs at once, and what the command printed. Tests leave it alone.
+
+    Made once, whichever of pytest's processes comes first.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    shared = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "chain"
+    with lock(shared.with_suffix(".lock"), busy=lambda _: None):
+        if not (shared / "said").exists():
+            done = make_project(shared / "project").run(*TABLE)
+            (shared / "said").write_text(done.stdout + done.stderr)
+    return Project(shared / "project"), [line for line in (shared / "said").read_text().splitlines() if line]
 
 
 def copy_of(project: Project, root: Path) -> Project:

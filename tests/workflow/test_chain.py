@@ -6,10 +6,10 @@ import sqlite3
 from tests.workflow.conftest import COLUMNS, ROWS, TABLE, Project, new_trainings
 
 
-def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(chain: tuple[Project, list[str]]) -> None:
+def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(made: Project) -> None:
     """The main command on a fresh checkout with eight jobs at once: the report is there, MLflow has every seed and every mean
     once, and a second call has nothing to do."""
-    project, _ = chain
+    project = made
     report = json.loads((project.root / "reports/table3.json").read_text())
     measured = {(cell["method"], cell["setting"]): cell["mean"] for cell in report["cells"]}
     assert len(measured) == len(ROWS) * len(COLUMNS)
