@@ -8,7 +8,7 @@ from fedrepro.reports.analysis import verdict
 from fedrepro.reports.analysis.verdict import first_status, judged, margin, pooled
 from fedrepro.reports.model import Rule, Spread
 
-PAPERS, ROWS, SEEDS = 4000, 8, 3
+PAPERS, ROWS, SEEDS = 2000, 8, 3
 
 
 def test_the_margin_by_hand() -> None:
