@@ -47,12 +47,14 @@ def one(registered: int, taking_part: int) -> dict[str, float]:
     settings |= {"batch_size": BATCH, "client_lr": 0.1, "client_lr_decay": 1.0, "client_momentum": 0.0}
     settings |= {"keep_client_momentum": False, "weight_decay": 0.0, "method": "fedavg"}
     cohorts = [np.sort(generator.choice(registered, taking_part, replace=False)) for _ in range(ROUNDS)]
+    index = [torch.from_numpy(generator.integers(0, 10_000, SAMPLES)) for _ in range(registered)]
     task = Task(
         spec=RunSpec(**settings),
         seed=8,
         model=model,
         train=data,
-        client_index=[torch.from_numpy(generator.integers(0, 10_000, SAMPLES)) for _ in range(registered)],
+        client_index=index,
+        held_out=[part[:0] for part in index],
         client_sizes=torch.full((registered,), float(SAMPLES)),
         cohorts=torch.from_numpy(np.stack(cohorts)),
         evaluation=images(100),

@@ -81,6 +81,7 @@ def load(path: str, device: str, method: str = "fedavg", seed: int = 8, products
         model=model,
         train=images(work["train_x"], work["train_y"]),
         client_index=index,
+        held_out=[part[:0] for part in index],
         client_sizes=torch.tensor([float(len(part)) for part in index], device=device),
         cohorts=torch.from_numpy(work["cohorts"]),
         evaluation=images(work["test_x"][seen], work["test_y"][seen]),
