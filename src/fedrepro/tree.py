@@ -196,10 +196,16 @@ def weighted_sum(weights_K: Tensor, tree_KD: Tree) -> Tree:
 
 
 def gram(tree_KD: Tree) -> Tensor:
-    """Inner products of K vectors, [K, K], in float64: added up in pieces that stay in a processor's cache."""
-    pieces = (piece.double() for piece in tree_KD.flat.split(_PIECE, dim=-1))
-    found = sum(piece @ piece.mT for piece in pieces)
-    assert isinstance(found, Tensor)
+    """Inner products of K vectors, [K, K], in float64."""
+    return inner(tree_KD, tree_KD)
+
+
+def inner(a_KD: Tree, b_LD: Tree) -> Tensor:
+    """<a_k, b_l>, [K, L], in float64: added up in pieces that stay in a processor's cache."""
+    found = a_KD.flat.new_zeros((), dtype=torch.float64)
+    for a, b in zip(a_KD.flat.split(_PIECE, dim=-1), b_LD.flat.split(_PIECE, dim=-1), strict=True):
+        left = a.double()
+        found = found + left @ (left if a_KD is b_LD else b.double()).mT
     return found
 
 

@@ -112,7 +112,7 @@ def train_tuned(
 
     Not in `into` itself: a row of a matrix begins anywhere, and the low bits of products depend on how their memory is aligned.
     """
-    if type(rule).step is not LocalRule.step:
+    if rule.steps_alone:
         return train_plain(rule, batches, ctx, into, velocity)
     params, local, solver = ctx.anchor.like(ctx.anchor.flat.clone()), _begin(rule, ctx, velocity), ctx.solver
     v, client_lr = local.get(VELOCITY), float(ctx.client_lr)

@@ -25,7 +25,6 @@ from fedrepro.engine.evaluate import evaluate
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
-from fedrepro.methods.parts import LocalRule
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import VELOCITY, Batch, ClientContext, Cohort
@@ -190,7 +189,7 @@ class _Chunk:
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
         """The step itself: in place, unless the rule has its own."""
-        if type(self.rule).step is not LocalRule.step:
+        if self.rule.steps_alone:
             params, local = self.rule.step(params, batch, {name: _take(one, at) for name, one in self.local.items()}, ctx)
             self.params.flat[at] = params.flat
             for name, one in local.items():

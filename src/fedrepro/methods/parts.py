@@ -105,6 +105,11 @@ class LocalRule(Part):
             reached.append(path)
         return [reached[steps] for steps in num_steps]
 
+    @property
+    def steps_alone(self) -> bool:
+        """Whether `step` does more than the solver's step along `direction`, which engines take in place."""
+        return type(self).step is not LocalRule.step
+
     def begin(self, ctx: ClientContext) -> Named:
         """State of this round alone, which every step is handed and hands on."""
         return {}

@@ -3,6 +3,8 @@
 # name -> the parts it stands for; what a recipe leaves open takes the FedAvg default of its slot.
 PRESETS: dict[str, str] = {
     "fedavg": "",
+    "igfl_s": "attention",
+    "igfl": "igfl_c+attention",
 }
 
 # What an open slot means: plain local SGD, weighted mean, server step of length 1, running statistics averaged.

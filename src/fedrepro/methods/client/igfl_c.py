@@ -1,0 +1,74 @@
+"""IGFL's client side. Huang, Shang, Liu, Liu, "Behavior Mimics Distribution", IJCAI 2021, https://arxiv.org/abs/2106.12300,
+Algorithm 2.
+
+A client follows its own gradient, the group's last movement d = w^r - w^{r-1}, and away from its own last update u:
+
+    y <- y - client_lr g + (-client_lr g - u / T) / |S| + d / T,    T local steps, |S| clients in the round.
+
+Summed over the round the correction is d - u / |S| less a share 1/|S| of the gradients' steps. d is 0 in the first round, and
+u until a client has taken part. T is that of this round, also where it changes (our choice). The correction is added to the
+weights: it enters no local momentum (our choice; the paper has none). Limiting case: the first round is FedAvg with a
+client_lr that is 1 + 1/|S| times as high.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedrepro import elementwise, tree
+from fedrepro.methods.parts import LocalRule, Named, register
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, ClientContext, Cohort
+
+TINY = 1e-12  # squared norms below it have no direction
+
+
+@register("client", "igfl_c")
+@dataclass(frozen=True)
+class IgflClient(LocalRule):
+    """It has no argument. Means are uniform, as in the paper."""
+
+    receives = 1  # w^{r-1}
+
+    @property
+    def wants(self) -> dict[str, str]:
+        """Means over the cohort in which each client counts once."""
+        return {"aggregate": "mean(weighting=uniform)", "buffers": "mean_buffers(weighting=uniform)"}
+
+    def init_shared(self, params: Tree) -> Tree:
+        return params
+
+    def absorb(self, shared: Tree, cohort: Cohort) -> Tree:
+        """What the clients started from: the last model but one, once this round is over."""
+        return cohort.anchor
+
+    def init_own(self, params: Tree) -> Named:
+        return {"last": tree.zeros_like(params)}
+
+    def begin(self, ctx: ClientContext) -> Named:
+        """The part of the correction that is the same in every step: d / T - u / (|S| T)."""
+        drift = tree.axpy(-1 / ctx.cohort_size, ctx.own["last"], _movement(ctx))
+        return {"drift": tree.scale(drift, 1 / ctx.num_steps)}
+
+    def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+        g = self.direction(params, batch, ctx)
+        params, local = ctx.solver.descend(params, g, local, ctx.client_lr)
+        again = tree.axpy(-ctx.client_lr / ctx.cohort_size, g, local["drift"])
+        return tree.map(torch.add, params, again), local
+
+    def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[None, Named]:
+        return None, {"last": tree.sub(params, ctx.anchor)}
+
+    def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
+        """Squared norm of the update, and its cosine with the server's last movement: 0 where that is none."""
+        update, movement = tree.sub(params, ctx.anchor), _movement(ctx)
+        own, group = tree.dot(update, update), tree.dot(movement, movement)
+        cosine = tree.dot(update, movement) / elementwise.sqrt((own * group).clamp_min(TINY**2))
+        return {"update_norm_squared": own, "movement_cosine": cosine.where(group >= TINY, 0.0)}
+
+
+def _movement(ctx: ClientContext) -> Tree:
+    """d, how the server moved in the last round in which it did."""
+    assert ctx.shared is not None
+    return tree.sub(ctx.anchor, ctx.shared)

@@ -1,0 +1,92 @@
+"""SCAFFOLD. Karimireddy et al., ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
+
+Clients descend along g - c_i + c, where c_i and c are control variates of client and server, all 0 at first. Then
+
+    option 1: c_i+ = the client's gradient at w;   option 2: c_i+ = c_i - c + (w - w_i) / (a_i client_lr),
+
+c <- c + 1/n sum_S (c_i+ - c_i), c_i <- c_i+. n counts all clients that have data, not the cohort. a_i is what the local steps
+are worth: their number for plain SGD, FedNova's ||a_i||_1 with momentum, whose longer way would otherwise be read as a larger
+gradient (our choice); client_lr is that of the round. A client that is sampled for the first time has c_i = 0. The step of the
+server is `server_sgd(server_lr=...)`. Running statistics have no control variates. Limiting case: the first round is FedAvg.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.methods.parts import LocalRule, Named, register
+from fedrepro.registry import require
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, ClientContext, Cohort
+
+
+@register("client", "scaffold")
+@dataclass(frozen=True)
+class Scaffold(LocalRule):
+    """`option`: 2 takes the path of the local steps for the client's gradient; 1 computes it at w, on the round's batches, each
+    of which then costs two gradients (the mean over batches, which is the whole gradient where all are of one size).
+    """
+
+    option: int = 2
+
+    sends = 1  # c_i+ - c_i
+    receives = 1  # c
+
+    def __post_init__(self) -> None:
+        require(self.option in (1, 2), "scaffold: option", self.option, "must be 1 or 2")
+
+    @property
+    def wants(self) -> dict[str, str]:
+        """Means over the cohort in which each client counts once."""
+        return {"aggregate": "mean(weighting=uniform)", "buffers": "mean_buffers(weighting=uniform)"}
+
+    @property
+    def steps_alone(self) -> bool:
+        """Option 2 takes the solver's steps."""
+        return self.option == 1
+
+    def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
+        assert ctx.shared is not None
+        g = super().direction(params, batch, ctx)
+        return tree.map(lambda g, own, shared: g - own + shared, g, ctx.own["control"], ctx.shared)
+
+    def begin(self, ctx: ClientContext) -> Named:
+        return {"gradient": tree.zeros_like(ctx.anchor)} if self.option == 1 else {}
+
+    def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+        after, local = super().step(params, batch, local, ctx)
+        if self.option == 1:
+            buffers = ctx.network.buffers
+            g = super().direction(ctx.anchor, batch, ctx)
+            ctx.network.buffers = buffers  # statistics move once a batch
+            local = local | {"gradient": tree.axpy(1 / ctx.num_steps, g, local["gradient"])}
+        return after, local
+
+    def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+        before = ctx.own["control"]
+        after = local["gradient"] if self.option == 1 else self._along_the_path(params, ctx)
+        return tree.sub(after, before), {"control": after}
+
+    def init_own(self, params: Tree) -> Named:
+        return {"control": tree.zeros_like(params)}
+
+    def init_shared(self, params: Tree) -> Tree:
+        return tree.zeros_like(params)
+
+    def absorb(self, shared: Tree, cohort: Cohort) -> Tree:
+        assert cohort.messages is not None
+        return tree.axpy(cohort.fraction, tree.weighted_sum(cohort.shares("uniform"), cohort.messages), shared)
+
+    def _along_the_path(self, params: Tree, ctx: ClientContext) -> Tree:
+        assert ctx.shared is not None
+        way = tree.scale(tree.sub(ctx.anchor, params), 1 / (self._worth(ctx) * ctx.client_lr))
+        return tree.map(lambda own, shared, g: own - shared + g, ctx.own["control"], ctx.shared, way)
+
+    def _worth(self, ctx: ClientContext) -> float | Tensor:
+        steps = ctx.num_steps
+        if not ctx.solver.momentum:
+            return steps
+        if isinstance(steps, Tensor):
+            return steps.new_tensor(self.effective_steps(ctx.solver, 0.0, [int(count) for count in steps.tolist()]))
+        return self.effective_steps(ctx.solver, 0.0, [steps])[0]
