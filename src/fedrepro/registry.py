@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import keyword
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -45,11 +46,19 @@ def parse(text: str, positional: bool = False) -> list[Call]:
 @cache  # a plan asks for the same few calls thousands of times
 def _parsed(text: str, positional: bool) -> tuple[Call, ...]:
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(_KEYWORD.sub(_quoted, text.strip()), mode="eval").body
         return tuple(_calls(tree, positional))
     except (SyntaxError, ValueError, RecursionError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else error
         raise UserError(f"{text!r} is not of the form name(argument=value)+name: {detail}") from error
+
+
+_KEYWORD = re.compile(r"(?<==)\s*([a-z]+)\b")
+
+
+def _quoted(word: re.Match[str]) -> str:
+    """A bare word that Python keeps for itself, `kind=global`, as the string that it stands for."""
+    return repr(word[1]) if keyword.iskeyword(word[1]) else word[0]
 
 
 def _calls(node: ast.expr, positional: bool) -> Iterator[Call]:

@@ -41,6 +41,7 @@ IDENTITIES = [
     ("fedadam(beta1=0, tau=1e9, server_lr=5e8)", "server_sgd(server_lr=0.5)", 1e-8),
     ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
     ("proxy_buffers(passes=3)", "fedavg", 0),
+    ("igfl_c+attention", "igfl", 0),
 ]
 # The same, for limits that lie in the setting: method and setting, twice.
 ONE_STEP = {"cohorts": toy.ALONE, "proxy_batch_size": 12}
@@ -53,6 +54,13 @@ LIMITS_OF_SETTINGS = [
     # Nobody to disagree with; batches so large that everybody takes one step an epoch.
     ("gh", {"cohorts": toy.ALONE, "by_class": True}, "fedavg", {"cohorts": toy.ALONE, "by_class": True}, 0),
     ("fednova", {"batch_size": 50}, "fedavg", {"batch_size": 50}, 1e-12),
+    ("scaffold", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 0),
+    ("scaffold(option=1)", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 1e-15),
+    ("attention", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 1e-15),
+    ("attention(kind=self)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 0),
+    ("attention(kind=global)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 0),
+    # Four clients train: the first round of IGFL's client side is FedAvg at 1 + 1/4 of the rate.
+    ("igfl_c", {"rounds": 1} | NO_SOLVER, "mean(weighting=uniform)", {"rounds": 1, "client_lr": 0.125} | NO_SOLVER, 1e-15),
     # FedDyn without alpha is FedAvg on the clients; its first server step adds |S|/n of the mean move to the mean move.
     ("feddyn(alpha=1e-9)", {"rounds": 1}, "mean(weighting=uniform)+server_sgd(server_lr=2)", {"rounds": 1}, 1e-8),
     (

@@ -150,3 +150,10 @@ def test_unknown_without_a_near_name() -> None:
     """No guess where nothing is near."""
     assert unknown("model", "zzzzz", ["mlp"]) == "unknown model 'zzzzz'; Known: mlp"
     assert unknown("model", "a", []) == "unknown model 'a'; Known: none"
+
+
+def test_a_word_that_python_keeps_for_itself_may_be_bare() -> None:
+    """`kind=global` is as good as `kind='global'`; names that merely begin with such a word are left alone."""
+    assert parse("attention(kind=global)")[0].arguments == {"kind": "global"}
+    assert parse("a(x=lambda, y = globally, z=true)")[0].arguments == {"x": "lambda", "y": "globally", "z": True}
+    assert parse(str(parse("attention(kind=global)")[0])) == parse("attention(kind=global)")

@@ -1,0 +1,94 @@
+"""SCAFFOLD's rounds by hand, on a loss that is linear in one weight.
+
+Client 0 (two samples) has the gradient 2 everywhere, client 1 (one sample) the gradient -1. Two local steps with a client_lr of
+0.1, no momentum, no weight decay, w = 1 at the start.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+
+from fedrepro import tree
+from fedrepro.engine.loop import train
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.methods.compose import compose
+from fedrepro.types import Batch
+from tests import toy
+
+PLAIN = {"local_epochs": 2, "batch_size": 2, "client_momentum": 0.0, "weight_decay": 0.0, "client_lr_decay": 1.0}
+BOTH = pytest.mark.parametrize("option", [1, 2])
+
+
+def weights(option: int, rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), **changes: Any) -> list[float]:
+    """The global weight after each round."""
+    tasks = [toy.linear_task(t, cohorts, **PLAIN | changes) for t in range(1, rounds + 1)]
+    return [train(task, toy.linear(f"scaffold(option={option})")).params.flat.item() for task in tasks]
+
+
+@BOTH
+def test_full_participation_by_hand(option: int) -> None:
+    """Round 0: moves -0.4 and 0.2; c_0 = 0.4 / 0.2 = 2, c_1 = -1, c = 0.5. Round 1: both descend along 0.5: -0.1 each, and
+    c_0 = 2 - 0.5 + 0.5, c_1 = -1 - 0.5 + 0.5 stay as they are. Round 2 as round 1."""
+    assert weights(option, 3) == pytest.approx([0.9, 0.8, 0.7], abs=1e-14)
+
+
+@BOTH
+def test_partial_participation_by_hand(option: int) -> None:
+    """c moves by the sum over the cohort divided by all clients, of which there are two.
+
+    Round 0, client 0: -0.4; c_0 = 2, c = 2 / 2 = 1.
+    Round 1, client 1 for the first time: -1 - 0 + 1 = 0: it stays; c_1 = 0 - 1 + 0 = -1; c = 1 - 1 / 2 = 0.5.
+    Round 2, client 0 again: 2 - 2 + 0.5 = 0.5: -0.1.
+    """
+    assert weights(option, 3, ((0,), (1,), (0,))) == pytest.approx([0.6, 0.6, 0.5], abs=1e-14)
+
+
+@BOTH
+def test_a_decaying_rate_leaves_the_control_variates_alone(option: int) -> None:
+    """client_lr 0.1, 0.05, 0.025; c = 0.5 from round 1 on: -0.1, then 2 * 0.05 * 0.5, then 2 * 0.025 * 0.5."""
+    assert weights(option, 3, client_lr_decay=0.5) == pytest.approx([0.9, 0.85, 0.825], abs=1e-14)
+
+
+@BOTH
+def test_momentum_makes_steps_longer_and_not_gradients(option: int) -> None:
+    """Momentum 0.5: two steps are worth 1 + 1.5 = 2.5. Round 0: -0.5 and 0.25, mean -0.125; c_0 = 0.5 / 0.25 = 2, c = 0.5.
+    Round 1: both -0.1 * 2.5 * 0.5 = -0.125."""
+    assert weights(option, 2, client_momentum=0.5) == pytest.approx([0.875, 0.75], abs=1e-14)
+
+
+@BOTH
+def test_the_server_has_a_rate(option: int) -> None:
+    """server_lr = 2 doubles the mean move: -0.2; control variates do not see it: then 2 * -0.1."""
+    tasks = [toy.linear_task(t, **PLAIN) for t in (1, 2)]
+    method = toy.linear(f"scaffold(option={option})+server_sgd(server_lr=2)")
+    assert [train(task, method).params.flat.item() for task in tasks] == pytest.approx([0.8, 0.6], abs=1e-14)
+
+
+def test_option_1_is_the_gradient_at_the_received_model() -> None:
+    """One batch an epoch: the whole gradient, by autograd, of a client with 20 samples."""
+    task, method = toy.make_task(batch_size=20, cohorts=((3,),)), compose("scaffold(option=1)")
+    engine = SequentialEngine(task, method)
+    cohort, _ = engine.run_cohort(method.init(task.params, task.buffers), 0)
+    rows = task.client_index[3]
+    data = Batch(task.train.x[rows], task.train.y[rows])
+    loss = lambda p: task.model.loss(task.model.forward(p, task.buffers, data.x, True)[0], data.y)  # noqa: E731
+    expected = tree.gradient(loss, task.params)
+    assert cohort is not None
+    assert cohort.messages is not None
+    torch.testing.assert_close(engine.own[3]["control"].flat, expected.flat, rtol=0, atol=1e-14)
+    torch.testing.assert_close(cohort.messages.flat[0], expected.flat, rtol=0, atol=1e-14)
+
+
+def test_option_1_moves_running_statistics_once_a_batch() -> None:
+    """They are those of option 2 in the first round, where both take the same steps."""
+    task = toy.make_task(model=toy.norm_model(), rounds=1)
+    one, two = (train(task, compose(f"scaffold(option={option})")) for option in (1, 2))
+    torch.testing.assert_close(one.params.flat, two.params.flat, rtol=0, atol=1e-14)
+    torch.testing.assert_close(one.buffers.flat, two.buffers.flat, rtol=0, atol=1e-14)
+
+
+def test_what_travels() -> None:
+    """A control variate each way, beside the model."""
+    assert compose("scaffold").traffic(100, 0) == (200, 200)
+    assert compose("igfl").traffic(100, 0) == (100, 200)
