@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fedrepro import elementwise
 from fedrepro.models import convolutions, kernels
 
 _EPS = 1e-5  # of BatchNorm, torch's default
@@ -130,22 +131,75 @@ def _clients_as_channels(x: Tensor) -> Tensor:
     return x.transpose(0, 1).flatten(1, 2)
 
 
-def max_pool2d(x: Tensor, size: int, *, stride: int | None = None, padding: int = 0) -> Tensor:
-    """Maxima over size x size windows of the last two axes; side by side unless a stride is given."""
+def max_pool2d(x: Tensor, size: int, *, stride: int | None = None, padding: int = 0, ceil: bool = False) -> Tensor:
+    """Maxima over size x size windows of the last two axes; side by side unless a stride is given.
+
+    `ceil`: a window that begins inside the image counts, though it may end outside.
+    """
     if x.dim() == 4:
-        return F.max_pool2d(x, size, stride, padding)
-    return F.max_pool2d(x.flatten(0, 1), size, stride, padding).unflatten(0, x.shape[:2])
+        return F.max_pool2d(x, size, stride, padding, ceil_mode=ceil)
+    return F.max_pool2d(x.flatten(0, 1), size, stride, padding, ceil_mode=ceil).unflatten(0, x.shape[:2])
 
 
-def conv_pool_relu(x: Tensor, weight: Tensor, bias: Tensor, size: int, *, padding: int = 0) -> Tensor:
-    """`conv2d`, maxima over size x size windows side by side, and ReLU, in the order that leaves the least to do.
+def conv_pool_relu(
+    x: Tensor, weight: Tensor, bias: Tensor, size: int, *, padding: int = 0, stride: int | None = None, ceil: bool = False
+) -> Tensor:
+    """`conv2d`, `max_pool2d` and ReLU, in the order that leaves the least to do.
 
     Adding a bias and taking the positive part keep the order of numbers, rounded too, so both can wait until a maximum has been
     taken: the same values from a quarter of the elements.
     """
-    y = max_pool2d(conv2d(x, weight, padding=padding), size)
+    y = max_pool2d(conv2d(x, weight, padding=padding), size, stride=stride, ceil=ceil)
     clients = bias.dim() - 1
     return (y + (bias.unsqueeze(1) if clients else bias)[..., None, None]).relu_()
+
+
+def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9, beta: float = 0.75) -> Tensor:
+    """x / (1 + alpha * sum of squares)^beta over the channels up to `radius` away. x [B, C, H, W], or with a leading K.
+
+    Krizhevsky et al., NeurIPS 2012, section 3.3; the defaults are those of TensorFlow's CIFAR-10 tutorial. beta must be 0.75, whose
+    power is made of square roots, which are the same on every processor.
+    """
+    if beta != 0.75:
+        raise ValueError(f"beta = {beta}: only 0.75 is there")
+    wide = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
+    return _ResponseNorm.apply(wide, radius, alpha).view(x.shape)  # type: ignore[union-attr]
+
+
+class _ResponseNorm(torch.autograd.Function):
+    """With s = 1 + alpha * W x^2, where W adds up a window of channels: y = x s^(-3/4)."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, radius: int, alpha: float):
+        s = _window_sum(x.square(), radius).mul_(alpha).add_(1)
+        root = elementwise.sqrt(s)
+        power = root.mul_(elementwise.sqrt(root))
+        ctx.save_for_backward(x, s, power)
+        ctx.window = radius, alpha
+        return x / power
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor):  # type: ignore[override]
+        (x, s, power), (radius, alpha) = ctx.saved_tensors, ctx.window
+        direct = g / power
+        around = _window_sum((direct * x).div_(s), radius)
+        return direct.sub_(around.mul_(x), alpha=1.5 * alpha), None, None
+
+
+def _window_sum(x: Tensor, radius: int) -> Tensor:
+    """Sums over the channels up to `radius` away, of x [B, C, H, W]: one product with a band of ones."""
+    with torch.autocast(x.device.type, enabled=False):
+        return (
+            kernels.product(x.permute(0, 2, 3, 1).reshape(-1, x.shape[1]), _band(x, radius))
+            .view(len(x), *x.shape[2:], x.shape[1])
+            .permute(0, 3, 1, 2)
+        )
+
+
+def _band(x: Tensor, radius: int) -> Tensor:
+    place = torch.arange(x.shape[1], device=x.device)
+    return ((place - place.unsqueeze(1)).abs() <= radius).to(x.dtype)
 
 
 def flatten(x: Tensor) -> Tensor:
