@@ -154,14 +154,12 @@ def conv_pool_relu(
     return (y + (bias.unsqueeze(1) if clients else bias)[..., None, None]).relu_()
 
 
-def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9, beta: float = 0.75) -> Tensor:
-    """x / (1 + alpha * sum of squares)^beta over the channels up to `radius` away. x [B, C, H, W], or with a leading K.
+def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9) -> Tensor:
+    """x / (1 + alpha * sum of squares)^0.75 over the channels up to `radius` away. x [B, C, H, W], or with a leading K.
 
-    Krizhevsky et al., NeurIPS 2012, section 3.3; the defaults are those of TensorFlow's CIFAR-10 tutorial. beta must be 0.75, whose
-    power is made of square roots, which are the same on every processor.
+    Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and the power of 0.75 are those of TensorFlow's CIFAR-10 tutorial.
+    The power is made of square roots, which are the same on every processor.
     """
-    if beta != 0.75:
-        raise ValueError(f"beta = {beta}: only 0.75 is there")
     wide = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
     return _ResponseNorm.apply(wide, radius, alpha).view(x.shape)  # type: ignore[union-attr]
 
