@@ -157,7 +157,7 @@ def conv_pool_relu(
 def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9) -> Tensor:
     """x / (1 + alpha * sum of squares)^0.75 over the channels up to `radius` away. x [B, C, H, W], or with a leading K.
 
-    Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and the power of 0.75 are those of TensorFlow's CIFAR-10 tutorial.
+    Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and power are those of TensorFlow's CIFAR-10 tutorial.
     The power is made of square roots, which are the same on every processor.
     """
     wide = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
