@@ -74,7 +74,7 @@ class Rates:
         step = self._step(bench)
         local = steps * step.overhead + images * step.each
         evaluations = math.ceil(spec.rounds / spec.evaluate_every)
-        evaluated = evaluations * (test_images - proxy) * self._forward(bench)
+        evaluated = evaluations * (test_images - (0 if spec.evaluate_proxy else proxy)) * self._forward(bench)
         round_s = local + self._server(bench, cohort, proxy, step) + self._probed(bench, cohort, train_images, step)
         return spec.rounds * round_s + evaluated + evaluations * self._personalised(bench, train_images, step)
 

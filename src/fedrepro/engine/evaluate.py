@@ -1,6 +1,7 @@
-"""Metrics and loss of the global model on the evaluation set, in evaluation mode."""
+"""Metrics and loss of the global model on the test set, and on the proxy set where it is asked for, in evaluation mode."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -45,6 +46,25 @@ class Groups:
 
     names: tuple[str, ...]
     of: Tensor  # int64 [N], places in `names`
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A set of samples that the global model is evaluated on."""
+
+    name: str  # test, or proxy: what the names of its metrics begin with
+    data: Batch
+    groups: Groups | None = None
+
+    def named(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Metrics that are called as the test set's, under this set's name: `proxy_accuracy` for `test_accuracy`."""
+        return {f"{self.name}_{key.removeprefix('test_')}": value for key, value in metrics.items()}
+
+
+def evaluate_all(model: Model, params: Tree, buffers: Tree, sets: Sequence[Evaluated]) -> dict[str, float]:
+    """`evaluate` on each of `sets`, under its name."""
+    found = (one.named(evaluate(model, params, buffers, one.data, one.groups)) for one in sets)
+    return {key: value for metrics in found for key, value in metrics.items()}
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Groups | None = None) -> dict[str, float]:

@@ -10,7 +10,7 @@ from fedrepro import tree
 from fedrepro.engine.batches import dropout_key, local_batches, side_by_side, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
-from fedrepro.engine.evaluate import Tally, evaluate, pieces, summary, tally
+from fedrepro.engine.evaluate import Piece, Tally, evaluate_all, pieces, summary, tally
 from fedrepro.engine.local import FORMS, LocalResult, TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.engine.workers import Workers
@@ -49,15 +49,24 @@ class SequentialEngine:
         return clients.arrive(ids, trained, state, round), clients.samples(ids, round)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
-        """`evaluate` of the global model; worker processes, if there are any, share out the images."""
-        task, parts = self.task, pieces(self.task.evaluation, self.task.groups)
+        """`evaluate_all` of the global model; worker processes, if there are any, share out the images."""
+        task, parts = self.task, [piece for part in self._parts for piece in part]
         if self._pool is None or task.model.metrics is not None or len(parts) == 1:
-            return evaluate(task.model, state.params, state.buffers, task.evaluation, task.groups)
-        return summary(self._pool.tally(len(parts), state), task.groups.names if task.groups else ())
+            return evaluate_all(task.model, state.params, state.buffers, task.evaluated)
+        found, metrics = iter(self._pool.tally(len(parts), state)), {}
+        for one, part in zip(task.evaluated, self._parts, strict=True):
+            metrics |= one.named(summary([next(found) for _ in part], one.groups.names if one.groups else ()))
+        return metrics
 
     def tally(self, state: ServerState, position: int) -> Tally:
-        """Of this piece of the evaluation set."""
-        return tally(self.task.model, state.params, state.buffers, pieces(self.task.evaluation, self.task.groups)[position])
+        """Of this piece of what the global model is evaluated on."""
+        parts = [piece for part in self._parts for piece in part]
+        return tally(self.task.model, state.params, state.buffers, parts[position])
+
+    @property
+    def _parts(self) -> list[list[Piece]]:
+        """The pieces of each set that the global model is evaluated on."""
+        return [pieces(one.data, one.groups) for one in self.task.evaluated]
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""

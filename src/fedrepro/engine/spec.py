@@ -54,6 +54,7 @@ class RunSpec:
     augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
     epochs: str = DEFAULTS["epochs"]  # the schedule of local_epochs over the rounds, likewise
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
+    evaluate_proxy: bool = False  # on the proxy set too, which no client trains on and no test metric is measured on
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -80,6 +81,8 @@ class RunSpec:
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
         require(0 <= self.weight_decay < 1, "weight_decay", self.weight_decay, "must be at least 0 and below 1")
         require(self.proxy_per_class >= 0, "proxy_per_class", self.proxy_per_class, "must be at least 0")
+        held_back = self.proxy_per_class >= 1 or not self.evaluate_proxy
+        require(held_back, "evaluate_proxy", self.evaluate_proxy, "needs a proxy set; set proxy_per_class to at least 1")
 
     def client_lr_at(self, round: int) -> float:
         """By the schedule; as a rule client_lr * client_lr_decay^t, where round 0 is undecayed (FedLAW, authors' code)."""

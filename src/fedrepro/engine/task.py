@@ -12,7 +12,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine.augment import Pipeline, augmentations
-from fedrepro.engine.evaluate import Groups
+from fedrepro.engine.evaluate import Evaluated, Groups
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -39,6 +39,15 @@ class Task:
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
     groups: Groups | None = None  # whom the samples of `evaluation` are from
+
+    @property
+    def evaluated(self) -> tuple[Evaluated, ...]:
+        """What the global model is evaluated on: the test set, and the proxy set where the run asks for it."""
+        test = Evaluated("test", self.evaluation, self.groups)
+        if not self.spec.evaluate_proxy:
+            return (test,)
+        assert self.proxy is not None  # `RunSpec` asks for one
+        return test, Evaluated("proxy", self.proxy)
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""

@@ -21,7 +21,7 @@ from fedrepro.engine import memory
 from fedrepro.engine.batches import dropout_key, local_orders, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
-from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.evaluate import evaluate_all
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method, ServerState
@@ -46,8 +46,8 @@ class VectorisedEngine:
         return run_together([self], [state], [round])[0]
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
-        """`evaluate` of the global model."""
-        return evaluate(self.task.model, state.params, state.buffers, self.task.evaluation, self.task.groups)
+        """`evaluate_all` of the global model."""
+        return evaluate_all(self.task.model, state.params, state.buffers, self.task.evaluated)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -57,7 +57,7 @@ class Engine(Protocol):
         ...
 
     def tally(self, state: ServerState, position: int) -> Tally:
-        """Counts on a piece of the evaluation set."""
+        """Counts on a piece of what the global model is evaluated on."""
         ...
 
 
@@ -103,7 +103,7 @@ class Workers:
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
-        """Counts on all `pieces` of the evaluation set, in their order. UserError when a worker dies."""
+        """Counts on all `pieces` of what the global model is evaluated on, in their order. UserError when a worker dies."""
         found = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
         return [found[number] for number in range(pieces)]
 
@@ -214,7 +214,7 @@ class _Desk:
         return came, self.engine.collected(results, state.params.like(self.trained[: len(came), :0])) if came else None
 
     def tally(self, state: ServerState) -> dict[int, Tally]:
-        """Of those pieces of the evaluation set that this process gets, by their numbers."""
+        """Of those pieces that this process gets, by their numbers."""
         return {number: self.engine.tally(state, number) for number in self.tickets}
 
 

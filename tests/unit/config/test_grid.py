@@ -118,6 +118,7 @@ OTHER = {
     "schedule": "cosine",
     "epochs": "fewer(every=3)",
     "evaluate_every": 2,
+    "evaluate_proxy": True,
     "augment": "crop(padding=2)+flip",
 }
 # Without it the setting changes nothing.

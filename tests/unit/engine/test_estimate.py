@@ -41,9 +41,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 def test_a_run_by_hand(clock: dict[str, float]) -> None:
     """1000 images, a fifth held out: each round 5 of 10 clients train 80 images twice, 800 in all, in 800 / 40 full batches and
-    5 * 2 / 2 halves of one. With 0.01 s a step and 0.001 s an image: 0.25 + 0.8 s. Evaluation: 200 - 30 images at 0.002 s."""
+    5 * 2 / 2 halves of one. With 0.01 s a step and 0.001 s an image: 0.25 + 0.8 s. Evaluation: 200 - 30 images at 0.002 s, or
+    all 200 with the proxy set's."""
     clock |= {"steps": 0.01, "image": 0.001, "forward": 0.002}
     assert Rates().seconds(spec(), 1000, 200) == pytest.approx(3 * (0.25 + 0.8 + 0.34))
+    assert Rates().seconds(spec(evaluate_proxy=True), 1000, 200) == pytest.approx(3 * (0.25 + 0.8 + 0.4))
 
 
 def test_a_server_by_hand(clock: dict[str, float]) -> None:
