@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import reduce
 
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
-from fedrepro.config.table import Budget, Header, Metric, Table, Tune
+from fedrepro.config.table import Budget, Header, Metric, Table
+from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -99,15 +101,27 @@ class Layers:
 
     @property
     def tune(self) -> Tune | None:
-        """How the cell is tuned, where it is."""
-        return self.row.tune or self.column.tune or self.table.tune
+        """How the cell is tuned, where it is: as the row, the column or the table says, within the budgets."""
+        own = self.row.tune or self.column.tune or self.table.tune
+        return own and reduce(Tune.within, self._tune_budgets, own)
+
+    @property
+    def _tune_budgets(self) -> list[TuneBudget]:
+        return [budget.tune for budget in self.budgets if budget.tune]
 
     def trial(self, rounds: int) -> "Layers":
-        """The layers of a candidate's trial; `rounds` are those of the whole run. UserError for more than the protocol has."""
+        """The layers of a candidate's trial; `rounds` are those of the whole run.
+
+        UserError for more than the protocol has, or more than the run where a budget says how many.
+        """
         asked, protocol = self.tune and self.tune.rounds, self._protocol_rounds
         if asked and asked > protocol:
             raise UserError(f"tune: rounds = {asked}: the protocol has {protocol} rounds")
-        return replace(self, trial_rounds=math.ceil(asked * rounds / protocol)) if asked else self
+        spent = next((budget.rounds for budget in reversed(self._tune_budgets) if budget.rounds), None)
+        if spent and spent > rounds:
+            raise UserError(f"tune: rounds = {spent} in the budget of scale {self.scale_name}: a run has {rounds} rounds there")
+        asked = spent or (asked and math.ceil(asked * rounds / protocol))
+        return replace(self, trial_rounds=asked) if asked and asked < rounds else self
 
     def keep(self, rounds: int) -> list[int]:
         """The rounds of a run of so many `rounds` whose models the table keeps.

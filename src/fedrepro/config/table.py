@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fedrepro.config.reading import READINGS, make
 from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict
+from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 
@@ -19,6 +20,7 @@ class Budget(Strict):
     average_last: Annotated[int, Field(ge=1)] | None = None
     settings: dict[str, Scalar] = Field({})  # any others, where a scale's do not fit: another data set, say
     rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
+    tune: TuneBudget | None = None  # of the cells that are tuned
 
     @property
     def changes(self) -> dict[str, Scalar]:
@@ -59,33 +61,6 @@ class Metric(Strict):
             except UserError as error:
                 raise ValueError(str(error)) from error
         return self
-
-
-class Tune(Strict):
-    """A cell of several candidate runs, of which one is chosen: every combination of the values in `grid`.
-
-    Its keys are settings (`client_lr`) or arguments of parts (`fedprox.mu`); a file writes them beside `seeds` and `rounds`.
-    A candidate runs at `seeds` (None: the table's; as many of those where it has none of them) for `rounds` of the protocol's
-    (None: all of them). The one with the best mean of what the cell reads is chosen, of equal ones the first, and runs as any
-    other cell does.
-    """
-
-    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(min_length=1)
-    seeds: Seeds | None = None
-    rounds: Annotated[int, Field(ge=1)] | None = None
-
-    @property
-    def candidates(self) -> list[dict[str, Scalar]]:
-        """{setting or argument: value} of each, in the grid's order."""
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _written_flat(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or "grid" in value:
-            return value
-        own = {key: value[key] for key in ("seeds", "rounds") if key in value}
-        return own | {"grid": {key: values for key, values in value.items() if key not in own}}
 
 
 class Header(Strict):
@@ -221,9 +196,17 @@ class Table(Strict):
         for column in self.columns:
             for scale in column.budget.keys() - self.budget.keys():
                 raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
-        for place, budgets in [("the table", self.budget), *((f"column {c.key}", c.budget) for c in self.columns)]:
-            for row in (row for budget in budgets.values() for row in budget.rows or [] if row not in rows):
-                raise ValueError(f"budget of {place}: {unknown('row', row, rows)}")
+        for place, columns, budgets in [
+            ("the table", self.columns, self.budget),
+            *((f"column {c.key}", [c], c.budget) for c in self.columns),
+        ]:
+            entries = [self, *self.rows, *self.companions, *columns]
+            tuned = sorted({key for entry in entries if entry.tune for key in entry.tune.grid})
+            for budget in budgets.values():
+                for row in (row for row in budget.rows or [] if row not in rows):
+                    raise ValueError(f"budget of {place}: {unknown('row', row, rows)}")
+                for key in (key for key in (budget.tune.grid if budget.tune else {}) if key not in tuned):
+                    raise ValueError(f"budget of {place}: tune: {unknown('key that a cell tunes', key, tuned)}")
 
 
 _TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+"}  # how those of several axes are joined

@@ -131,6 +131,79 @@ def test_a_value_of_ones_own_leaves_one_candidate(files: Files) -> None:
     assert made["runs"][tried(made)[0]["run_id"]]["config"]["client_lr"] == 0.7
 
 
+GRID = {"client_lr": [0.1, 0.02, 0.5], "fedprox.mu": [0.5, 0.05]}
+
+
+def budgeted(files: Files, table: dict[str, Any], column: dict[str, Any] | None = None, scale: str = "full") -> dict[str, Any]:
+    """The plan with FedProx tuned by its row, and these budgets for tuning of the table and of its first column."""
+    files.table["rows"][1]["tune"] = GRID | {"seeds": [8], "rounds": 100}
+    files.table["budget"] = {scale: {"note": "less", "tune": table}}
+    if column is not None:
+        files.table["columns"][0]["budget"] = {scale: {"tune": column}}
+    return files.plan({"scale": scale})
+
+
+def test_a_budget_replaces_the_values_that_it_names(files: Files) -> None:
+    """Of the row's two keys one; seeds and rounds of trials stay. FedLAW, which is not tuned, stays as it is."""
+    made = budgeted(files, {"client_lr": [0.1, 0.3]})
+    values = [list(one["values"].values()) for one in tried(made)]
+    assert values == [[0.1, 0.5], [0.1, 0.05], [0.3, 0.5], [0.3, 0.05]]
+    assert {tuple(one["trial"]["seeds"]) for one in tried(made)} == {(8,)}
+    assert {made["runs"][one["trial"]["run_id"]]["config"]["rounds"] for one in tried(made)} == {100}
+    assert {one["row"] for one in made["candidates"]} == {"fedprox"}
+    assert cell(made, "fedlaw", "mnist")["run_id"]
+
+
+def test_a_budget_is_of_its_scale(files: Files) -> None:
+    budgeted(files, {"client_lr": [0.1]})
+    assert len(tried(files.plan({"scale": "short"}))) == 6
+
+
+def test_a_columns_budget_wins_over_the_tables(files: Files) -> None:
+    """Where both name a key; what only the table's names holds in the column too."""
+    made = budgeted(files, {"client_lr": [0.1, 0.3], "fedprox.mu": [0.5], "seeds": [9]}, {"client_lr": [0.7]})
+    values = lambda column: [list(one["values"].values()) for one in made["candidates"] if one["column"] == column]  # noqa: E731
+    assert values("mnist") == [[0.7, 0.5]]
+    assert values(next(one["key"] for one in made["columns"] if one["key"] != "mnist")) == [[0.1, 0.5], [0.3, 0.5]]
+    assert {tuple(one["trial"]["seeds"]) for one in made["candidates"]} == {(9,)}
+
+
+def test_a_cell_that_does_not_tune_the_key_keeps_its_own(files: Files) -> None:
+    """FedLAW tunes another one."""
+    files.table["rows"][2]["tune"] = {"fedlaw.server_lr": [0.1, 0.2]}
+    made = budgeted(files, {"client_lr": [0.1]})
+    found = [one["values"] for one in made["candidates"] if (one["row"], one["column"]) == ("fedlaw", "mnist")]
+    assert found == [{"fedlaw.server_lr": 0.1}, {"fedlaw.server_lr": 0.2}]
+
+
+@pytest.mark.parametrize(("scale", "rounds"), [("full", 7), ("short", 7), ("demo", 7)])
+def test_rounds_of_a_budgets_trials_are_the_scales(files: Files, scale: str, rounds: int) -> None:
+    made = budgeted(files, {"rounds": 7}, scale=scale)
+    assert {made["runs"][one["trial"]["run_id"]]["config"]["rounds"] for one in tried(made)} == {rounds}
+
+
+def test_trials_of_all_rounds_are_the_run_itself(files: Files) -> None:
+    """A budget may undo that the table's trials are shorter; nothing trains twice, and the rounds have the run's source."""
+    made = budgeted(files, {"rounds": 10}, scale="demo")
+    assert {one["trial"]["run_id"] == one["run_id"] for one in tried(made)} == {True}
+    assert made["runs"][tried(made)[0]["run_id"]]["sources"]["rounds"] == "scale"
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "words"),
+    [
+        ({"client_rl": [0.1]}, None, ["budget of the table: tune", "client_rl", "did you mean 'client_lr'"]),
+        ({}, {"server_lr": [0.1]}, ["budget of column mnist: tune", "server_lr"]),
+        ({"rounds": 201}, None, ["fedprox, mnist: tune: rounds = 201", "scale full", "200 rounds"]),
+        ({"client_lr": []}, None, ["budget.full.tune.grid.client_lr"]),
+    ],
+)
+def test_mistakes_of_budgets_are_named(files: Files, table: dict, column: dict | None, words: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        budgeted(files, table, column)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("tune", "words"),
     [

@@ -1,0 +1,55 @@
+"""`tune:` of a table, its rows and its columns, and of their budgets, as models."""
+
+import itertools
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from fedrepro.config.schema import Scalar, Seeds, Strict
+
+
+class _Trials(Strict):
+    """Values to try, written flat: keys of the grid beside `seeds` and `rounds`."""
+
+    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]]
+    seeds: Seeds | None = None
+    rounds: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written_flat(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or "grid" in value:
+            return value
+        own = {key: value[key] for key in cls.model_fields if key in value}
+        return own | {"grid": {key: values for key, values in value.items() if key not in own}}
+
+
+class TuneBudget(_Trials):
+    """What tuning spends at one scale.
+
+    The values of a key in `grid` take the place of those that a cell has for it; a cell that does not tune the key stays as it
+    is. A trial is of `seeds` and so many `rounds`, of that scale's and not of the protocol's; None leaves what the cell says.
+    """
+
+    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field({})
+
+
+class Tune(_Trials):
+    """A cell of several candidate runs, of which one is chosen: every combination of the values in `grid`.
+
+    Its keys are settings (`client_lr`) or arguments of parts (`fedprox.mu`). A candidate runs at `seeds` (None: the table's; as
+    many of those where it has none of them) for `rounds` of the protocol's (None: all of them). The one with the best mean of
+    what the cell reads is chosen, of equal ones the first, and runs as any other cell does.
+    """
+
+    grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(min_length=1)
+
+    @property
+    def candidates(self) -> list[dict[str, Scalar]]:
+        """{setting or argument: value} of each, in the grid's order."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+    def within(self, budget: TuneBudget) -> "Tune":
+        """With the budget's seeds and its values of the keys that are tuned here. Its rounds count otherwise: not with them."""
+        grid = self.grid | {key: values for key, values in budget.grid.items() if key in self.grid}
+        return self.model_copy(update={"grid": grid, "seeds": budget.seeds or self.seeds})
