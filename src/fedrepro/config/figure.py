@@ -39,7 +39,8 @@ class Figure(Table):
             if getattr(self, key) is not None:
                 raise ValueError(f"a figure takes no `{key}`: nothing in it is compared with printed numbers")
         kind = make_kind(self.kind)
-        for entry in (*self.rows, *self.columns) if not kind.reads else ():
+        # Its table's `read` stays: it decides between the candidates of a tuned cell.
+        for entry in (*self.rows, *self.columns) if not kind.reads and self.of is None else ():
             if entry.read is not None:
                 raise ValueError(f"{entry.key}: read = {entry.read!r}: {kind.name} shows every round; leave out `read`")
         try:
