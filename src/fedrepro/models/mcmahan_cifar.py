@@ -2,7 +2,7 @@
 tutorial of the time. 1,756,426 parameters at 32x32 colour images and 10 classes; 1,068,298 at the tutorial's crops of 24x24.
 
 conv 3-64 k5, ReLU, pool 3/2, response norm; conv 64-64 k5, ReLU, response norm, pool 3/2; linear 384, ReLU; linear 192, ReLU;
-linear 10. Convolutions keep the size of the image. A pooling halves it, rounded up: its last window may end outside.
+linear 10. Convolutions keep the size of the image, poolings halve it: of an even one the last window ends outside.
 """
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, height, width = input_shape
-    left = [-(-side // 4) for side in (height, width)]  # 32 -> 16 -> 8
+    left = [side // 4 for side in (height, width)]  # 32 -> 16 -> 8
     return {
         "conv1.weight": (64, channels, 5, 5),
         "conv1.bias": (64,),

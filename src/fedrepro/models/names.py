@@ -39,7 +39,7 @@ MODELS: dict[str, Known] = {
     "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
     "fedgh_cnn": Known("fedgh_cnn", _COLOUR, {"last_relu": False}, smallest_side=10, dropout=True),
     "fedgh_cnn_relu": Known("fedgh_cnn", _COLOUR, {"last_relu": True}, smallest_side=10, dropout=True),
-    "mcmahan_cifar": Known("mcmahan_cifar", _COLOUR),
+    "mcmahan_cifar": Known("mcmahan_cifar", _COLOUR, smallest_side=4),
     "reddi_emnist": Known("fedgh_cnn", _GREY, {"last_relu": False, "kernel": 3}, smallest_side=6, dropout=True),
     "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),

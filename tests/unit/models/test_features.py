@@ -17,6 +17,8 @@ WIDTHS = {
     "resnet8": 64,
     "resnet18": 512,
     "fedgh_cnn": 128,
+    "mcmahan_cifar": 192,
+    "reddi_emnist": 128,
     "char_lstm": 64,
 }
 

@@ -47,6 +47,27 @@ def fedgh_cnn(*last: nn.Module) -> nn.Sequential:
     return nn.Sequential(*convolutions, nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10), *last)
 
 
+def mcmahan_cifar() -> nn.Sequential:
+    """TensorFlow's tutorial network: torch divides alpha by the window, so alpha / 9 an element is 0.001 there."""
+    norm = lambda: nn.LocalResponseNorm(9, alpha=0.001, beta=0.75, k=1.0)  # noqa: E731
+    pool = lambda: nn.MaxPool2d(3, 2, ceil_mode=True)  # noqa: E731
+    first = [nn.Conv2d(3, 64, 5, padding=2), nn.ReLU(), pool(), norm()]
+    second = [nn.Conv2d(64, 64, 5, padding=2), nn.ReLU(), norm(), pool(), nn.Flatten()]
+    return nn.Sequential(*first, *second, *linears(4096, 384, 192, 10))
+
+
+def reddi_emnist() -> nn.Sequential:
+    """Two 3x3 convolutions without padding on 28x28 grey images, one pooling, 9216-128-10; dropout is tested apart."""
+    convolutions = [nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*convolutions, *linears(9216, 128, 10))
+
+
+def linears(*widths: int) -> list[nn.Module]:
+    """Linear layers with ReLU between them."""
+    layers = [layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
+    return layers[:-1]
+
+
 def resnet(blocks: int, channels: int = 3, classes: int = 10) -> nn.Sequential:
     """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
     widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
@@ -106,6 +127,8 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "resnet18": resnet18,
     "fedgh_cnn": fedgh_cnn,
     "fedgh_cnn_relu": lambda: fedgh_cnn(nn.ReLU()),
+    "mcmahan_cifar": mcmahan_cifar,
+    "reddi_emnist": reddi_emnist,
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -129,10 +152,14 @@ PARAMETERS = [
     ("resnet18", (3, 64, 64), 200, 11_279_112),
     ("fedgh_cnn", (3, 32, 32), 10, 1_234_762),
     ("fedgh_cnn_relu", (3, 32, 32), 10, 1_234_762),
+    ("mcmahan_cifar", (3, 32, 32), 10, 1_756_426),
+    ("mcmahan_cifar", (3, 24, 24), 10, 1_068_298),
+    ("reddi_emnist", (1, 28, 28), 62, 1_206_590),
+    ("reddi_emnist", (1, 28, 28), 10, 1_199_882),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
 SMALL |= {"simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8), "resnet18": (1, 32, 35)}
-SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13)}
+SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
     "mlp": 1,
@@ -143,6 +170,8 @@ SMALLEST = {
     "resnet20": 1,
     "resnet18": 1,
     "fedgh_cnn": 10,
+    "mcmahan_cifar": 4,
+    "reddi_emnist": 6,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 
