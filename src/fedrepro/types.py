@@ -166,6 +166,7 @@ class ServerContext:
     proxy_batch_size: int
     smallest_batch: int = 1  # smaller ones are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
+    kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept where the round's models are
     together: Callable[[Asked], Tree] = Asked.alone  # answers `gradient`; an engine may answer several seeds at once
 
     def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:

@@ -10,7 +10,7 @@ from fedrepro.registry import unknown
 from fedrepro.reports.figures import KINDS, make_kind
 
 # What a figure takes from the table that it is `of`, unless it has its own.
-TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep")
+TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep", "seeds")
 
 
 class Figure(Table):

@@ -44,7 +44,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
-    seeds = (budget and budget.seeds) or project.params.seeds
+    seeds = (budget and budget.seeds) or table.seeds or project.params.seeds
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)
     runs, cells, tried = {}, [], []

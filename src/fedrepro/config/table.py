@@ -123,6 +123,7 @@ class Table(Strict):
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
     budget: dict[str, TableBudget] = Field({})  # by scale
     remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show, and why they may differ from the printed ones
+    seeds: Seeds | None = None  # instead of those of params.yaml, for what is about many draws
     base: dict[str, Sourced] = Field({})
     keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
     rows: list[Header]

@@ -48,6 +48,12 @@ class Measured(NamedTuple):
         own = {v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in wanted}
         return [own.get(number) for number in range(1, rounds + 1)]
 
+    def surface(self, metric: str, kept: Iterable[int]) -> dict[tuple[float, float], float]:
+        """(x, y) -> value, in the last measured round of those `kept`; empty for a metric that is no surface."""
+        found = [v for v in self.values if v.metric == metric and v.round in {*kept} and v.x is not None and v.y is not None]
+        last = max((v.round for v in found), default=None)
+        return {(v.x, v.y): v.value for v in found if v.round == last and v.value is not None}  # type: ignore[misc]
+
     def covers(self, rounds: Iterable[int]) -> bool:
         """Whether all of these rounds were measured, so far as the seed reached them."""
         return all(str(number) in self.about["models"] or number > self.about["reached"] for number in rounds)

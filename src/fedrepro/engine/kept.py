@@ -4,9 +4,10 @@
     results/kept/<run_id>/seed8.json                   the rounds that there are, with their sha256
 
 A round's file holds the global model before and after the round (`before.params` [D], `after.params`), the models of its
-clients after local training (`clients.params` [K, D]), their ids and data-size weights, and the running statistics of all of
-them. Vectors are in the layout of the model, which stands in the metadata beside run, seed, round and the curves so far: a
-file whose curves are not the receipt's is of another training, and counts as missing.
+clients after local training (`clients.params` [K, D]), their ids and data-size weights, the running statistics of all of
+them, and what the server's parts leave (`server.<name>`). Vectors are in the layout of the model, which stands in the
+metadata beside run, seed, round and the curves so far: a file whose curves are not the receipt's is of another training, and
+counts as missing.
 """
 
 import json
@@ -52,6 +53,7 @@ class Kept:
     params: Tree  # their weights after local training, [K, D]
     buffers: Tree  # their running statistics, [K, D']
     weights: Tensor  # their data-size weights, which sum to 1, [K]
+    server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
 
     @property
     def updates(self) -> Tree:
@@ -69,10 +71,16 @@ class Keeper:
     rounds: frozenset[int]
     until: int | None = None  # the round after which the training stops, since it is only there for the models
     _met: tuple[ServerState, Cohort | None] | None = field(default=None, init=False)
+    _left: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def meet(self, round: int, before: ServerState, cohort: Cohort | None) -> None:
         """What the server begins `round` (from 0) with; None where no client has training data."""
         self._met = (before, cohort) if round + 1 in self.rounds else None
+        self._left = {}
+
+    def add(self, left: dict[str, Tensor]) -> None:
+        """What the server's parts leave of the round that was met."""
+        self._left = left
 
     def keep(self, round: int, after: ServerState, rows: list[Row]) -> None:
         """At the end of `round` (from 0): writes it, if it is one of ours. `rows`: what has been recorded so far."""
@@ -81,7 +89,7 @@ class Keeper:
         (before, cohort), self._met = self._met, None
         about = {"schema": SCHEMA, "run_id": self.run_id, "seed": self.seed, "round": round + 1}
         about |= {"params": _layout(after.params), "buffers": _layout(after.buffers), "curves": curves(rows, round + 1)}
-        content = save(_tensors(before, after, cohort), {_ABOUT: json.dumps(about, sort_keys=True)})
+        content = save(_tensors(before, after, cohort, self._left), {_ABOUT: json.dumps(about, sort_keys=True)})
         path = round_path(self.root, self.run_id, self.seed, round + 1)
         write_atomic(path, lambda temporary: temporary.write_bytes(content))
 
@@ -140,13 +148,14 @@ def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, devi
     tree = lambda who, kind: Tree(layouts[kind], tensors[f"{who}.{kind}"])  # noqa: E731
     before, after = (Global(*(tree(who, kind) for kind in _KINDS)) for who in ("before", "after"))
     clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
-    return Kept(round, before, after, clients, tree("clients", "params"), tree("clients", "buffers"), weights)
+    server = {name.removeprefix(_SERVER): one for name, one in tensors.items() if name.startswith(_SERVER)}
+    return Kept(round, before, after, clients, tree("clients", "params"), tree("clients", "buffers"), weights, server)
 
 
-_KINDS = ("params", "buffers")
+_KINDS, _SERVER = ("params", "buffers"), "server."
 
 
-def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None) -> dict[str, Tensor]:
+def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None, left: dict[str, Tensor]) -> dict[str, Tensor]:
     states = {"before": before, "after": after}
     found = {f"{who}.{kind}": getattr(state, kind).flat for who, state in states.items() for kind in _KINDS}
     if cohort is None:
@@ -155,6 +164,7 @@ def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None) -> 
     else:
         found |= {"clients.params": cohort.models.flat, "clients.buffers": cohort.buffers.flat}
         found |= {"clients.ids": torch.tensor(cohort.clients), "clients.weights": cohort.weights}
+    found |= {f"{_SERVER}{name}": tensor for name, tensor in left.items()}
     # safetensors wants memory of its own for each, and a vector may be the global model before and after the round.
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in found.items()}
 

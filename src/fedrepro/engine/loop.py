@@ -196,6 +196,8 @@ class SeedRun:
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
             ctx = server_context(task, self.state, cohort, round, notes, together)
             self.state = self.runner.method.apply(self.state, ctx)
+            if self.keeper:
+                self.keeper.add(ctx.kept)
             for name, values_K in cohort.notes.items():
                 for key, value in ((name, values_K.mean()), (f"{name}_min", values_K.min()), (f"{name}_max", values_K.max())):
                     notes[key] = float(value)

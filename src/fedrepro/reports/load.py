@@ -87,7 +87,9 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, root: Path
         found, rounds = diagnosed.read(path), len(receipt.curves["round"])
         if not found.covers(run.keep):
             raise UserError(f"{path}: does not have all of the rounds {', '.join(map(str, run.keep))}; {AGAIN}")
-        receipt.curves[diagnosed.curve_name(call, metric)] = found.curve(metric, rounds, run.keep)
+        name = diagnosed.curve_name(call, metric)
+        receipt.curves[name] = found.curve(metric, rounds, run.keep)
+        receipt.surfaces[name] = found.surface(metric, run.keep)
 
 
 def evidence_path(root: Path, run_id: str, seed: int) -> Path:

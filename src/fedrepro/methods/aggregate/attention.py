@@ -28,6 +28,8 @@ from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
 
 TINY = 1e-12  # squared norms below it have no direction
+MOST = 100  # clients of whom every pair is followed
+Pairs = dict[str, Tensor]  # sums over rounds, each [N, N]
 
 
 @register("aggregate", "attention")
@@ -51,8 +53,8 @@ class Attention(Aggregate):
         return {"buffers": "mean_buffers(weighting=uniform)"}
 
     def init(self, params: Tree) -> dict[str, Any]:
-        """`last`: what each client sent last, by id; kept for `time` alone."""
-        return {"last": {}}
+        """`last`: what each client sent last, by id, for `time`. `pairs`: what each client paid to each other, for `self`."""
+        return {"last": {}, "pairs": {}}
 
     def __call__(self, x: Cohort, state: dict[str, Any], ctx: ServerContext) -> tuple[Tree, dict[str, Any]]:
         gram_KK = tree.gram(x.updates)
@@ -62,6 +64,9 @@ class Attention(Aggregate):
         if self.kind == "time":
             sent = {client: x.updates.like(x.updates.flat[k].clone()) for k, client in enumerate(x.clients)}
             state = state | {"last": state["last"] | sent}
+        if self.kind == "self" and x.population <= MOST:
+            state = state | {"pairs": _followed(x, rows, gram_KK, state["pairs"])}
+            ctx.kept.update(_means(state["pairs"]))
         return tree.weighted_sum(weights_K, x.updates), state
 
     def _rows(self, x: Cohort, gram_KK: Tensor, last: dict[int, Tree]) -> Tensor:
@@ -74,6 +79,23 @@ class Attention(Aggregate):
         before = tree.stack([last.get(client, nothing) for client in x.clients])
         scores_KK = tree.inner(before, x.updates)
         return (scores_KK.diagonal().unsqueeze(0) if self.reading == "normalised" else scores_KK).softmax(1)
+
+
+def _followed(x: Cohort, weights_KK: Tensor, scores_KK: Tensor, before: Pairs) -> Pairs:
+    """The sums of weights and scores over the rounds in which two clients met, and how many rounds those are."""
+    at = torch.tensor(x.clients, device=weights_KK.device)
+    values = {"weights": weights_KK, "scores": scores_KK, "rounds": torch.ones_like(weights_KK)}
+    found = {}
+    for name, values_KK in values.items():
+        sums_NN = before[name].clone() if before else values_KK.new_zeros(x.population, x.population)
+        sums_NN[at.unsqueeze(1), at] += values_KK
+        found[name] = sums_NN
+    return found
+
+
+def _means(pairs: Pairs) -> Pairs:
+    """`attention_weights` and `attention_scores` [N, N], mean over rounds; nan for two that never met."""
+    return {f"attention_{name}": pairs[name] / pairs["rounds"] for name in ("weights", "scores")}
 
 
 def _note(ctx: ServerContext, gram_KK: Tensor, rows: Tensor, weights_K: Tensor) -> None:

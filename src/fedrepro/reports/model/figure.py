@@ -18,7 +18,7 @@ class Series:
     seeds: tuple[int, ...]
     y: tuple[float, ...]
     x: Annotated[tuple[float, ...], "of each `y`; of a bin its lower end; empty where columns stand along the axis"] = ()
-    to: Annotated[tuple[float, ...], "upper ends of bins"] = ()
+    to: Annotated[tuple[float, ...], "upper ends of bins; of a matrix the column of each `y`, whose row is `x`"] = ()
     low: Annotated[tuple[float, ...], "with `high`: the band around `y`; empty without one"] = ()
     high: tuple[float, ...] = ()
 

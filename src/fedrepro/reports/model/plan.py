@@ -271,6 +271,7 @@ class Receipt:
     inputs: dict[str, str | None]
     environment: Environment
     cost: Cost
+    surfaces: dict[str, Any] = field(default_factory=dict)  # of diagnostics: name of the curve -> {(x, y): value}
 
     @property
     def diverged(self) -> bool:

@@ -1,0 +1,42 @@
+"""Every client's labels written out: client i has the classes of the i-th set, and each class is split among its owners.
+
+For populations that a paper prints, as IGFL (Huang et al., IJCAI 2021) does in its Figure 2: ten clients with two shares each.
+With equal classes and two owners of each, parts are as large as those of shards(per_client=2). The shuffled class is cut into
+equal parts for its owners; when they do not divide it, the owners of the smallest ids get one sample more. A class without an
+owner is dropped. Limiting case: sets of one class each, all different, give client i exactly its class.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.data.partition.scheme import SCHEMES, Draw
+from fedrepro.registry import require
+
+
+@SCHEMES.register("label_sets")
+@dataclass(frozen=True)
+class LabelSets:
+    """sets: classes joined by `-`, clients by a blank, as in "0-9 1-5"."""
+
+    sets: str
+
+    def __post_init__(self) -> None:
+        words = [word for one in self.sets.split() for word in one.split("-")]
+        fine = words and all(word.isdecimal() for word in words)
+        require(bool(fine), "label_sets(sets=...)", self.sets, 'must be classes joined by - and clients by a blank: "0-9 1-5"')
+
+    def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
+        """UserError for another number of clients than sets, and for a class that is not there."""
+        sets = [{int(word) for word in one.split("-")} for one in self.sets.split()]
+        rule = f"it has {len(sets)} sets and the run {clients} clients; set clients to {len(sets)}"
+        require(len(sets) == clients, "label_sets(sets=...)", self.sets, rule)
+        rule = f"there are only the classes 0 to {classes - 1}"
+        require(max(map(max, sets)) < classes, "label_sets(sets=...)", self.sets, rule)
+        parts: list[list[np.ndarray]] = [[np.empty(0, dtype=np.int64)] for _ in range(clients)]
+        for c in range(classes):
+            order = rng.permutation(np.flatnonzero(labels == c))
+            owners = [i for i, own in enumerate(sets) if c in own]
+            for i, part in zip(owners, np.array_split(order, max(1, len(owners))), strict=False):
+                parts[i].append(part)
+        return Draw([np.concatenate(pieces) for pieces in parts])

@@ -1,0 +1,94 @@
+"""Whether self-attention finds the clients that share labels. Huang et al., "Behavior Mimics Distribution", IJCAI 2021,
+https://arxiv.org/abs/2106.12300, section 5.4 and Figure 2.
+
+The paper draws the attention between ten clients, averaged over rounds, and says that up to 96 % of the darker fields belong to
+pairs with a label in common. Which fields are dark it does not say; here two rules stand beside each other (our choice).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
+from fedrepro.engine.diagnosed import Value
+from fedrepro.engine.kept import Kept
+from fedrepro.engine.task import Task
+from fedrepro.errors import UserError
+from fedrepro.registry import require
+
+LEAST = 0.1  # a client has a label if it fills at least this share of its samples
+
+
+@DIAGNOSTICS.register("label_sharing")
+@dataclass(frozen=True)
+class LabelSharing:
+    """`of`: the softmax weights or the scores before it. `rule`, for what is marked:
+
+    nearest: of every client its k highest fields, without its own, where k clients share a label with it. threshold: the M
+    highest fields of all after (a_ij + a_ji) / 2, where M pairs share a label. `label_pairs_found` is the percentage of the
+    marked fields that belong to such pairs, `label_pairs_by_chance` what fields marked at random would give on average; none
+    where no pair shares a label. `attention` is the averaged matrix: x pays attention to y.
+    """
+
+    of: str = "weights"
+    rule: str = "nearest"
+    metrics: ClassVar[tuple[str, ...]] = ("label_pairs_found", "label_pairs_by_chance", "attention")
+
+    def __post_init__(self) -> None:
+        require(self.of in ("weights", "scores"), "of", self.of, "must be weights or scores")
+        require(self.rule in ("nearest", "threshold"), "rule", self.rule, "must be nearest or threshold")
+
+    def measure(self, kept: Kept, task: Callable[[], Task]) -> Iterator[Value]:
+        """UserError for a method without self-attention."""
+        if (found := kept.server.get(f"attention_{self.of}")) is None:
+            raise UserError(f"{self.name}: the method has no self-attention; take attention(kind=self), of 100 clients at most")
+        matrix_NN = found.cpu().numpy()
+        shared_NN = sharing(owned_labels(task()))
+        if shared_NN.any():
+            rule = nearest if self.rule == "nearest" else threshold
+            for metric, value in zip(self.metrics, rule(matrix_NN, shared_NN), strict=False):
+                yield Value(kept.round, metric, value)
+        for (x, y), value in np.ndenumerate(matrix_NN):
+            yield Value(kept.round, "attention", float(value), x=x, y=y)
+
+    name: ClassVar[str]
+
+
+def owned_labels(task: Task) -> list[set[int]]:
+    """The labels of every client that fill at least a tenth of its training samples."""
+    found = []
+    for index in task.client_index:
+        labels, counts = np.unique(task.train.y[index].cpu().numpy(), return_counts=True)
+        found.append({int(one) for one, count in zip(labels, counts, strict=True) if count >= LEAST * counts.sum()})
+    return found
+
+
+def sharing(labels: list[set[int]]) -> np.ndarray:
+    """Which two different clients have a label in common, bool [N, N]."""
+    return np.array([[i != j and bool(one & other) for j, other in enumerate(labels)] for i, one in enumerate(labels)])
+
+
+def nearest(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:
+    """(percentage found, by chance): of each client as many of its highest fields as clients share a label with it."""
+    clients, hits, wanted = len(matrix_NN), 0, shared_NN.sum(axis=1)
+    for i, k in enumerate(wanted):
+        others = np.delete(np.arange(clients), i)
+        marked = others[np.argsort(-_known(matrix_NN[i, others]), kind="stable")[:k]]
+        hits += int(shared_NN[i, marked].sum())
+    return 100 * hits / int(wanted.sum()), 100 * float((wanted**2).sum()) / (clients - 1) / int(wanted.sum())
+
+
+def threshold(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:
+    """(percentage found, by chance): as many of the highest symmetric fields as pairs share a label."""
+    rows, columns = np.triu_indices(len(matrix_NN), 1)
+    shared = shared_NN[rows, columns]
+    both = _known(matrix_NN[rows, columns] + matrix_NN[columns, rows])
+    marked = np.argsort(-both, kind="stable")[: shared.sum()]
+    return 100 * float(shared[marked].mean()), 100 * float(shared.mean())
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    """Two clients that never met come last."""
+    return np.where(np.isnan(values), -np.inf, values)

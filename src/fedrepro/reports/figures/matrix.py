@@ -1,0 +1,69 @@
+"""A matrix between clients, as a heat map: a panel for each row and column of the figure, mean over seeds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.reports.analysis.paired import mean
+from fedrepro.reports.figures import style
+from fedrepro.reports.figures.kinds import KINDS, Drawn
+from fedrepro.reports.model import Evidence, Figure, Plan, Series
+
+
+@KINDS.register("matrix")
+@dataclass(frozen=True)
+class Matrix:
+    """What a diagnostic measures at places (x, y), in the last round that it has.
+
+    `diagonal`: whether fields with x = y are drawn, which are often so high that nothing else is seen.
+    """
+
+    diagonal: bool = False
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = False
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawn:
+        """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out."""
+        found = []
+        for cell in plan.planned:
+            receipts = evidence.get(cell.run_id or "", {})
+            surfaces = {seed: one.surfaces.get(cell.reading.curve, {}) for seed, one in receipts.items()}
+            surfaces = {seed: one for seed, one in surfaces.items() if one}
+            places = sorted(set.intersection(*map(set, surfaces.values()))) if surfaces else []
+            if places:
+                place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(surfaces))
+                values = tuple(mean([one[at] for one in surfaces.values()]) for at in places)
+                found.append(Series(*place, y=values, x=tuple(x for x, _ in places), to=tuple(y for _, y in places)))
+        return Drawn(tuple(found), "x")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """A field without a value stays empty. Every panel has its own colours."""
+        shown = {(row.key, column.key): (row, column) for row in figure.rows for column in figure.columns}
+        several = len({one.row for one in figure.series}) > 1
+        titles = []
+        for one in figure.series:
+            row, column = shown[one.row, one.column]
+            titles.append(", ".join([column.title, *([row.label] if several else [])]))
+        with style.panelled(path, style.scaled_title(figure.title, figure.scale), titles, [], 3.1) as panels:
+            for axes, one in zip(panels, figure.series, strict=True):
+                size = int(max(*one.x, *one.to)) + 1
+                fields = [[math.nan] * size for _ in range(size)]
+                for x, y, value in zip(one.x, one.to, one.y, strict=True):
+                    if self.diagonal or x != y:
+                        fields[int(x)][int(y)] = value
+                mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5)
+                axes.set_aspect("equal")
+                axes.invert_yaxis()
+                ticks = range(0, size, max(1, math.ceil(size / 10)))
+                axes.set_xticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
+                axes.set_yticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
+                axes.tick_params(length=0)
+                axes.set_xlabel(f"y ({style.quantities([figure.metric(one.metric)])} of x to y)")
+                axes.set_ylabel("x")
+                axes.figure.colorbar(mesh, ax=axes, shrink=0.8)
