@@ -51,7 +51,7 @@ class LabelSharing:
             for metric, value in zip(self.metrics, rule(matrix_NN, shared_NN), strict=False):
                 yield Value(kept.round, metric, value)
         for (x, y), value in np.ndenumerate(matrix_NN):
-            yield Value(kept.round, "attention", float(value), x=x, y=y)
+            yield Value(kept.round, "attention", float(value), x=float(x), y=float(y))
 
     name: ClassVar[str]
 
