@@ -50,7 +50,7 @@ class Matrix:
         for one in figure.series:
             row, column = shown[one.row, one.column]
             titles.append(", ".join([column.title, *([row.label] if several else [])]))
-        with style.panelled(path, style.scaled_title(figure.title, figure.scale), titles, [], 3.1) as panels:
+        with style.panelled(path, style.scaled_title(figure.title, figure.scale), titles, [], 3.6) as panels:
             for axes, one in zip(panels, figure.series, strict=True):
                 size = int(max(*one.x, *one.to)) + 1
                 fields = [[math.nan] * size for _ in range(size)]
@@ -64,6 +64,7 @@ class Matrix:
                 axes.set_xticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
                 axes.set_yticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
                 axes.tick_params(length=0)
-                axes.set_xlabel(f"y ({style.quantities([figure.metric(one.metric)])} of x to y)")
+                axes.set_xlabel("y")
                 axes.set_ylabel("x")
-                axes.figure.colorbar(mesh, ax=axes, shrink=0.8)
+                said = f"{style.quantities([figure.metric(one.metric)])} of x to y"
+                axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.7, aspect=30, label=said)
