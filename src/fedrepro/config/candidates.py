@@ -37,8 +37,11 @@ def candidates(
             tried, read = make(own.trial(run["config"]["rounds"]))
         except UserError as error:
             raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
+        also = tune.also and tune.also.beside(layers.metric)
+        if also and also["name"].startswith("proxy_") and not tried["config"].get("evaluate_proxy"):
+            raise UserError(f"{where}: tune: also = {also['name']!r}: evaluate_proxy is false; set it to true for these runs")
         trial = {"run_id": tried["run_id"], "read": read["read"], "seeds": _trial_seeds(tune.seeds, seeds)}
-        place = blank | {"run_id": run["run_id"], **reported, "values": values, "trial": trial, "tuned": True}
+        place = blank | {"run_id": run["run_id"], **reported, "values": values, "trial": trial, "also": also, "tuned": True}
         found.setdefault(run["run_id"], (place, run, tried))
     return list(found.values())
 

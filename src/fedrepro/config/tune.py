@@ -1,15 +1,18 @@
 """`tune:` of a table, its rows and its columns, and of their budgets, as models."""
 
 import itertools
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from fedrepro.config.schema import Scalar, Seeds, Strict
 
+if TYPE_CHECKING:
+    from fedrepro.config.table import Metric
+
 
 class _Trials(Strict):
-    """Values to try, written flat: keys of the grid beside `seeds` and `rounds`."""
+    """Values to try, written flat: keys of the grid beside `seeds`, `rounds` and the like."""
 
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]]
     seeds: Seeds | None = None
@@ -34,15 +37,35 @@ class TuneBudget(_Trials):
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field({})
 
 
+class Also(Strict):
+    """The metric of a second reading; `unit` and `better` are the cell's where they are left out."""
+
+    name: str
+    unit: str | None = None
+    better: Literal["higher", "lower"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    def beside(self, metric: "Metric") -> dict[str, Any]:
+        """What reports say of it, beside the cell's own `metric`."""
+        own = {"name": self.name, "unit": self.unit or metric.unit, "better": self.better or metric.better}
+        return own | {"description": f"second reading of the trials, beside {metric.name}"}
+
+
 class Tune(_Trials):
     """A cell of several candidate runs, of which one is chosen: every combination of the values in `grid`.
 
     Its keys are settings (`client_lr`) or arguments of parts (`fedprox.mu`). A candidate runs at `seeds` (None: the table's; as
     many of those where it has none of them) for `rounds` of the protocol's (None: all of them). The one with the best mean of
-    what the cell reads is chosen, of equal ones the first, and runs as any other cell does.
+    what the cell reads is chosen, of equal ones the first, and runs as any other cell does. `also` is another metric of the
+    same trials, read in the same way: the report says what it would have chosen.
     """
 
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(min_length=1)
+    also: Also | None = None
 
     @property
     def candidates(self) -> list[dict[str, Scalar]]:

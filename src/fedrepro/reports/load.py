@@ -54,6 +54,8 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
     for one in plan.candidates:
         for run_id in (one.run_id or "", one.trial.run_id):
             metrics[run_id].add(one.metric.name)
+        if one.also:
+            metrics[one.trial.run_id].add(one.also.name)
     wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
     for run_id in sorted(wanted):
         for seed in wanted[run_id]:

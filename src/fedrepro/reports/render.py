@@ -15,10 +15,10 @@ from fedrepro.files import write_atomic, write_json, write_text
 from fedrepro.reports.analysis import claims, figure, page, table
 from fedrepro.reports.analysis.gaps import gaps
 from fedrepro.reports.analysis.tuning import settle
-from fedrepro.reports.figures import agreement, learning, make_kind, partitions, tidy
+from fedrepro.reports.figures import agreement, candidates, learning, make_kind, partitions, tidy
 from fedrepro.reports.figures import gaps as gap_pictures
 from fedrepro.reports.load import load_evidence, load_figure, load_page, load_plan, load_table
-from fedrepro.reports.model import ColumnCurves, Evidence, Figure, Plan, Table
+from fedrepro.reports.model import Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
 from fedrepro.reports.pages import paper, site
 from fedrepro.reports.pages import table as table_page
@@ -29,7 +29,7 @@ PICTURES = Path("figures/index")  # below a paper's reports: pictures that its p
 
 
 def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Path) -> list[Path]:
-    """Writes `<out_stem>.json`, `.html`, `.md` and the learning curves; returns all of them, the Markdown page first.
+    """Writes `<out_stem>.json`, `.html`, `.md` and the pictures; returns all of them, the Markdown page first.
 
     `evidence_root` holds `<run_id>/seed<k>.json`. The bytes written depend on the plan, the evidence and the paths given,
     never on when or where this runs. UserError when the plan or a receipt is damaged, or the plan is that of a figure.
@@ -39,9 +39,10 @@ def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Pa
         raise UserError(f"{plan_path}: the plan of a figure; draw it with `fedrepro figure`")
     plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
     pictures = learning.draw_all(plan, evidence, Path(figures_dir))
-    made = table.table(plan, evidence, Path(evidence_root), pictures, choices)
+    tuning = candidates.draw(plan, choices, Path(figures_dir))
+    made = table.table(plan, evidence, Path(evidence_root), pictures, choices, tuning)
     written = [*_write(table_page.page(made), Path(out_stem)), write_json(_ending(Path(out_stem), "json"), encode(made))]
-    return [*written, *(Path(picture.path) for picture in pictures)]
+    return [*written, *(Path(picture.path) for picture in pictures), *([tuning] if tuning else [])]
 
 
 def render_figure(plan_path: Path, evidence_root: Path, out_stem: Path) -> list[Path]:
@@ -115,16 +116,19 @@ def _ending(stem: Path, ending: str) -> Path:
     return stem.with_name(f"{stem.name}.{ending}")
 
 
-def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> tuple[tuple[ColumnCurves, ...], str | None]:
-    """A table's learning curves, and its own page: if that shows the same numbers, with its pictures, else drawn here."""
+def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> page.Pictured:
+    """A table's pictures, and its own page: if that shows the same numbers, with its pictures, else drawn here."""
     rendered = folder / f"{plan.table}.json"
     try:
         known = load_table(rendered) if rendered.exists() and rendered.with_suffix(".html").exists() else None
     except UserError:  # of another version
         known = None
-    if known and known.cells == made.cells and all(Path(figure.path).exists() for figure in known.figures):
-        return known.figures, rendered.with_suffix(".html").as_posix()
-    return learning.draw_all(plan, evidence, folder / PICTURES), None
+    if known and (known.cells, known.choices) == (made.cells, made.choices):
+        paths = [*(figure.path for figure in known.figures), *([known.tuning] if known.tuning else [])]
+        if all(Path(path).exists() for path in paths):
+            return page.Pictured(known.figures, known.tuning, rendered.with_suffix(".html").as_posix())
+    tuning = candidates.draw(plan, made.choices, folder / PICTURES)
+    return page.Pictured(learning.draw_all(plan, evidence, folder / PICTURES), tuning and tuning.as_posix())
 
 
 def _drawn(plan: Plan, evidence: Evidence, folder: Path) -> tuple[Plan, Figure, str | None]:

@@ -5,43 +5,18 @@ from typing import Any
 
 import pytest
 from small_papers import FULL, Files, cell
-from small_table import make_receipt
+from trials import FOLDER, PLACE, report, tried
 
 from fedrepro.cli import selection
-from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_json
-from fedrepro.reports.render import render
 
 RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
-PLACE = ("fedprox", "mnist")
 
 
 def tuned(files: Files, tune: dict[str, Any]) -> dict[str, Any]:
     """The plan with FedProx tuned in both columns."""
     files.table["rows"][1]["tune"] = tune
     return files.plan(FULL)
-
-
-def tried(made: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in made["candidates"] if (one["row"], one["column"]) == PLACE]
-
-
-def report(made: dict[str, Any], tmp_path: Path, values: list[float | None]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the cell, its choice) with trials that end at so many percent at their seeds; None diverged, fewer have not run."""
-    folder = tmp_path / "reports/full/some"
-    for one, value in zip(tried(made), values, strict=False):
-        run = made["runs"][one["trial"]["run_id"]]
-        for seed in one["trial"]["seeds"]:
-            receipt = make_receipt(run, seed)
-            receipt["curves"]["test_accuracy"] = [value] * 2
-            receipt["status"] = "finished" if value is not None else "diverged"
-            write_json(folder / "evidence" / run["run_id"] / f"seed{seed}.json", seal(receipt))
-    write_json(tmp_path / "plan.json", made)
-    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
-    document = read_json(folder / "table1.json")
-    at = lambda kind: next(one for one in document[kind] if (one["method"], one["setting"]) == PLACE)  # noqa: E731
-    return at("cells"), at("choices")
 
 
 def test_every_combination_is_an_ordinary_run(files: Files) -> None:
@@ -94,7 +69,7 @@ def test_the_best_trial_is_shown(
     assert (shown["run_id"], choice["ahead"], choice["reason"]) == (tried(made)[chosen]["run_id"], ahead, None)
     assert [one["mean"] for one in choice["tried"]] == values
     assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
-    settled = selection.settle(made, tmp_path / "reports/full/some/evidence")
+    settled = selection.settle(made, tmp_path / FOLDER / "evidence")
     assert cell(settled, *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fedrepro.reports.analysis.cells import count_statuses, first_counts
@@ -34,12 +34,21 @@ Drawn = tuple[Plan, Figure, str | None]  # with the path of its picture, where t
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Pictured:
+    """A table's pictures, and its own page if that shows the same numbers."""
+
+    figures: tuple[ColumnCurves, ...]
+    tuning: str | None
+    page: str | None = None
+
+
 def page(
     tables: Sequence[Made],
     figures: Sequence[Drawn],
     claims: Sequence[ClaimVerdict],
     gaps: Sequence[Gap],
-    shown: dict[str, tuple[tuple[ColumnCurves, ...], str | None]],
+    shown: dict[str, Pictured],
     picture: str | None,
     partitions: tuple[Partition, ...],
 ) -> Page:
@@ -63,7 +72,7 @@ def page(
         first_rule=first_counts(judged),
         verdicts=_sum(([claim.verdict] for claim in claims), VERDICTS),
         claims=tuple(claims),
-        tables=tuple(_shown(table, *shown[table.table]) for table in run),
+        tables=tuple(_shown(table, shown[table.table]) for table in run),
         figures=tuple(_pictured(figure, path) for _, figure, path in figures if path),
         not_run=tuple(NotRun(p.table, p.source, p.title, p.command) for p in missing),
         fits=tuple(fits(run)),
@@ -79,10 +88,10 @@ def page(
     )
 
 
-def _shown(table: Table, figures: tuple[ColumnCurves, ...], page: str | None) -> PageTable:
+def _shown(table: Table, pictured: Pictured) -> PageTable:
     """What the page keeps of a table's report. The rest is about the paper, or stands once for all tables."""
     kept: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Shown)}
-    kept |= {"figures": figures, "page": page}
+    kept |= vars(pictured)
     return PageTable(**kept)
 
 

@@ -15,6 +15,7 @@ def table(
     evidence_root: Path,
     figures: tuple[ColumnCurves, ...] = (),
     choices: tuple[Choice, ...] = (),
+    tuning: Path | None = None,
 ) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)
@@ -48,6 +49,7 @@ def table(
         printed_seeds=plan.printed_seeds,
         spreads=spread,
         choices=choices,
+        tuning=tuning and tuning.as_posix(),
         comparisons=comparisons(plan, cells),
         methods=provenance.methods(plan),
         settings=settings.settings(plan),

@@ -4,7 +4,7 @@
 schemas and the tables in docs/report-schema.md are made from those types (`fedrepro.reports.schema`).
 """
 
-from fedrepro.reports.model.choice import Choice, Tried
+from fedrepro.reports.model.choice import Choice, ReadAgain, Second, Tried
 from fedrepro.reports.model.figure import Figure, Series
 from fedrepro.reports.model.page import (
     VERDICTS,
@@ -99,6 +99,7 @@ __all__ = [
     "PrintedSeeds",
     "Provenance",
     "Ran",
+    "ReadAgain",
     "Readings",
     "Receipt",
     "Row",
@@ -107,6 +108,7 @@ __all__ = [
     "RunCost",
     "Scale",
     "Score",
+    "Second",
     "SeedCost",
     "Series",
     "Setting",

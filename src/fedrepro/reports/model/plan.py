@@ -99,11 +99,17 @@ class Candidate(Place):
 
     values: dict[str, Any]  # setting or part.argument -> what it tries
     trial: Trial
+    also: Metric | None = None  # of a second reading of the same trial
 
     @property
     def trial_reading(self) -> Reading:
         """What is compared."""
         return Reading(self.metric.name, make(self.trial.read), self.metric.better)
+
+    @property
+    def also_reading(self) -> Reading | None:
+        """What the trial is read by a second time, in the same way."""
+        return self.also and Reading(self.also.name, make(self.trial.read), self.also.better)
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,8 @@ class Shown:
     spreads: Annotated[dict[str, Spread], "of the columns with a row of two seeds; empty unless comparable"]
     remarks: Annotated[tuple[str, ...], "what the table's file says of its numbers"]
     figures: tuple[ColumnCurves, ...]
+    choices: Annotated[tuple[Choice, ...], "of the tuned cells"] = ()
+    tuning: Annotated[str | None, "the picture of their candidates; null without a tuned cell"] = None
     command: Annotated[str, "what to type to make the report again"]
 
     @property
@@ -263,7 +265,6 @@ class Table(Shown):
     metric: Metric
     about: About
     rule_alternatives: Annotated[tuple[Alternative, ...], "empty unless comparable"]
-    choices: Annotated[tuple[Choice, ...], "of the tuned cells"]
     comparisons: tuple[Comparison, ...]
     methods: tuple[MethodRun, ...]
     settings: tuple[Setting, ...]

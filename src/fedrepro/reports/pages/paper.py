@@ -4,7 +4,7 @@ from fedrepro.config.places import is_figure
 from fedrepro.reports import names
 from fedrepro.reports.analysis.claims import PAIRED
 from fedrepro.reports.model import ClaimNumber, ClaimVerdict, Gap, GapSetting, Page, PageTable
-from fedrepro.reports.pages import figures, grid, parts
+from fedrepro.reports.pages import figures, grid, parts, tuning
 from fedrepro.reports.pages import sections as s
 
 AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
@@ -152,6 +152,7 @@ def _table(page: Page, table: PageTable) -> s.Section:
         own = s.Text(f"Every seed and every setting of {table.source}", link=_own_page(table))
         blocks.append(s.Paragraph((own,)))
     blocks += [s.Bullets(table.remarks)] if table.remarks else []
+    blocks += tuning.summary(table)
     if not table.page:
         blocks.append(grid.listed(table))
     elif table.variant_of:

@@ -1,18 +1,13 @@
 """The page of one table: what it is, the table, what it shows; all else folds."""
 
-from fedrepro.reports.model import Choice, Comparison, Score, Setting, Table, Value
+from fedrepro.reports.model import Comparison, Score, Setting, Table, Value
 from fedrepro.reports.names import decimal, metric_label, period, signed
-from fedrepro.reports.pages import grid, parts
+from fedrepro.reports.pages import grid, parts, tuning
 from fedrepro.reports.pages import sections as s
 
 READINGS = (
     "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
     "before the last round, up to that round. The best round is picked on the test set, which is optimistic."
-)
-TUNED = (
-    "These cells show the best of several candidates. A candidate is compared by the mean over its seeds of what the cell "
-    "reads; the first of equal ones is chosen. The choice is made on the data that the number is measured on, which is "
-    "optimistic."
 )
 ACROSS = (
     "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "
@@ -30,7 +25,7 @@ def page(table: Table) -> s.Document:
         _numbers(table),
         *_remarks(table),
         *_per_seed(table),
-        *_choices(table),
+        *tuning.section(table),
         *_readings(table),
         _statuses(table),
         *_across(table),
@@ -105,30 +100,6 @@ def _per_seed(table: Table) -> list[s.Block]:
         )
         blocks.append(s.Grid("Every seed", names, tuple(rows)))
     return [s.Section("Every seed", tuple(blocks), folded=bool(run), note=f"{len(run)} cells, {len(seeds)} seeds")]
-
-
-def _choices(table: Table) -> list[s.Block]:
-    if not table.choices:
-        return []
-    rows = []
-    for choice in table.choices:
-        for one in choice.tried:
-            values = [
-                f"{seed}: {'diverged' if value is None else decimal(value, choice.digits)}"
-                for seed, value in one.per_seed.items()
-            ]
-            mark = f"chosen{_ahead(choice)}" if one.chosen else "" if choice.reason is None else choice.reason
-            number = s.Text(decimal(one.mean, choice.digits), "strong" if one.chosen else "")
-            rows.append((choice.method_label, choice.setting_label, one.shown, ", ".join(values) or "not run", number, mark))
-    names = s.heads("method", "setting", "candidate", "each seed", "mean", "choice", numbers=range(4, 5))
-    blocks = (s.Paragraph(TUNED), s.Grid("Candidates", names, tuple(rows)))
-    done = sum(choice.reason is None for choice in table.choices)
-    note = f"{done} of {len(table.choices)} cells chosen, {len(rows)} candidates"
-    return [s.Section("Tuned cells", blocks, folded=True, note=note)]
-
-
-def _ahead(choice: Choice) -> str:
-    return "" if choice.ahead is None else f", {decimal(choice.ahead, choice.digits)} ahead of the second"
 
 
 def _readings(table: Table) -> list[s.Block]:

@@ -1,0 +1,159 @@
+"""Tuned cells read a second time: what another metric of the same trials would have chosen, and what the pages say of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from small_papers import FULL, Files
+from trials import FOLDER, report, tried, write_trials
+
+from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+from fedrepro.reports.figures import candidates
+from fedrepro.reports.render import render, render_page
+
+RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
+
+
+def tuned(files: Files, also: Any = "proxy_accuracy", **changes: Any) -> dict[str, Any]:
+    """The plan with FedProx tuned and read twice."""
+    files.table["rows"][1]["tune"] = RATES | {"also": also} | changes
+    files.table["base"]["evaluate_proxy"] = {"value": True, "source": "ours"}
+    return files.plan(FULL)
+
+
+@pytest.mark.parametrize(
+    ("values", "again", "chosen", "other", "worth"),
+    [
+        ([50.0, 60.0, 55.5], [51.0, 58.0, 52.0], 1, 1, 0.0),
+        ([50.0, 60.0, 55.5], [51.0, 52.0, 58.0], 1, 2, 4.5),
+        ([50.0, 60.0, 55.5], [51.0, 51.0, 50.0], 1, 0, 10.0),  # of equal ones the first
+        ([50.0, None, 55.5], [57.0, None, 51.0], 2, 0, 5.5),  # one that diverged is never chosen
+        ([60.0, 60.0, 55.5], [51.0, 52.0, 50.0], 0, 1, 0.0),  # a tie that the second reading breaks costs nothing
+    ],
+)
+def test_the_second_reading_says_what_it_would_choose(
+    files: Files, tmp_path: Path, values: list, again: list, chosen: int, other: int, worth: float
+) -> None:
+    """It moves nothing: the first reading's choice is shown."""
+    made = tuned(files)
+    shown, choice = report(made, tmp_path, values, proxy_accuracy=again)
+    assert shown["run_id"] == tried(made)[chosen]["run_id"]
+    assert [one["chosen"] for one in choice["tried"]] == [place == chosen for place in range(3)]
+    assert [one["also"]["chosen"] for one in choice["tried"]] == [place == other for place in range(3)]
+    assert [one["also"]["mean"] for one in choice["tried"]] == again
+    assert choice["second"] == {"metric": "proxy_accuracy", "unit": "percent", "digits": 2, "worth": worth}
+
+
+def test_one_candidate_is_both_readings_choice(files: Files, tmp_path: Path) -> None:
+    _, choice = report(tuned(files, client_lr=[0.3]), tmp_path, [12.0], proxy_accuracy=[10.0])
+    assert (choice["tried"][0]["also"]["chosen"], choice["second"]["worth"]) == (True, 0.0)
+
+
+@pytest.mark.parametrize(("values", "again"), [([50.0, 60.0], [51.0, 52.0]), ([None] * 3, [None] * 3)])
+def test_while_nothing_is_chosen_it_chooses_nothing(files: Files, tmp_path: Path, values: list, again: list) -> None:
+    """A trial is missing; all have diverged."""
+    _, choice = report(tuned(files), tmp_path, values, proxy_accuracy=again)
+    assert not any(one["also"]["chosen"] for one in choice["tried"])
+    assert choice["second"]["worth"] is None
+
+
+def test_a_loss_is_better_when_it_is_lower(files: Files, tmp_path: Path) -> None:
+    """`also` with its own direction and unit."""
+    made = tuned(files, also={"name": "proxy_loss", "better": "lower", "unit": "nats"})
+    _, choice = report(made, tmp_path, [50.0, 60.0, 55.5], proxy_loss=[0.9, 0.4, 0.3])
+    assert [one["also"]["chosen"] for one in choice["tried"]] == [False, False, True]
+    assert choice["second"] == {"metric": "proxy_loss", "unit": "nats", "digits": 3, "worth": 4.5}
+
+
+def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
+    """By the best round, as the row says, not by the last."""
+    files.table["rows"][1]["read"] = "best()"
+    made = tuned(files)
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[1.0, 2.0, 3.0])
+    path = tmp_path / FOLDER / "evidence" / tried(made)[0]["trial"]["run_id"] / "seed8.json"
+    receipt = read_json(path)
+    receipt["curves"]["proxy_accuracy"] = [90.0, 1.0]
+    write_json(path, seal(receipt))
+    write_json(tmp_path / "plan.json", made)
+    render(tmp_path / "plan.json", tmp_path / FOLDER / "evidence", tmp_path / "table1", tmp_path / "figures")
+    (choice, *_) = read_json(tmp_path / "table1.json")["choices"]
+    assert [one["also"]["mean"] for one in choice["tried"]] == [90.0, 2.0, 3.0]
+
+
+def test_without_an_evaluation_on_the_proxy_set_it_is_one_line(files: Files) -> None:
+    files.table["rows"][1]["tune"] = RATES | {"also": "proxy_accuracy"}
+    with pytest.raises(UserError, match=r"fedprox, mnist: tune: also = 'proxy_accuracy': evaluate_proxy is false"):
+        files.plan(FULL)
+
+
+def test_a_metric_that_trials_do_not_record_is_one_line(files: Files, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"curves have no 'update_size'.*check `metric` in the file of the table"):
+        report(tuned(files, also="update_size"), tmp_path, [50.0, 60.0, 55.5])
+
+
+def test_the_same_trials_serve_both_readings(files: Files) -> None:
+    """`also` asks for no run of its own, and changes none."""
+    once, twice = tuned(files, also=None), tuned(files)
+    assert once["runs"] == twice["runs"]
+    assert once["asked"] == twice["asked"]
+
+
+def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> None:
+    """4.5 points in one of two cells, 0 in the other: 2.25 on average, on the table's page and on the paper's."""
+    made = tuned(files)
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5], ("fedprox", "fashion_mnist"), proxy_accuracy=[51.0, 53.0, 52.0])
+    folder = tmp_path / FOLDER
+    write_json(tmp_path / "plan.json", made)
+    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    render_page([tmp_path / "plan.json"], folder, [])
+    said = (
+        "Choosing by test accuracy instead of proxy accuracy is worth 2.25 points of test accuracy in the trials: the mean "
+        "over 2 cells, 4.50 at most. Both choose the same candidate in 1 of them."
+    )
+    for name in ("table1", "index"):
+        text = (folder / f"{name}.md").read_text()
+        assert said in text
+        assert "for a method that trains on it" in text.lower()
+        assert "candidates/table1.svg" in text
+        assert len((folder / f"{name}.html").read_text()) < 300_000
+    rows = [
+        line for line in (folder / "table1.md").read_text().splitlines() if line.startswith("| FedProx | g · mnist | client_lr")
+    ]
+    assert rows[1].split("|")[6:9] == [" chosen, 4.50 ahead of the second ", " 52.00 ", "  "]
+    assert rows[2].split("|")[7:9] == [" **58.00** ", " this one, 4.50 behind the one shown "]
+
+
+def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files, tmp_path: Path) -> None:
+    made = tuned(files)
+    report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])
+    picture = tmp_path / FOLDER / "figures/candidates/table1.svg"
+    first = picture.read_bytes()
+    assert read_json(tmp_path / FOLDER / "table1.json")["tuning"] == picture.as_posix()
+    for text in (b"client_lr", b"0.02", b"test accuracy (%)", b"[full"):
+        assert text in first
+    report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])
+    assert picture.read_bytes() == first
+    report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 53.0, None])
+    assert picture.read_bytes() != first
+    report(made, tmp_path, [None] * 3, proxy_accuracy=[None] * 3)
+    assert not picture.exists()
+    assert read_json(tmp_path / FOLDER / "table1.json")["tuning"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "places"),
+    [
+        ([0.1, 0.01], "log", {"0.1": 0.1, "0.01": 0.01}),
+        ([0, 5], "linear", {"0": 0.0, "5": 5.0}),
+        (["size", "uniform"], "linear", {"size": 0, "uniform": 1}),
+        ([True, False], "linear", {"True": 0, "False": 1}),
+    ],
+)
+def test_where_a_value_lies_in_the_picture(values: list, scale: str, places: dict[str, float]) -> None:
+    axes = Figure().add_subplot()
+    assert candidates._axis(axes, "fedprox.mu", values) == places
+    assert (axes.get_xscale(), axes.get_xlabel()) == (scale, "mu")
