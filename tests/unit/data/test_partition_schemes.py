@@ -255,3 +255,29 @@ def test_refused_in_one_line(scheme, clients, line):
 def test_extremes_are_drawn_without_a_warning(scheme):
     """The ends of the allowed range: all samples are dealt, and nothing overflows."""
     assert counts(scheme, BALANCED, 20).sum() == 1000
+
+
+# --- label_sets
+
+
+def test_label_sets_by_hand():
+    """Class 0 goes to clients 0 and 1 (two and one of three samples), class 1 to client 1, class 2 to nobody."""
+    labels = np.array([2, 0, 1, 0, 1, 0])
+    parts = draw("label_sets(sets='0 0-1')", labels, 3, 2, 8).parts
+    assert [sorted(labels[part].tolist()) for part in parts] == [[0, 0], [0, 1, 1]]
+    drawn = {tuple(draw("label_sets(sets='0 0-1')", labels, 3, 2, seed).parts[0].tolist()) for seed in range(20)}
+    assert len(drawn) > 1
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ("0-a", "must be classes joined by - and clients by a blank"),
+        ("", "must be classes joined by - and clients by a blank"),
+        ("0-1 1-2 0-2", "it has 3 sets and the run 2 clients; set clients to 3"),
+        ("0-3 1", "there are only the classes 0 to 2"),
+    ],
+)
+def test_label_sets_that_do_not_fit(sets, message):
+    with pytest.raises(UserError, match=message):
+        draw(f"label_sets(sets='{sets}')", np.array([0, 1, 2]), 3, 2, 8)

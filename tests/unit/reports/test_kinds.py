@@ -155,7 +155,30 @@ def test_every_kind_draws_its_data_and_obeys_the_schema(kind: str, tmp_path: Pat
     assert "FedAvg + GH" not in svg
     jsonschema.validate(encode(of), read_json(FIGURE_FILE))
     assert decode(Figure, encode(of)) == of
-    assert {make_kind(one).name for one in EVERY} == set(KINDS.names())
+    assert {make_kind(one).name for one in EVERY} | {"matrix"} == set(KINDS.names())
+
+
+def test_matrix(tmp_path: Path) -> None:
+    """Mean over seeds at each place; the diagonal is in the data, and in the picture where it is asked for."""
+    plan = make_plan("demo", "figure2", kind="matrix", caption="", source="Figure 2", title="A picture")
+    typed_plan, evidence = typed(plan, make_evidence(plan, BASE))
+    for receipts in evidence.values():
+        for seed, one in receipts.items():
+            one.surfaces["test_accuracy"] = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10, (1.0, 0.0): 0.2}
+            if seed == 10:
+                del one.surfaces["test_accuracy"][1.0, 0.0]
+    of = figure(typed_plan, evidence, Path("evidence"))
+    found = lines(of, "row", "column", "x", "to", "value")
+    assert [line[2:] for line in found if line[:2] == ("fedavg", A)] == [("0", "0", "9"), ("0", "1", "0.9")]
+    jsonschema.validate(encode(of), read_json(FIGURE_FILE))
+    drawn = {}
+    for kind in ("matrix", "matrix(diagonal=true)"):
+        make_kind(kind).draw(of, tmp_path / "a.svg")
+        drawn[kind] = (tmp_path / "a.svg").read_bytes()
+    assert b"of x to y" in drawn["matrix"]
+    assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
+    make_kind("matrix").draw(of, tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
 
 
 AGAIN = """

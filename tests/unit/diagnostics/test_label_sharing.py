@@ -1,0 +1,121 @@
+"""Shared labels found by attention: small matrices by hand, and the whole way from a training to the values."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fedrepro.diagnostics  # noqa: F401
+from fedrepro.diagnostics.diagnostic import make
+from fedrepro.diagnostics.label_sharing import nearest, owned_labels, sharing, threshold
+from fedrepro.engine import kept
+from fedrepro.engine.kept import Keeper, Kept
+from fedrepro.engine.loop import train
+from fedrepro.engine.records import curves
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.types import Batch
+from tests import toy
+
+# Clients 0 and 1 share a label, 1 and 2 another; 3 is alone.
+SHARED = sharing([{0, 1}, {1, 2}, {2, 3}, {4}])
+FOUND = np.array([[9.0, 5.0, 1.0, 0.0], [5.0, 9.0, 4.0, 6.0], [1.0, 4.0, 9.0, 7.0], [0.0, 6.0, 7.0, 9.0]])
+
+
+def test_who_shares() -> None:
+    """A client shares nothing with itself."""
+    assert SHARED.astype(int).tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+
+
+def test_nearest_by_hand() -> None:
+    """k = 1, 2, 1, 0. Client 0 marks 1 (5): right. Client 1 marks 3 (6) and 0 (5): one right. Client 2 marks 3 (7): wrong.
+    Two of four; by chance 1/3 + 4/3 + 1/3."""
+    assert nearest(FOUND, SHARED) == (pytest.approx(50), pytest.approx(100 * 2 / 4))
+
+
+def test_threshold_by_hand() -> None:
+    """Two pairs share; the two highest pairs are (2, 3) and (1, 3): none right; (0, 1) with 5 comes next. By chance 2 of 6."""
+    assert threshold(FOUND, SHARED) == (0, pytest.approx(100 / 3))
+    better = FOUND.copy()
+    better[0, 1] = 20  # only one way; the mean of both counts
+    assert threshold(better, SHARED)[0] == pytest.approx(50)
+
+
+def test_clients_that_never_met_come_last() -> None:
+    """Even behind the lowest score."""
+    holes = np.where(np.isin(FOUND, (6.0, 7.0)), np.nan, FOUND)
+    assert nearest(holes, SHARED)[0] == pytest.approx(100)
+    assert threshold(holes, SHARED)[0] == pytest.approx(100)
+
+
+def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
+    """Nine of 100 are not enough, ten of 100 are."""
+    task = toy.make_task()
+    labels = torch.tensor([0] * 91 + [1] * 9 + [0] * 90 + [1] * 10)
+    data = Batch(torch.zeros(200, 1, 4, 4), labels)
+    task = dataclasses.replace(task, train=data, client_index=[torch.arange(100), torch.arange(100, 200)])
+    assert owned_labels(task) == [{0}, {0, 1}]
+
+
+def keep(root: Path, text: str, **changes) -> tuple[Kept, toy.Task]:
+    """The models of the third round of a toy run, through the file."""
+    task = toy.make_task(by_class=True, **changes)
+    outcome = train(task, compose(text), keeper=Keeper(root, "toy", 8, frozenset({3})))
+    kept.write_index(root, {"run_id": "toy", "seed": 8, "curves": curves(outcome.progress.rows, 3)})
+    return kept.load_round(root, "toy", 8, 3, kept.load_index(root, "toy", 8)["rounds"]["3"]), task
+
+
+def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
+    """Of the softmax of the inner products of each round's updates, of two clients in the rounds in which both took part."""
+    text = "igfl_c+attention(kind=self)"
+    found, task = keep(tmp_path, text, cohorts=toy.PARTIAL)
+    method = compose(text)
+    engine, state, weights = SequentialEngine(task, method), method.init(task.params, task.buffers), {}
+    for round in range(3):
+        cohort, _ = engine.run_cohort(state, round)
+        assert cohort is not None
+        scores = cohort.updates.flat @ cohort.updates.flat.mT
+        for i, x in enumerate(cohort.clients):
+            for j, y in enumerate(cohort.clients):
+                weights.setdefault((x, y), []).append(float(scores[i].softmax(0)[j]))
+        state = method.apply(state, toy.server_context(task, cohort, round))
+    measured = [*make("label_sharing").measure(found, lambda: task)]
+    surface = {(int(v.x), int(v.y)): v.value for v in measured if v.metric == "attention"}
+    assert len(surface) == toy.CLIENTS**2
+    for place, value in surface.items():
+        if place in weights:
+            assert value == pytest.approx(sum(weights[place]) / len(weights[place]), abs=1e-12)
+        else:
+            assert math.isnan(value)
+    of = {v.metric: v.value for v in measured if v.x is None}
+    assert of.keys() == {"label_pairs_found", "label_pairs_by_chance"}
+    assert of["label_pairs_found"] == pytest.approx(
+        nearest(found.server["attention_weights"].numpy(), sharing(owned_labels(task)))[0]
+    )
+
+
+def test_other_attention_has_no_pairs(tmp_path: Path) -> None:
+    """One line that says what to take."""
+    found, task = keep(tmp_path, "attention(kind=global)")
+    with pytest.raises(UserError, match=r"no self-attention; take attention\(kind=self\)"):
+        [*make("label_sharing").measure(found, lambda: task)]
+
+
+def test_where_no_pair_shares_a_label_nothing_is_found(tmp_path: Path) -> None:
+    """The matrix is there all the same."""
+    found, task = keep(tmp_path, "attention(kind=self)")
+    alone = dataclasses.replace(task, client_index=[index[:1] for index in task.client_index[:2]])
+    alone = dataclasses.replace(alone, train=Batch(task.train.x, torch.arange(len(task.train.y))))
+    assert {v.metric for v in make("label_sharing").measure(found, lambda: alone)} == {"attention"}
+
+
+def test_fedlaws_weights_are_kept_with_the_models(tmp_path: Path) -> None:
+    """gamma [], lambda [K], which sums to 1."""
+    found, _ = keep(tmp_path, toy.part_text("fedlaw"))
+    assert found.server["lambda"].shape == (len(found.clients),)
+    assert float(found.server["lambda"].sum()) == pytest.approx(1)
+    assert float(found.server["gamma"]) > 0
