@@ -1,34 +1,47 @@
 """A table with a tuned row, from its file to the report: every candidate at one seed, the chosen one at the others."""
 
 import json
+import os
+import signal
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tests.workflow.conftest import Project, new_trainings
+from tests.workflow.test_determinism import wait_for
 
 TABLE = "reports/demo/fedlaw/table91.md"
 
 
+def tuned_table(project: Project, **tune: Any) -> dict[str, Any]:
+    """The content of a table whose only cell is tuned and read twice, of `project` at seeds 8 and 9."""
+    project.params(lambda params: params.update(seeds=[8, 9], tables=["fedlaw/table91"]))
+    content = yaml.safe_load((project.root / "papers/fedlaw/tables/table3.yaml").read_text())
+    del content["published"]
+    row = {"key": "tuned", "label": "tuned", "method": "fedavg", "tune": tune | {"seeds": [8], "also": "proxy_accuracy"}}
+    columns = [{key: value for key, value in content["columns"][0].items() if key != "published"}]
+    base = {"evaluate_proxy": {"value": True, "source": "ours"}}
+    return content | {"base": base, "rows": [row], "companions": [], "columns": columns, "source": "ours"}
+
+
+def write(project: Project, content: dict[str, Any]) -> None:
+    (project.root / "papers/fedlaw/tables/table91.yaml").write_text(yaml.safe_dump(content))
+
+
 def test_the_chosen_candidate_alone_trains_at_the_other_seeds(project: Project) -> None:
     """One candidate cannot learn. A second call trains nothing; another grid trains what it adds, and no more."""
-    project.params(lambda params: params.update(seeds=[8, 9], tables=["fedlaw/table91"]))
-    folder = project.root / "papers/fedlaw/tables"
-    content = yaml.safe_load((folder / "table3.yaml").read_text())
-    del content["published"]
-    row = {"key": "tuned", "label": "tuned", "method": "fedavg", "tune": {"client_lr": [1e-6, 0.08], "seeds": [8]}}
-    columns = [{key: value for key, value in content["columns"][0].items() if key != "published"}]
-    content |= {"rows": [row], "companions": [], "columns": columns, "source": "ours"}
-
-    def write() -> None:
-        (folder / "table91.yaml").write_text(yaml.safe_dump(content))
-
-    write()
+    content = tuned_table(project, client_lr=[1e-6, 0.08])
+    write(project, content)
     project.run("snakemake", "--cores", "2", TABLE)
     document = json.loads(Path(project.root, TABLE).with_suffix(".json").read_text())
     (choice,), (cell,) = document["choices"], document["cells"]
     assert [one["chosen"] for one in choice["tried"]] == [False, True]
     assert choice["ahead"] > 5
+    assert [one["also"]["chosen"] for one in choice["tried"]] == [False, True]
+    assert choice["second"]["worth"] == 0
+    assert (project.root / document["tuning"]).exists()
     assert cell["run_id"] == choice["tried"][1]["run_id"]
     assert list(cell["per_seed"]) == ["8", "9"]
     before = project.trained()
@@ -37,9 +50,39 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(project: Project) 
     again = project.run("snakemake", "--cores", "2", TABLE)
     assert "Nothing to be done" in again.stdout + again.stderr
     content["rows"][0]["tune"]["client_lr"] = [1e-6, 0.08, 1e-5]
-    write()
+    write(project, content)
     by_hand = project.run("fedrepro", "run", "fedlaw/table91")
     assert len(new_trainings(before, project.trained())) == 1
     assert "test accuracy" in by_hand.stdout
     project.run("snakemake", "--cores", "2", "runs", TABLE)
     assert len(new_trainings(before, project.trained())) == 1
+
+
+def test_killed_between_its_trials_it_goes_on_where_it_was(project: Project) -> None:
+    """The first candidate diverges, the second is killed with SIGKILL while it trains: the same command trains no finished
+    trial again, goes on from the checkpoint, and then trains the chosen one at the other seed."""
+    write(project, tuned_table(project, client_lr=[1e30, 0.08]))
+    command = ("fedrepro", "run", "fedlaw/table91", "--set", "rounds=60")
+    runs, begun = project.root / "results/runs", project.root / "results/checkpoints"
+    running = project.start(*command, "--checkpoint-seconds", "0")
+    wait_for(lambda: project.trained() and any(begun.glob("*/seed8.pt")), running)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    killed_at = datetime.now().astimezone()
+    before = project.trained()
+    (diverged,) = before
+    said = project.run(*command, "--dry-run").stdout
+    assert "begun: 8" in said
+    assert "2 candidates of 1 tuned cells, 0 of which are chosen" in said
+
+    done = project.run(*command)
+    assert len(project.trained()) == 3
+    assert project.trained()[diverged] == before[diverged]
+    receipts = {
+        path.stem: json.loads(path.read_text()) for path in runs.glob("*/seed*.json") if path.parent.name not in diverged
+    }
+    assert datetime.fromisoformat(receipts["seed8"]["cost"]["started_at"]) < killed_at
+    assert {*receipts} == {"seed8", "seed9"}
+    assert len(receipts["seed8"]["curves"]["proxy_accuracy"]) == 60
+    assert "over seeds 8, 9" in done.stdout
+    assert "2 candidates of 1 tuned cells, 1 of which are chosen" in project.run(*command, "--dry-run").stdout

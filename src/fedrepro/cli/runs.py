@@ -30,7 +30,11 @@ def run(options: Namespace) -> None:
     if options.engine != "vectorised":
         arithmetic.widen()
     if options.dry_run:
-        _forecast(selection.jobs(plan, [*cells, *selection.as_chosen(cells, first=True)], seeds), device, options.cores)
+        evidence = ROOT / "reports" / str(plan.get("scale")) / str(plan.get("paper")) / "evidence"
+        follow, candidates = selection.foreseen(plan, cells, (ROOT / RUNS, evidence))
+        _forecast(selection.jobs(plan, [*cells, *follow], seeds), device, options.cores)
+        if candidates:
+            print(candidates)
         return
     if project is None:
         from fedrepro.engine.artifacts import require_run

@@ -1,6 +1,7 @@
 """The part of a table that --rows, --columns and --run-id leave: the same for every command that takes them."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,33 @@ def jobs(plan: dict[str, Any], cells: list[dict[str, Any]], seeds: list[int]) ->
     return [(plan["runs"][run_id], wanted) for run_id, wanted in asked.items()]
 
 
-def as_chosen(cells: list[dict[str, Any]], *, first: bool = False) -> list[dict[str, Any]]:
-    """The candidates among `cells` as if each were chosen; with `first` one of each cell, since the others cost alike."""
-    found = [{key: value for key, value in cell.items() if key != "trial"} for cell in cells if "trial" in cell]
-    return list({(one["row"], one["column"]): one for one in reversed(found)}.values()) if first else found
+def as_chosen(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The candidates among `cells` as if each were chosen."""
+    return [{key: value for key, value in cell.items() if key != "trial"} for cell in cells if "trial" in cell]
+
+
+def foreseen(plan: dict[str, Any], cells: list[dict[str, Any]], roots: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:
+    """(what follows the trials of the candidates among `cells`, their number in words).
+
+    Of each cell it is the candidate that the receipts below one of `roots` choose; until then the first, since they cost
+    alike.
+    """
+    follow: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in as_chosen(cells):
+        follow.setdefault((one["row"], one["column"]), one)
+    if not follow:
+        return [], ""
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for root in roots:
+        for cell in settle(plan, root)["cells"]:
+            place = cell["row"], cell["column"]
+            if place in follow and cell["run_id"]:
+                chosen.setdefault(place, cell)
+    count = sum("trial" in cell for cell in cells)
+    said = f"{count} candidates of {len(follow)} tuned cells, {len(chosen)} of which are chosen"
+    if len(chosen) < len(follow):
+        said += "; of the others the first candidate is counted as the chosen one"
+    return [*(follow | chosen).values()], said
 
 
 def settle(plan: dict[str, Any], root: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from small_papers import FULL, Files, cell
-from trials import FOLDER, PLACE, report, tried
+from trials import FOLDER, PLACE, report, tried, write_trials
 
 from fedrepro.cli import selection
 from fedrepro.errors import UserError
@@ -97,6 +97,27 @@ def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_pa
     shown, choice = report(made, tmp_path, [50.0, 60.0, 55.0])
     assert shown["run_id"] == tried(made)[1]["run_id"] != choice["tried"][1]["run_id"]
     assert (shown["mean"], shown["reason"]) == (None, "not run yet")
+
+
+def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
+    """Three trials at seed 8, and what follows them: the first candidate at the table's seeds, or the one that was chosen."""
+    made = tuned(files, RATES)
+    places = [one for one in [*made["cells"], *made["candidates"]] if (one["row"], one["column"]) == PLACE]
+    for values, chosen, words in (
+        (
+            [],
+            0,
+            "3 candidates of 1 tuned cells, 0 of which are chosen; of the others the first candidate is counted as the chosen",
+        ),
+        ([50.0, 40.0, 60.0], 2, "3 candidates of 1 tuned cells, 1 of which are chosen"),
+    ):
+        write_trials(made, tmp_path, values)
+        follow, said = selection.foreseen(made, places, (tmp_path / "none", tmp_path / FOLDER / "evidence"))
+        assert said.startswith(words)
+        jobs = {run["run_id"]: seeds for run, seeds in selection.jobs(made, [*places, *follow], [8, 9, 10])}
+        expected = {one["run_id"]: [8] for one in tried(made)} | {tried(made)[chosen]["run_id"]: [8, 9, 10]}
+        assert jobs == expected
+    assert selection.foreseen(made, made["cells"], (tmp_path,)) == ([], "")
 
 
 def test_a_value_of_ones_own_leaves_one_candidate(files: Files) -> None:
