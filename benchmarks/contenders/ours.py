@@ -39,7 +39,9 @@ from fedrepro.models import build, initial
 FEW = 100
 
 
-def load(path: str, device: str, method: str = "fedavg", seed: int = 8, products: str = "float32") -> Task:
+def load(
+    path: str, device: str, method: str = "fedavg", seed: int = 8, products: str = "float32", augment: str = "none"
+) -> Task:
     """A work item as a task of our engine; another seed is another initial model and order of samples."""
     with np.load(path) as file:
         work = dict(file)  # each look at `file` itself would read the array anew
@@ -71,6 +73,7 @@ def load(path: str, device: str, method: str = "fedavg", seed: int = 8, products
         weight_decay=spec["weight_decay"],
         method=str(compose(method)),
         products=products,
+        augment=augment,
     )
     seen = slice(None) if spec["evaluate"] else slice(FEW)
     images = lambda x, y: as_batch(x, y, spec["mean"], spec["std"], device, torch.float32)  # noqa: E731
