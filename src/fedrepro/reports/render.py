@@ -18,7 +18,7 @@ from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.figures import agreement, candidates, learning, make_kind, partitions, tidy
 from fedrepro.reports.figures import gaps as gap_pictures
 from fedrepro.reports.load import load_evidence, load_figure, load_page, load_plan, load_table
-from fedrepro.reports.model import Evidence, Figure, Plan, Table
+from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
 from fedrepro.reports.pages import paper, site
 from fedrepro.reports.pages import table as table_page
@@ -78,6 +78,7 @@ def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], 
     """
     folder = Path(folder)
     shutil.rmtree(folder / PICTURES, ignore_errors=True)
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
     every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
     settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in every]
     made = [
@@ -90,7 +91,7 @@ def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], 
     picture = agreement.draw([report for _, _, report in run if not report.variant_of], folder / PICTURES)
     document = page.page(
         made,
-        [_drawn(plan, of, folder) for plan, of, _ in settled if plan.kind],
+        [_drawn(plan, of, choices, folder) for plan, of, choices in settled if plan.kind],
         claims.judge(claimed, {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}),
         [replace(gap, path=gap_pictures.draw(gap, folder / PICTURES).as_posix()) for gap in found],
         {plan.table: _pictures(plan, of, report, folder) for plan, of, report in run},
@@ -131,9 +132,9 @@ def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> page
     return page.Pictured(learning.draw_all(plan, evidence, folder / PICTURES), tuning and tuning.as_posix())
 
 
-def _drawn(plan: Plan, evidence: Evidence, folder: Path) -> tuple[Plan, Figure, str | None]:
+def _drawn(plan: Plan, evidence: Evidence, choices: tuple[Choice, ...], folder: Path) -> tuple[Plan, Figure, str | None]:
     """A figure with its picture: its own where that shows the same, else drawn here; none without anything to draw."""
-    made = figure.figure(plan, evidence, folder / "evidence")
+    made = figure.figure(plan, evidence, folder / "evidence", choices)
     if not made.series:
         return plan, made, None
     own = folder / f"{plan.table}.json"

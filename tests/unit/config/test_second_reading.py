@@ -12,7 +12,7 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.figures import candidates
-from fedrepro.reports.render import render, render_page
+from fedrepro.reports.render import render, render_figure, render_page
 
 RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
 
@@ -142,6 +142,20 @@ def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files
     report(made, tmp_path, [None] * 3, proxy_accuracy=[None] * 3)
     assert not picture.exists()
     assert read_json(tmp_path / FOLDER / "table1.json")["tuning"] is None
+
+
+def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> None:
+    """The paper's page shows the figure's own picture, with the trials among its costs."""
+    files.figures["figure1"] = {"kind": "bars()", "title": "Bars", "source": "Figure 1", "of": "table1"}
+    tuned(files)
+    made = files.plan(FULL, "figure1")
+    folder = tmp_path / FOLDER
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
+    write_json(tmp_path / "figure1.json", made)
+    render_figure(tmp_path / "figure1.json", folder / "evidence", folder / "figure1")
+    render_page([tmp_path / "figure1.json"], folder, [])
+    (shown,) = read_json(folder / "index.json")["figures"]
+    assert shown["path"] == (folder / "figure1.svg").as_posix()
 
 
 @pytest.mark.parametrize(

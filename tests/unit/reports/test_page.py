@@ -145,11 +145,12 @@ def test_the_page_says_what_there_is_and_what_is_missing():
 
 
 def test_a_paper_without_any_evidence_has_a_page():
-    """Every table is listed as not run."""
+    """Every table is listed as not run; the folder of pictures is there, and empty."""
     pages = make_page(accuracies={})
     page = json.loads(pages["json"].read_text())
     assert (page["tables"], page["gaps"], len(page["not_run"])) == ([], [], 2)
     assert "nothing has run yet" in pages["html"].read_text()
+    assert (folder_of() / "figures/index").is_dir()
     assert not Page(pages["html"].read_text()).numbers
 
 
