@@ -102,6 +102,35 @@ def test_curves_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> N
     assert "client distance" in svg
 
 
+def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> None:
+    """Attention between two clients after the last kept round of five, mean over two seeds: (8 + 9) / 2 times the place."""
+    call = "label_sharing(of=weights, rule=nearest)"
+    metric = {"name": "attention", "unit": "weight", "description": "attention", "diagnostic": call}
+    files.figures["figure3"] |= {"metric": metric, "keep": [120, 200], "kind": "matrix"}
+    files.scales["full"]["settings"] = {"rounds": 5}
+    made = files.plan(FULL, "figure3")
+    for run in made["runs"].values():
+        assert run["keep"] == [3, 5]
+        for seed in (8, 9):
+            at = [(number, x, y) for number in (5, 3) for x in range(2) for y in range(2)]
+            values = [
+                diagnosed.Value(r, "attention", seed * (1.0 + x + 2 * y) * (r == 5), x=float(x), y=float(y)) for r, x, y in at
+            ]
+            values += [diagnosed.Value(number, "label_pairs_found", 50.0) for number in run["keep"]]
+            about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "reached": 5}
+            about |= {"models": {str(number): "0" * 64 for number in run["keep"]}}
+            folder = tmp_path / "reports/full/some/evidence" / run["run_id"] / diagnosed.folder(call)
+            diagnosed.write(folder / f"seed{seed}.parquet", about, values)
+    lines, document, svg = drawn(files, tmp_path, {8: [10.0] * 5, 9: [20.0] * 5})
+    assert [tuple(one[key] for key in ("row", "x", "to", "value", "seeds")) for one in lines] == [
+        (row, *field, "8 9")
+        for row in ("mu0.1", "mu0.5")
+        for field in (("0", "0", "8.5"), ("0", "1", "25.5"), ("1", "0", "17"), ("1", "1", "34"))
+    ]
+    assert document["kind"] == "matrix(diagonal=false)"
+    assert all(said in svg for said in ("attention of x to y", "MNIST, μ = 0.1", "MNIST, μ = 0.5"))
+
+
 def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
     """Rows and columns are the table's, by key where the file lists some; the runs are the very same. Nothing is printed."""
     files.figures["figure3"] = OF | {"rows": ["fedprox", "fedavg"], "columns": ["mnist"]}

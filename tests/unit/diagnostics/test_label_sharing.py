@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import fedrepro.diagnostics  # noqa: F401
-from fedrepro.diagnostics.diagnostic import make
+from fedrepro.diagnostics.diagnostic import canonical, make
 from fedrepro.diagnostics.label_sharing import nearest, owned_labels, sharing, threshold
 from fedrepro.engine import kept
 from fedrepro.engine.kept import Keeper, Kept
@@ -20,6 +21,8 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.types import Batch
 from tests import toy
+
+Rule = Callable[[np.ndarray, np.ndarray], tuple[float, float]]
 
 # Clients 0 and 1 share a label, 1 and 2 another; 3 is alone.
 SHARED = sharing([{0, 1}, {1, 2}, {2, 3}, {4}])
@@ -50,6 +53,26 @@ def test_clients_that_never_met_come_last() -> None:
     holes = np.where(np.isin(FOUND, (6.0, 7.0)), np.nan, FOUND)
     assert nearest(holes, SHARED)[0] == pytest.approx(100)
     assert threshold(holes, SHARED)[0] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("rule", [nearest, threshold])
+def test_chance_is_the_mean_over_random_matrices(rule: Rule) -> None:
+    """Ten clients that share labels with few or many others, 2,000 matrices: within four standard errors."""
+    draw = np.random.default_rng(3)
+    shared = sharing(
+        [{int(label) for label in draw.choice(10, size, replace=False)} for size in (1, 1, 2, 2, 2, 2, 3, 3, 4, 1)]
+    )
+    found, chances = np.array([rule(draw.random((10, 10)), shared) for _ in range(2000)]).T
+    assert np.ptp(chances) == 0
+    assert abs(found.mean() - chances[0]) < 4 * found.std() / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("rule", [nearest, threshold])
+def test_the_diagonal_does_not_count(rule: Rule) -> None:
+    """Whether a client attends to itself more than to all others, or less. All is found where sharing clients are highest."""
+    low = FOUND - 99 * np.eye(4)
+    assert rule(low, SHARED) == rule(FOUND, SHARED)
+    assert rule(SHARED.astype(float), SHARED)[0] == pytest.approx(100)
 
 
 def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
@@ -111,6 +134,33 @@ def test_where_no_pair_shares_a_label_nothing_is_found(tmp_path: Path) -> None:
     alone = dataclasses.replace(task, client_index=[index[:1] for index in task.client_index[:2]])
     alone = dataclasses.replace(alone, train=Batch(task.train.x, torch.arange(len(task.train.y))))
     assert {v.metric for v in make("label_sharing").measure(found, lambda: alone)} == {"attention"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label_sharing(of=weight)", "of = 'weight': must be weights or scores"),
+        ("label_sharing(rule=best)", "rule = 'best': must be nearest or threshold"),
+    ],
+)
+def test_mistakes_are_one_line(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        canonical(text)
+
+
+def test_scores_and_the_other_rule_are_read_too(tmp_path: Path) -> None:
+    """Each from its own matrix, by its own rule."""
+    found, task = keep(tmp_path, "attention(kind=self)")
+    shared = sharing(owned_labels(task))
+    values = {}
+    for of in ("weights", "scores"):
+        for name, rule in (("nearest", nearest), ("threshold", threshold)):
+            matrix = torch.rand(5, 5, generator=torch.Generator().manual_seed(len(values)))
+            found.server[f"attention_{of}"] = matrix
+            first = next(make(f"label_sharing(of={of}, rule={name})").measure(found, lambda: task))
+            values[of, name] = first.value
+            assert first.value == rule(matrix.numpy(), shared)[0]
+    assert len({*values.values()}) > 1
 
 
 def test_fedlaws_weights_are_kept_with_the_models(tmp_path: Path) -> None:

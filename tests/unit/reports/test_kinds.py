@@ -181,6 +181,15 @@ def test_matrix(tmp_path: Path) -> None:
     assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
 
 
+def test_a_matrix_of_what_is_none() -> None:
+    """A metric without places is one line. A cell with a diverged seed is left out, as in other kinds."""
+    with pytest.raises(
+        UserError, match=r"figure3: kind: matrix draws a metric .*'test_accuracy' has none; take another metric"
+    ):
+        made("matrix")
+    assert made("matrix", {("fedavg", A): [None, None, None]}).series == ()
+
+
 AGAIN = """
 import datetime, sys, time
 today = time.time

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from fedrepro.errors import UserError
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.figures import style
 from fedrepro.reports.figures.kinds import KINDS, Drawn
@@ -29,16 +30,23 @@ class Matrix:
         """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawn:
-        """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out."""
+        """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
+        cells with a diverged seed. UserError for a metric without places."""
         found = []
         for cell in plan.planned:
             receipts = evidence.get(cell.run_id or "", {})
-            surfaces = {seed: one.surfaces.get(cell.reading.curve, {}) for seed, one in receipts.items()}
-            surfaces = {seed: one for seed, one in surfaces.items() if one}
-            places = sorted(set.intersection(*map(set, surfaces.values()))) if surfaces else []
+            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
+            if not there or any(one.diverged for one in there.values()):
+                continue
+            surfaces = {seed: one.surfaces.get(cell.reading.curve) for seed, one in there.items()}
+            known = [one for one in surfaces.values() if one]
+            if len(known) < len(surfaces):
+                advice = f"{cell.reading.curve!r} has none; take another metric or kind"
+                raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
+            places = sorted(set.intersection(*map(set, known)))
             if places:
                 place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(surfaces))
-                values = tuple(mean([one[at] for one in surfaces.values()]) for at in places)
+                values = tuple(mean([one[at] for one in known]) for at in places)
                 found.append(Series(*place, y=values, x=tuple(x for x, _ in places), to=tuple(y for _, y in places)))
         return Drawn(tuple(found), "x")
 
