@@ -1,5 +1,5 @@
 # One page per paper and scale, and the list of all pages. Rendered from the evidence that is there when the workflow starts: they never
-# train, so a page that shall show new runs is asked for again after them.
+# train, so a page that shall show new runs is asked for again after them. A paper's short name, reports/igfl/index.html, trains.
 
 rule page:
     input:
@@ -14,6 +14,19 @@ rule page:
     log: "logs/report/{scale}-{paper}-index.log"
     message: "page of {wildcards.paper}, scale {wildcards.scale}"
     shell: "fedrepro page {input.plans} > {log} 2>&1"
+
+# All of a paper at params.yaml's scale, under a short name. Other than the page of a scale it trains what is missing.
+rule current_page:
+    input:
+        lambda w: [path for table in FLOW.page_tables(FLOW.current(w.paper), w.paper) for path in FLOW.current_files(w.paper, table)],
+        plans=lambda w: FLOW.page_plans(FLOW.current(w.paper), w.paper),
+        claims=lambda w: FLOW.page_claims(w.paper),
+    output:
+        update(expand("reports/{{paper}}/index{ending}", ending=[".md", ".html", ".json"])),
+        update(directory("reports/{paper}/figures/index")),
+    log: "logs/report/current-{paper}-index.log"
+    message: "reports/{wildcards.paper}/index.html"
+    shell: "fedrepro page {input.plans} --out reports/{wildcards.paper}/index > {log} 2>&1"
 
 rule site:
     input: FLOW.pages()

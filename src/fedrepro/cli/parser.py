@@ -265,6 +265,9 @@ def _render(add: Add) -> None:
 
     page = add("page", "reporting", "render a paper's page from all evidence there is: Markdown, HTML and JSON")
     page.add_argument("plans", nargs="+", type=Path, help="plans of all tables and figures of one paper at one scale")
+    page.add_argument(
+        "--out", type=Path, help="path of the files to write, without suffix; default: reports/<scale>/<paper>/index"
+    )
 
     site = add("site", "reporting", "render the list of all papers' pages, reports/index")
     site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")

@@ -47,7 +47,8 @@ def page(options: Namespace) -> None:
 
     plan = read_json(options.plans[0])
     claims = load_claims(ROOT, plan["paper"])
-    for path in render_page(options.plans, ROOT / "reports" / plan["scale"] / plan["paper"], claims):
+    folder = ROOT / "reports" / plan["scale"] / plan["paper"]
+    for path in render_page(options.plans, folder, claims, out_stem=options.out):
         print(path)
 
 

@@ -25,7 +25,7 @@ from fedrepro.reports.pages import table as table_page
 from fedrepro.reports.pages.sections import Document
 from fedrepro.reports.write import html, markdown
 
-PICTURES = Path("figures/index")  # below a paper's reports: pictures that its page alone shows, made anew with it
+PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alone shows, made anew with it
 
 
 def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Path) -> list[Path]:
@@ -67,18 +67,22 @@ def _write_figure(made: Figure, stem: Path) -> list[Path]:
     ]
 
 
-def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], root: Path = Path()) -> list[Path]:
-    """Writes `<folder>/index.md`, `.html`, `.json` and its pictures; returns the three, the Markdown page first.
+def render_page(
+    plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], root: Path = Path(), out_stem: Path | None = None
+) -> list[Path]:
+    """Writes `<out_stem>.md`, `.html`, `.json` and pictures beside them; returns the three, the Markdown page first.
 
     `plan_paths` are all tables and figures of one paper at one scale, `claimed` what it says of them; `folder` is where the
     paper's reports lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the
-    project. The bytes depend on those, on drawn partitions, and on which tables and figures have an up-to-date report beside
-    this page.
+    project; `out_stem` is `<folder>/index` where it is None. The bytes depend on those, on drawn partitions, and on which
+    tables and figures have an up-to-date report in the folder.
     UserError when a plan or a receipt is damaged.
     """
     folder = Path(folder)
-    shutil.rmtree(folder / PICTURES, ignore_errors=True)
-    (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
+    stem = folder / "index" if out_stem is None else Path(out_stem)
+    pictures = stem.parent / PICTURES
+    shutil.rmtree(pictures, ignore_errors=True)
+    pictures.mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
     every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
     settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in every]
     made = [
@@ -88,18 +92,17 @@ def render_page(plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], 
     ]
     run = [one for one in made if one[1]]
     found = [gap for _, _, report in run for gap in gaps(report)]
-    picture = agreement.draw([report for _, _, report in run if not report.variant_of], folder / PICTURES)
+    picture = agreement.draw([report for _, _, report in run if not report.variant_of], pictures)
     document = page.page(
         made,
-        [_drawn(plan, of, choices, folder) for plan, of, choices in settled if plan.kind],
+        [_drawn(plan, of, choices, folder, pictures) for plan, of, choices in settled if plan.kind],
         claims.judge(claimed, {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}),
-        [replace(gap, path=gap_pictures.draw(gap, folder / PICTURES).as_posix()) for gap in found],
-        {plan.table: _pictures(plan, of, report, folder) for plan, of, report in run},
+        [replace(gap, path=gap_pictures.draw(gap, pictures).as_posix()) for gap in found],
+        {plan.table: _pictures(plan, of, report, folder, pictures) for plan, of, report in run},
         picture and picture.as_posix(),
         partitions.collect([(plan, of) for plan, of, _ in run], folder, root),
     )
-    written = _write(paper.page(document), folder / "index")
-    return [*written, write_json(folder / "index.json", encode(document))]
+    return [*_write(paper.page(document), stem), write_json(_ending(stem, "json"), encode(document))]
 
 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
@@ -117,7 +120,7 @@ def _ending(stem: Path, ending: str) -> Path:
     return stem.with_name(f"{stem.name}.{ending}")
 
 
-def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> page.Pictured:
+def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path, pictures: Path) -> page.Pictured:
     """A table's pictures, and its own page: if that shows the same numbers, with its pictures, else drawn here."""
     rendered = folder / f"{plan.table}.json"
     try:
@@ -128,11 +131,13 @@ def _pictures(plan: Plan, evidence: Evidence, made: Table, folder: Path) -> page
         paths = [*(figure.path for figure in known.figures), *([known.tuning] if known.tuning else [])]
         if all(Path(path).exists() for path in paths):
             return page.Pictured(known.figures, known.tuning, rendered.with_suffix(".html").as_posix())
-    tuning = candidates.draw(plan, made.choices, folder / PICTURES)
-    return page.Pictured(learning.draw_all(plan, evidence, folder / PICTURES), tuning and tuning.as_posix())
+    tuning = candidates.draw(plan, made.choices, pictures)
+    return page.Pictured(learning.draw_all(plan, evidence, pictures), tuning and tuning.as_posix())
 
 
-def _drawn(plan: Plan, evidence: Evidence, choices: tuple[Choice, ...], folder: Path) -> tuple[Plan, Figure, str | None]:
+def _drawn(
+    plan: Plan, evidence: Evidence, choices: tuple[Choice, ...], folder: Path, pictures: Path
+) -> tuple[Plan, Figure, str | None]:
     """A figure with its picture: its own where that shows the same, else drawn here; none without anything to draw."""
     made = figure.figure(plan, evidence, folder / "evidence", choices)
     if not made.series:
@@ -144,7 +149,7 @@ def _drawn(plan: Plan, evidence: Evidence, choices: tuple[Choice, ...], folder: 
         known = None
     if known == made and all(own.with_suffix(ending).exists() for ending in (".svg", ".csv")):
         return plan, made, own.with_suffix(".svg").as_posix()
-    return plan, made, _write_figure(made, folder / PICTURES / plan.table)[0].as_posix()
+    return plan, made, _write_figure(made, pictures / plan.table)[0].as_posix()
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
