@@ -208,9 +208,8 @@ class Workflow:
 
     @property
     def drawn_seeds(self) -> list[int]:
-        """The seeds that every artifact is drawn for: those of params.yaml, of published reports, and of budgets."""
-        asked = (seed for table in self.made.tables_at_scale.values() for seed in table["seeds"])
-        return list(dict.fromkeys([*self.seeds, *asked]))
+        """The seeds that every artifact is drawn for: those of params.yaml and of published reports."""
+        return list(dict.fromkeys([*self.seeds, *(seed for seeds in self.made.published_seeds.values() for seed in seeds)]))
 
     @cached_property
     def apart(self) -> str:

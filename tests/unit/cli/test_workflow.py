@@ -118,6 +118,31 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
     assert not re.search(r"^current_fedlaw ", said, re.MULTILINE)
 
 
+def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project: Path) -> None:
+    """The page of a scale takes what is there; this one trains, at params.yaml's scale, and shows every table with a file."""
+    asked = {path.stem for path in project.glob("papers/fedlaw/*/*.yaml")}
+    said = dry_run("reports/fedlaw/index.html")
+    counts = {rule: int(jobs) for rule, jobs in re.findall(r"^([a-z_]+) +(\d+)$", said, re.MULTILINE)}
+    assert counts["report"] + counts["figure"] == len(asked)
+    assert counts["current_page"] == 1
+    assert counts["train"] >= 32
+    assert "page" not in counts
+
+
+def test_seeds_of_one_table_are_drawn_for_it_alone(project: Path) -> None:
+    """One by one, so that fifty of them cost other tables nothing."""
+    path = project / "papers/fedlaw/tables/table3-cifar10-jpeg.yaml"
+    path.write_text(path.read_text().replace("seeds: [8]", "seeds: [8, 70, 71]"))
+    assert load().drawn_seeds == load().seeds
+    counts = dict(re.findall(r"^(partition\w*|participation\w*|proxy\w*|init\w*) +(\d+)$", dry_run(REPORT), re.MULTILINE))
+    drawn = {rule: int(jobs) for rule, jobs in counts.items() if not rule.endswith("_seed")}
+    assert {rule: int(jobs) for rule, jobs in counts.items() if rule.endswith("_seed")} == {
+        f"{rule}_seed": 2 * jobs for rule, jobs in drawn.items()
+    }
+    assert drawn.keys() == {"partition", "participation", "proxy", "init"}
+    assert "_seed" not in dry_run("reports/table3.md")
+
+
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """From the jobs that Snakemake is about to run, in a child; seeds that are there do not count, nothing to train is no
     line, and whatever goes wrong is one."""
