@@ -214,3 +214,9 @@ def test_the_gram_matrix_is_that_of_the_inner_products() -> None:
     a, b = (tree.stack([Tree(Layout.of({"w": (40_000,)}), torch.randn(40_000)) for _ in range(n)]) for n in (2, 3))
     torch.testing.assert_close(tree.inner(a, b), a.flat.double() @ b.flat.double().mT, rtol=0, atol=1e-9)
     assert torch.equal(tree.gram(a), tree.inner(a, a))
+
+
+def test_without_both_parts_it_is_fedavg() -> None:
+    """The paper's claim IG-10: the same method, and so the same run."""
+    fedavg = compose("mean(weighting=uniform)+mean_buffers(weighting=uniform)")
+    assert str(dataclasses.replace(compose("igfl"), client=fedavg.client, aggregate=fedavg.aggregate)) == str(fedavg)
