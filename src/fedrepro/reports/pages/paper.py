@@ -86,7 +86,8 @@ def _answer(page: Page) -> list[s.Block]:
         text = f"{AGREEMENT} {parts.counts(page.counts)}."
         sections.append(s.Section("Measured against printed", (s.Pictures((s.Picture(page.picture, text),)),)))
     elif page.gaps:
-        sections.append(s.Section(names.gap_title(page.gaps[0]), (s.Pictures((_gap_picture(page.gaps[0]),)),)))
+        first = [gap for gap in page.gaps if gap.table == page.gaps[0].table][-1]  # papers print what they propose last
+        sections.append(s.Section(names.gap_title(first), (s.Pictures((_gap_picture(first),)),)))
     return [s.Banner(lines, good), *([s.Beside(tuple(sections))] if sections else [])]
 
 
