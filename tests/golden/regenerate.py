@@ -14,7 +14,7 @@ from unittest import mock
 
 from fedrepro import tree
 from fedrepro.engine import loop, sequential
-from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.evaluate import evaluate_all
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
 from fedrepro.methods.presets import PRESETS
@@ -48,10 +48,10 @@ def compute(name: str) -> dict:
     settings: dict[str, Any] = {"rounds": ROUNDS} | SETTINGS.get(model, {}) | SETTINGS.get(name, {})
     task = toy.make_task(model=toy.MODELS[model](), cohorts=((0, 1, 3), (0, 2, 3), (1, 3, 4)), **settings)
 
-    def with_norm(model, params, buffers, data, groups) -> dict[str, float]:
-        return evaluate(model, params, buffers, data, groups) | {"param_norm": float(tree.norm(params))}
+    def with_norm(model, params, buffers, sets) -> dict[str, float]:
+        return evaluate_all(model, params, buffers, sets) | {"param_norm": float(tree.norm(params))}
 
-    with mock.patch.object(sequential, "evaluate", with_norm):
+    with mock.patch.object(sequential, "evaluate_all", with_norm):
         rows = loop.train(task, compose(text)).progress.rows
     return {"method": str(compose(text)), "model": model, "seed": task.seed} | {m: toy.values_of(rows, m) for m in METRICS}
 

@@ -22,14 +22,13 @@ import torch
 from torch import Tensor
 
 from fedrepro import elementwise, tree
+from fedrepro.methods import pairs
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
 
 TINY = 1e-12  # squared norms below it have no direction
-MOST = 100  # clients of whom every pair is followed
-Pairs = dict[str, Tensor]  # sums over rounds, each [N, N]
 
 
 @register("aggregate", "attention")
@@ -64,9 +63,9 @@ class Attention(Aggregate):
         if self.kind == "time":
             sent = {client: x.updates.like(x.updates.flat[k].clone()) for k, client in enumerate(x.clients)}
             state = state | {"last": state["last"] | sent}
-        if self.kind == "self" and x.population <= MOST:
-            state = state | {"pairs": _followed(x, rows, gram_KK, state["pairs"])}
-            ctx.kept.update(_means(state["pairs"]))
+        if self.kind == "self" and x.population <= pairs.MOST:
+            state = state | {"pairs": pairs.followed(x, state["pairs"], weights=rows, scores=gram_KK)}
+            ctx.kept.update(pairs.means(state["pairs"], "attention"))
         return tree.weighted_sum(weights_K, x.updates), state
 
     def _rows(self, x: Cohort, gram_KK: Tensor, last: dict[int, Tree]) -> Tensor:
@@ -79,23 +78,6 @@ class Attention(Aggregate):
         before = tree.stack([last.get(client, nothing) for client in x.clients])
         scores_KK = tree.inner(before, x.updates)
         return (scores_KK.diagonal().unsqueeze(0) if self.reading == "normalised" else scores_KK).softmax(1)
-
-
-def _followed(x: Cohort, weights_KK: Tensor, scores_KK: Tensor, before: Pairs) -> Pairs:
-    """The sums of weights and scores over the rounds in which two clients met, and how many rounds those are."""
-    at = torch.tensor(x.clients, device=weights_KK.device)
-    values = {"weights": weights_KK, "scores": scores_KK, "rounds": torch.ones_like(weights_KK)}
-    found = {}
-    for name, values_KK in values.items():
-        sums_NN = before[name].clone() if before else values_KK.new_zeros(x.population, x.population)
-        sums_NN[at.unsqueeze(1), at] += values_KK
-        found[name] = sums_NN
-    return found
-
-
-def _means(pairs: Pairs) -> Pairs:
-    """`attention_weights` and `attention_scores` [N, N], mean over rounds; nan for two that never met."""
-    return {f"attention_{name}": pairs[name] / pairs["rounds"] for name in ("weights", "scores")}
 
 
 def _note(ctx: ServerContext, gram_KK: Tensor, rows: Tensor, weights_K: Tensor) -> None:
