@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.reports.analysis.cells import tabulate
+from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Cell, Plan
 from fedrepro.reports.model.codec import decode, encode
@@ -30,8 +31,9 @@ class Table:
 
     def __init__(self, name: str, scale: str = "full") -> None:
         paper, _, table = name.partition("/")
-        self.plan = typed_plan(project(), paper, table, scale)
-        self.evidence = load_evidence(self.plan, ROOT / "reports" / scale / paper / "evidence")
+        planned = typed_plan(project(), paper, table, scale)
+        found = load_evidence(planned, ROOT / "reports" / scale / paper / "evidence")
+        self.plan, self.evidence, self.choices = settle(planned, found)
         self.cells: dict[tuple[str, str], Cell] = {(c.method, c.setting): c for c in tabulate(self.plan, self.evidence)}
 
     def mean(self, row: str, column: str) -> float:
