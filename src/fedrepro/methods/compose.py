@@ -19,6 +19,7 @@ from fedrepro.methods.parts import (
     LocalRule,
     Part,
     Refine,
+    Rescale,
     ServerOpt,
     ServerPart,
     Transform,
@@ -46,6 +47,7 @@ class Method:
     client: LocalRule
     transforms: tuple[Transform, ...]
     aggregate: Aggregate
+    rescales: tuple[Rescale, ...]
     server_opt: ServerOpt
     refines: tuple[Refine, ...]
     averages: tuple[Average, ...]
@@ -54,7 +56,8 @@ class Method:
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts, in the order of the slots."""
-        return (self.client, *self.transforms, self.aggregate, self.server_opt, *self.refines, *self.averages, self.buffers)
+        before = (self.client, *self.transforms, self.aggregate, *self.rescales)
+        return (*before, self.server_opt, *self.refines, *self.averages, self.buffers)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -106,7 +109,8 @@ class Method:
 
         def walk(slot: str, x: Any, ctx: ServerContext) -> Any:
             after = []
-            for part, own in zip(self._served[slot], state.parts[slot], strict=True):
+            # Checkpoints from before a slot was there know nothing of it.
+            for part, own in zip(self._served[slot], state.parts.get(slot, ()), strict=True):
                 x, own = part(x, own, ctx)
                 after.append(own)
             parts[slot] = tuple(after)
@@ -116,7 +120,8 @@ class Method:
         if (cohort := walk("transform", ctx.cohort, ctx)) is not ctx.cohort:
             ctx = replace(ctx, cohort=cohort)
         shared = self.client.absorb(state.shared, ctx.cohort)
-        update = self.client.correct(walk("aggregate", ctx.cohort, ctx), shared)
+        update = walk("rescale", walk("aggregate", ctx.cohort, ctx), ctx)
+        update = self.client.correct(update, shared)
         params = tree.map(torch.add, state.params, walk("server_opt", update, ctx))
         for slot in ("refine", "average"):
             params = walk(slot, params, ctx)
@@ -126,7 +131,8 @@ class Method:
     def _served(self) -> dict[str, tuple[ServerPart, ...]]:
         """The parts of the server's slots."""
         one = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
-        return {"transform": self.transforms, **one, "refine": self.refines, "average": self.averages}
+        several = {"transform": self.transforms, "rescale": self.rescales, "refine": self.refines, "average": self.averages}
+        return one | several
 
 
 def compose(text: str) -> Method:

@@ -1,6 +1,6 @@
 """The slots of a round and the base class of each.
 
-client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*   (* may repeat)
+client -> transform* -> absorb -> aggregate -> rescale* -> correct -> server_opt -> refine* -> average*   (* may repeat)
 
 `absorb` and `correct` are hooks of the client rule; the `buffers` part says what becomes of running statistics meanwhile. A
 part is a frozen dataclass in its own file, registered for one slot; the base classes spell FedAvg. State is a value: a
@@ -18,8 +18,8 @@ from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
 
-SLOTS = ("client", "transform", "aggregate", "server_opt", "refine", "average", "buffers")
-REPEATABLE = frozenset({"transform", "refine", "average"})
+SLOTS = ("client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers")
+REPEATABLE = frozenset({"transform", "rescale", "refine", "average"})
 PARTS = Registry("method part")
 Named = dict[str, Tree]
 
@@ -170,6 +170,10 @@ class Transform(ServerPart):
 
 class Aggregate(ServerPart):
     """Cohort -> update: one update [D] from those of the cohort [K, D]."""
+
+
+class Rescale(ServerPart):
+    """Update -> update [D]: scales the aggregated update, element by element."""
 
 
 class ServerOpt(ServerPart):

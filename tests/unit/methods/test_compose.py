@@ -9,7 +9,7 @@ import torch
 from fedrepro.errors import UserError
 from fedrepro.methods import parts
 from fedrepro.methods.compose import compose, expand, with_arguments
-from fedrepro.methods.parts import PARTS, Aggregate, Average, Buffers, LocalRule, Refine, ServerOpt, Transform
+from fedrepro.methods.parts import PARTS, Aggregate, Average, Buffers, LocalRule, Refine, Rescale, ServerOpt, Transform
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import parse
 from fedrepro.tree import Layout, Tree
@@ -169,8 +169,9 @@ def test_arguments_are_filled_in_below_what_the_text_says() -> None:
 
 
 def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """client -> transform* -> absorb -> aggregate -> correct -> server_opt -> refine* -> average*, whatever the order of the
-    name; each part gets its own state back and nobody else's. Statistics are set before all of it and settled after."""
+    """client -> transform* -> absorb -> aggregate -> rescale* -> correct -> server_opt -> refine* -> average*, whatever the
+    order of the name; each part gets its own state back and no other. Statistics are set before all of
+    it and settled after."""
     log: list[str] = []
     monkeypatch.setattr(PARTS, "_classes", dict(PARTS._classes))
     layout = Layout.of({"w": (1,)})
@@ -178,6 +179,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "client": LocalRule,
         "transform": Transform,
         "aggregate": Aggregate,
+        "rescale": Rescale,
         "server_opt": ServerOpt,
         "refine": Refine,
         "average": Average,
@@ -197,6 +199,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         },
         "transform": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
         "aggregate": {"__call__": lambda self, x, state, ctx: (Tree(layout, x.updates.flat[0]), note(self, "call", state))},
+        "rescale": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
         "server_opt": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
         "refine": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
         "average": {"__call__": lambda self, x, state, ctx: (x, note(self, "call", state))},
@@ -209,7 +212,9 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         for number in (1, 2) if slot in parts.REPEATABLE else (1,):
             made = type(f"{slot}{number}", (cls,), {**hooks[slot], "init": lambda self, params: (self.name, 0)})
             parts.register(slot, f"{slot}{number}")(dataclass(frozen=True)(made))
-    method = compose("average1+refine2+average2+refine1+server_opt1+aggregate1+buffers1+transform2+transform1+client1")
+    method = compose(
+        "average1+rescale2+refine2+average2+rescale1+refine1+server_opt1+aggregate1+buffers1+transform2+transform1+client1"
+    )
     empty = Tree(Layout.of({}), torch.zeros(0))
     state = method.init(Tree(layout, torch.zeros(1)), empty)
     updates = Tree(layout, torch.ones(2, 1))
@@ -232,6 +237,8 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "transform1.call",
         "client1.absorb",
         "aggregate1.call",
+        "rescale2.call",
+        "rescale1.call",
         "client1.correct",
         "server_opt1.call",
     ]
@@ -240,6 +247,7 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
     assert state.parts == {
         "transform": (("transform2", 2), ("transform1", 2)),
         "aggregate": (("aggregate1", 2),),
+        "rescale": (("rescale2", 2), ("rescale1", 2)),
         "server_opt": (("server_opt1", 2),),
         "refine": (("refine2", 2), ("refine1", 2)),
         "average": (("average1", 2), ("average2", 2)),

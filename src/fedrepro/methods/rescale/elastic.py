@@ -1,0 +1,96 @@
+"""Elastic aggregation. Chen, Wang, Zheng, Zhang, Wang, "Elastic Aggregation for Federated Optimization", CVPR 2023,
+https://openaccess.thecvf.com/content/CVPR2023/html/Chen_Elastic_Aggregation_for_Federated_Optimization_CVPR_2023_paper.html,
+section 3 and Algorithm 1.
+
+Before it trains, client k measures how much each parameter of the received model w matters to the output F, on samples that it
+does not train on and without labels. Over their batches, from Omega_k = 0:
+
+    Omega_k <- mu Omega_k + (1 - mu) |d ||F(x; w)||^2 / dw|.
+
+The server takes Omega = sum_k p_k Omega_k and scales the aggregated update element by element by
+
+    zeta = 1 + tau - Omega / (the largest Omega of its layer),    from tau for what matters most to 1 + tau.
+
+zeta > 1 boosts a parameter, zeta < 1 restricts it. The mean over a batch of ||F||^2 is taken (our choice: a sum would count a
+last, smaller batch for less). Where a layer's largest Omega is 0, zeta = 1 (our choice). With other methods zeta scales what
+the aggregate makes of the updates, before the server's momentum or adaptive step; control variates do not see it (our choice:
+the paper gives the idea only). Running statistics are not scaled. Limiting case: Omega constant in each layer scales the update
+by tau, so that tau = 1 is then FedAvg.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.methods.parts import Rescale, register, require_weighting
+from fedrepro.methods.sensitivity import GRANULARITIES, noted, relative_to_largest
+from fedrepro.registry import require
+from fedrepro.tree import Tree
+from fedrepro.types import Batch, ClientContext, ServerContext
+
+OUTPUTS = ("logits", "probabilities", "features")
+
+
+@register("rescale", "elastic")
+@dataclass(frozen=True)
+class Elastic(Rescale):
+    """`tau` >= 0; `mu` in [0, 1), 0.95 in the paper's experiments and 0.9 in its section 3.
+
+    `granularity`, what shares a largest Omega: each tensor, each module (a layer's weight and bias), each channel (what leads
+    to one output of a module: a row of its weight and that row's bias), or global. `of`: F is the logits, the probabilities, or
+    the features that the last layer reads, whose own Omega is then 0. `bias_correction` divides Omega_k by 1 - mu^b, b its
+    number of batches; without it clients with more batches count for more. `weighting`: p_k, size or uniform.
+    """
+
+    tau: float = 0.5
+    mu: float = 0.95
+    granularity: str = "tensor"
+    bias_correction: bool = False
+    of: str = "logits"
+    weighting: str = "size"
+
+    sends = 1  # Omega_k
+
+    def __post_init__(self) -> None:
+        require(self.tau >= 0, "elastic: tau", self.tau, "must be at least 0")
+        require(0 <= self.mu < 1, "elastic: mu", self.mu, "must be at least 0 and below 1")
+        for key, known in (("granularity", GRANULARITIES), ("of", OUTPUTS)):
+            require(getattr(self, key) in known, f"elastic: {key}", getattr(self, key), f"must be one of {', '.join(known)}")
+        require_weighting("elastic", self.weighting)
+
+    def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
+        """Omega_k [D] at the received model. Zeros of a client that holds nothing out: it has no say in zeta."""
+        omega, left, length = tree.zeros_like(ctx.anchor), 1.0, self._length(ctx)
+        for batch in batches:
+            g = tree.gradient(lambda p, x=batch.x: length(p, x), ctx.anchor)
+            omega = tree.map(lambda before, g: self.mu * before + (1 - self.mu) * g.abs(), omega, g)
+            left *= self.mu
+        return tree.scale(omega, 1 / (1 - left)) if left < 1 and self.bias_correction else omega
+
+    def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        cohort = ctx.cohort
+        omega = tree.weighted_sum(cohort.shares(self.weighting), cohort.probes[self.name])
+        ctx.notes.update(noted(omega, self.granularity))
+        return tree.map(lambda x, zeta: zeta * x, x, self.factors(omega)), state
+
+    def factors(self, omega: Tree) -> Tree:
+        """zeta [D] of Omega [D]."""
+        relative = relative_to_largest(omega, self.granularity)
+        return omega.like(torch.where(relative < 0, 1.0, 1 + self.tau - relative).to(omega.flat.dtype))
+
+    def _length(self, ctx: ClientContext) -> Callable[[Tree, Tensor], Tensor]:
+        """(params, x) -> mean over the batch of ||F||^2."""
+
+        def length(params: Tree, x: Tensor) -> Tensor:
+            if self.of == "features":
+                outputs = ctx.network.features(params, x)
+                unread = 0.0 * params.flat.sum()  # the last layer's weights, of which autograd would miss a gradient
+                return outputs.square().sum(-1).mean() + unread
+            outputs = ctx.network(params, x)
+            return (outputs.softmax(-1) if self.of == "probabilities" else outputs).square().sum(-1).mean()
+
+        return length

@@ -1,0 +1,249 @@
+"""Elastic aggregation: what clients measure, how the server scales, and with other methods."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedrepro import tree
+from fedrepro.engine.client_side import probes
+from fedrepro.engine.cohort import Clients
+from fedrepro.engine.loop import train
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Task
+from fedrepro.errors import UserError
+from fedrepro.methods import sensitivity
+from fedrepro.methods.compose import Method, compose
+from fedrepro.methods.rescale.elastic import Elastic
+from fedrepro.methods.sensitivity import GRANULARITIES, TAUS, relative_to_largest
+from fedrepro.models import build
+from fedrepro.tree import Layout, Tree
+from tests import toy
+
+LAYOUT = Layout.of({"a.weight": (2, 2), "a.bias": (2,), "b.weight": (2,)})
+
+
+def named(*values: float) -> Tree:
+    return Tree(LAYOUT, torch.tensor(values, dtype=torch.float64))
+
+
+def measured(part: str, task: Task, client: int) -> Tensor:
+    """Omega_k [D]."""
+    method = compose(f"fedavg+{part}")
+    state = method.init(task.params, task.buffers)
+    clients = Clients(task, method)
+    ctx = clients.context(client, state, 0, None, 1, 1)  # type: ignore[arg-type]
+    return probes(clients, client, ctx, state)["elastic"].flat
+
+
+def logistic(**changes: Any) -> Task:
+    """The toy task with logistic regression: F = W x + b."""
+    return toy.make_task(model=build("logistic", (1, 4, 4), toy.CLASSES), **changes)
+
+
+def by_hand(task: Task, client: int, mu: float, batch_size: int) -> Tensor:
+    """d/dW of mean ||W x + b||^2 is 2 mean F x^T, d/db is 2 mean F; the moving average of their sizes over the batches."""
+    w, b = task.params["fc1.weight"], task.params["fc1.bias"]
+    omega = torch.zeros_like(task.params.flat)
+    for index in task.held_out[client].split(batch_size):
+        x = task.train.x[index].flatten(1)
+        outputs = x @ w.T + b
+        g = torch.cat([(2 * outputs.T @ x / len(x)).flatten(), 2 * outputs.mean(0)])
+        omega = mu * omega + (1 - mu) * g.abs()
+    return omega
+
+
+@pytest.mark.parametrize("client", [0, 1, 3])
+@pytest.mark.parametrize("batch_size", [2, 100])
+def test_sensitivity_is_the_mean_gradient_of_the_squared_outputs(client: int, batch_size: int) -> None:
+    """Logistic regression by hand, in float64, where the last batch is smaller too. The order of the batches counts."""
+    task = logistic(batch_size=batch_size)
+    assert len(task.held_out[client])
+    expected = by_hand(task, client, 0.95, batch_size)
+    torch.testing.assert_close(measured("elastic", task, client), expected, rtol=1e-12, atol=0)
+
+
+def test_a_last_batch_is_smaller_somewhere() -> None:
+    """What the test above relies on."""
+    assert any(len(held) % 2 for held in logistic().held_out)
+
+
+def test_bias_correction_and_other_outputs_by_autograd() -> None:
+    """Divided by 1 - mu^b; softmax outputs; the features, which the last layer has no part in."""
+    task = logistic(batch_size=2)
+    batches = -(-len(task.held_out[0]) // 2)
+    plain, corrected = measured("elastic", task, 0), measured("elastic(bias_correction=true)", task, 0)
+    torch.testing.assert_close(corrected, plain / (1 - 0.95**batches), rtol=1e-12, atol=0)
+    task = toy.make_task(model=build("mlp", (1, 4, 4), toy.CLASSES), batch_size=100)
+    data = task.train.take(task.held_out[0])
+    for of, last in (("probabilities", lambda p, h: task.model.head(p, h).softmax(-1)), ("features", lambda p, h: h)):
+
+        def length(p: Tree, last: Any = last) -> Tensor:
+            assert task.model.features is not None
+            unread = 0 * sum(p[name].sum() for name in ("fc3.weight", "fc3.bias"))
+            return last(p, task.model.features(p, task.buffers, data.x, False)[0]).square().sum(1).mean() + unread
+
+        expected = 0.05 * tree.gradient(length, task.params).flat.abs()
+        torch.testing.assert_close(measured(f"elastic(of={of})", task, 0), expected, rtol=1e-10, atol=1e-14)
+
+
+def test_labels_and_training_samples_do_not_count() -> None:
+    """Other labels, and other samples to train on, change no sensitivity; other held-out ones do."""
+    task = logistic(batch_size=4)
+    data = task.train
+    other = replace(task, train=replace(data, y=(data.y + 1) % toy.CLASSES), client_index=task.client_index[::-1])
+    assert torch.equal(measured("elastic", task, 0), measured("elastic", other, 0))
+    moved = replace(task, held_out=[*task.held_out[1:], task.held_out[0]])
+    assert not torch.equal(measured("elastic", task, 0), measured("elastic", moved, 0))
+
+
+def test_measured_in_evaluation_mode_at_the_received_model() -> None:
+    """Running statistics stay those of the server, and those it received are what normalises."""
+    task = toy.make_task(model=toy.norm_model())
+    method = compose("fedavg+elastic")
+    state = method.init(task.params, task.buffers)
+    before = state.buffers.flat.clone()
+    measured("elastic", task, 0)
+    assert torch.equal(state.buffers.flat, before)
+    shifted = replace(task, buffers=tree.map(lambda b: b + 0.5, task.buffers))
+    assert not torch.allclose(measured("elastic", task, 0), measured("elastic", shifted, 0))
+
+
+def test_two_clients_do_not_share_what_they_measure() -> None:
+    """In one round: each row of the cohort's probes is what that client measures alone."""
+    task, method = logistic(), compose("fedavg+elastic")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    for k, client in enumerate(cohort.clients):
+        assert torch.equal(cohort.probes["elastic"].flat[k], measured("elastic", task, client))
+
+
+def test_who_holds_nothing_out_has_no_say() -> None:
+    """Its Omega is 0, and zeta, which knows relative sizes only, is that of the others."""
+    task = logistic(batch_size=4)
+    without = replace(task, held_out=[task.held_out[0][:0], *task.held_out[1:]])
+    assert not measured("elastic", without, 0).any()
+    weights = task.client_sizes / task.client_sizes.sum()
+    all_K = torch.stack([measured("elastic", without, k) for k in range(len(weights))])
+    some = tree.weighted_sum(weights[1:] / weights[1:].sum(), Tree(task.params.layout, all_K[1:]))
+    everybody = tree.weighted_sum(weights, Tree(task.params.layout, all_K))
+    torch.testing.assert_close(Elastic().factors(everybody).flat, Elastic().factors(some).flat, rtol=1e-12, atol=0)
+
+
+def test_factors_by_hand() -> None:
+    """zeta = 1 + tau - Omega / its group's largest. Channel 0 of `a` is its first row and first bias."""
+    omega = named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0)
+    expected = {
+        "tensor": [1.0, 0.25, 0.5, 0.75, 0.5 / 6, 1.0, 1.0, 0.0],
+        "module": [4 / 6, 1 / 6, 2 / 6, 3 / 6, 0.5 / 6, 1.0, 1.0, 0.0],
+        "channel": [1.0, 0.25, 2 / 6, 3 / 6, 0.125, 1.0, 1.0, -1.0],
+        "global": [0.5, 0.125, 0.25, 0.375, 0.0625, 0.75, 1.0, 0.0],
+    }
+    for granularity, relative in expected.items():
+        torch.testing.assert_close(relative_to_largest(omega, granularity), torch.tensor(relative, dtype=torch.float64))
+        zeta = [1.0 if r < 0 else 1.5 - r for r in relative]  # the last row of `b` is dead, as a channel
+        assert Elastic(granularity=granularity).factors(omega).flat.tolist() == pytest.approx(zeta, abs=1e-15)
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES)
+def test_a_constant_sensitivity_scales_by_tau(granularity: str) -> None:
+    """Limiting case; and a multiple of Omega changes no factor, a dead model is not scaled."""
+    part = Elastic(tau=0.3, granularity=granularity)
+    assert part.factors(named(*[7.0] * 8)).flat.tolist() == pytest.approx([0.3] * 8, abs=1e-15)
+    omega = named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.1)
+    torch.testing.assert_close(part.factors(tree.scale(omega, 1e-7)).flat, part.factors(omega).flat, rtol=1e-14, atol=0)
+    assert part.factors(named(*[0.0] * 8)).flat.tolist() == [1.0] * 8
+
+
+def test_what_is_noted() -> None:
+    """The boosted share counts what lies below tau, at each granularity: none at 0, all but the largest at 1."""
+    found = sensitivity.noted(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), "channel")
+    assert [found[f"boosted/tensor/{tau}"] for tau in (0.0, 0.1, 0.3, 0.5, 1.0)] == pytest.approx([0.0, 25.0, 37.5, 37.5, 62.5])
+    assert found["boosted/channel/1.0"] == pytest.approx(50.0)  # the dead one is never boosted
+    assert found["boosted/global/1.0"] == pytest.approx(87.5)
+    assert all(found[f"boosted/{granularity}/0.0"] == 0 for granularity in GRANULARITIES)
+    # Of the seven live ones, ordered: 0.125, 0.25, 0.333, 0.5, 1, 1, 1.
+    assert [found[f"sensitivity/q{q}"] for q in (10, 25, 50, 75, 90)] == pytest.approx([0.125, 0.25, 0.5, 1.0, 1.0])
+    assert len(found) == 4 * len(TAUS) + 5
+
+
+def moved(method: Method, task: Task) -> tuple[Tree, Any]:
+    """(the step of the global model in round 0, the server's state after it)."""
+    state = method.init(task.params, task.buffers)
+    cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
+    assert cohort is not None
+    after = method.apply(state, toy.server_context(task, cohort))
+    return tree.sub(after.params, task.params), after
+
+
+PLAIN = ("fedavg", "fedprox(mu=0.1)", "feddyn", "scaffold", "igfl_c", "fedavg+server_sgd(server_lr=0.5)", "fedavgm")
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_with_a_linear_server_the_first_step_is_scaled(text: str) -> None:
+    """zeta times the step without it, where the server's first step is linear in the update."""
+    task = toy.make_task()
+    step, state = moved(compose(text), task)
+    if text == "feddyn":  # whose own correction of the mean is not scaled
+        state_h = compose(text).client.correct(tree.zeros_like(task.params), state.shared)
+        step = tree.sub(step, state_h)
+    scaled, _ = moved(compose(f"{text}+elastic"), task)
+    if text == "feddyn":
+        scaled = tree.sub(scaled, state_h)
+    cohort, _ = SequentialEngine(task, (both := compose(f"{text}+elastic"))).run_cohort(both.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    zeta = Elastic().factors(tree.weighted_sum(cohort.weights, cohort.probes["elastic"]))
+    torch.testing.assert_close(scaled.flat, (zeta.flat * step.flat), rtol=1e-9, atol=1e-13)
+
+
+def test_the_adaptive_servers_are_fed_the_scaled_update() -> None:
+    """The first m of FedAdam is (1 - beta1) zeta * update, v the square of it."""
+    task = toy.make_task()
+    step, _ = moved(compose("fedavg+elastic"), task)
+    _, state = moved(compose("fedadam+elastic"), task)
+    m, v = state.parts["server_opt"][0]
+    torch.testing.assert_close(m.flat, 0.1 * step.flat, rtol=1e-9, atol=1e-14)
+    torch.testing.assert_close(v.flat, 0.01 * step.flat.square(), rtol=1e-9, atol=1e-16)
+
+
+def test_control_variates_are_those_of_scaffold() -> None:
+    """The server's c after round 0 is the same with and without."""
+    task = toy.make_task()
+    (_, plain), (_, scaled) = moved(compose("scaffold"), task), moved(compose("scaffold+elastic"), task)
+    assert torch.equal(plain.shared.flat, scaled.shared.flat)
+    assert plain.shared.flat.any()
+
+
+def test_a_round_is_recorded() -> None:
+    """In the seed's rows, under each round: what the part notes."""
+    rows = train(toy.make_task(rounds=2), compose("fedavg+elastic(granularity=channel)")).progress.rows
+    for tau in TAUS:
+        values = toy.values_of(rows, f"boosted/channel/{tau}")
+        assert len(values) == 2
+        assert all(0 <= value <= 100 for value in values)
+    assert len(toy.values_of(rows, "sensitivity/q50")) == 2
+
+
+def test_it_needs_held_out_samples() -> None:
+    """One line before the first round."""
+    task = toy.make_task()
+    bare = replace(task, held_out=[held[:0] for held in task.held_out])
+    with pytest.raises(UserError, match="held-out samples of clients, and they have none; raise local_validation"):
+        train(bare, compose("fedavg+elastic"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("tau=-0.1", "elastic: tau = -0.1: must be at least 0"),
+        ("mu=1.0", "elastic: mu = 1.0: must be at least 0 and below 1"),
+        ("granularity=layer", "elastic: granularity = 'layer': must be one of tensor, module, channel, global"),
+        ("of=loss", "elastic: of = 'loss': must be one of logits, probabilities, features"),
+    ],
+)
+def test_bad_arguments(argument: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        compose(f"elastic({argument})")
+    assert message in str(caught.value)
