@@ -42,6 +42,7 @@ IDENTITIES = [
     ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
     ("proxy_buffers(passes=3)", "fedavg", 0),
     ("igfl_c+attention", "igfl", 0),
+    ("elastic(tau=1e9)+server_sgd(server_lr=1e-9)", "fedavg", 1e-8),
 ]
 # The same, for limits that lie in the setting: method and setting, twice.
 ONE_STEP = {"cohorts": toy.ALONE, "proxy_batch_size": 12}
