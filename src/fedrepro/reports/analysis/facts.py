@@ -40,7 +40,8 @@ def warnings(plan: Plan, evidence: Evidence, cells: list[Cell], where: str = "se
     diverged = sum(receipt.diverged for receipt in receipts)
     if diverged:
         named = sorted({f"{c.method_label} ({c.setting_label})" for c in cells if None in c.per_seed.values()})
-        said.append(f"{diverged} of {len(receipts)} runs diverged; their cells have no mean: {', '.join(named)}.")
+        of_whom = f"their cells have no mean: {', '.join(named)}" if named else "they are candidates that no cell shows"
+        said.append(f"{diverged} of {len(receipts)} runs diverged; {of_whom}.")
     edited = _edited(plan)
     if edited:
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
