@@ -258,6 +258,43 @@ def lossless() -> list[list[str]]:
     ]
 
 
+def igfl() -> list[list[str]]:
+    t = table("igfl/table1", "short")
+    order = ("igfl_c", "igfl", "fedavgm", "igfl_s", "fedavg", "scaffold", "fedadam")
+    found = [t.mean(row, "E1") for row in order]
+    assert found == sorted(found, reverse=True)
+    pairs = (("igfl", "igfl_c"), ("igfl_s", "fedavg"))
+    adds = [signed(t.gain("E1", *pair)) for pair in pairs] + [signed(t.printed_gain("E1", *pair)) for pair in pairs]
+    worth = {(c.method, c.setting): c.second.worth for c in t.choices}
+    assert sum(value == 0 for value in worth.values()) == 12
+    assert len(worth) == 14
+    at_five = sorted((t.mean(row, "E5") for row in order), reverse=True)
+    assert at_five[0] == t.mean("igfl_c", "E5")
+    receipts = {run: one[8] for run, one in t.evidence.items()}
+    assert len(receipts) == 42
+    ends = {(c.method, c.setting): [(one, receipts[one.run_id]) for one in c.tried] for c in t.choices}
+    diverged = {(place, one.values["client_lr"]) for place, tried in ends.items() for one, receipt in tried if receipt.diverged}
+    assert diverged == {(("scaffold", "E1"), 0.1), (("scaffold", "E5"), 0.1), (("igfl", "E5"), 0.1)}
+    high = {row: [one for one, _ in ends[row, "E1"] if one.values["client_lr"] == 0.1] for row in ("igfl", "igfl_c")}
+    return [
+        [*map(two, found), *adds],
+        [one(worth["igfl_c", "E5"]), one(worth["igfl", "E5"]), one(at_five[0] - at_five[1])],
+        [one(high[row][0].mean or 0.0) for row in ("igfl", "igfl_c")],
+    ]
+
+
+def local_steps() -> list[list[str]]:
+    t, columns = table("igfl/table4", "short"), ("B100-E1", "B100-E5")
+    by_proxy = {
+        c.method: next(tried.mean for tried in c.tried if tried.also and tried.also.chosen)
+        for c in t.choices
+        if c.setting == "B100-E5"
+    }
+    pair = ("igfl_c", "fedavgm")
+    gains = [t.gain(column, *pair) for column in columns] + [t.printed_gain(column, *pair) for column in columns]
+    return [[*map(one, gains), one(by_proxy["igfl_c"] - by_proxy["fedavgm"])]]
+
+
 STATED = {
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
@@ -269,6 +306,8 @@ STATED = {
     ("fedlaw/table3", "full"): learnt_weights,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,
     ("fedlaw/table3-cifar10-lossless", "short"): lossless,
+    ("igfl/table1", "short"): igfl,
+    ("igfl/table4", "short"): local_steps,
 }
 
 
