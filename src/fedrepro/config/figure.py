@@ -51,17 +51,24 @@ class Figure(Table):
 
 
 def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """A figure's `content` with what it takes from its table's. Printed numbers stay behind.
+    """A figure's `content` with what it takes from its table's. Printed numbers and remarks on cells stay behind.
 
     UserError for a key that the table does not have.
     """
-    found = {key: table[key] for key in TAKEN if key in table} | content
+    found = {key: table[key] for key in TAKEN if key in table}
+    if isinstance(budgets := found.get("budget"), dict):
+        found["budget"] = {scale: _without_remarks(budget) for scale, budget in budgets.items()}
+    found |= content
     for axis in ("rows", "companions", "columns"):
         if axis in table:
             known = {entry["key"]: entry for entry in Table.product(table[axis])}
             known = {key: {name: value for name, value in one.items() if name != "published"} for key, one in known.items()}
             found[axis] = _chosen(content[axis], known, axis) if axis in content else list(known.values())
     return found
+
+
+def _without_remarks(budget: Any) -> Any:
+    return {key: value for key, value in budget.items() if key != "remarks"} if isinstance(budget, dict) else budget
 
 
 def _chosen(entries: Any, known: dict[str, dict[str, Any]], axis: str) -> Any:
