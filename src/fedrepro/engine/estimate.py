@@ -74,7 +74,9 @@ class Rates:
         step = self._step(bench)
         local = steps * step.overhead + images * step.each
         evaluations = math.ceil(spec.rounds / spec.evaluate_every)
-        evaluated = evaluations * (test_images - (0 if spec.evaluate_proxy else proxy)) * self._forward(bench)
+        each_time = test_images - (0 if spec.evaluate_proxy else proxy)
+        each_time += train_images * (1 - spec.local_validation) if spec.evaluate_train else 0
+        evaluated = evaluations * each_time * self._forward(bench)
         round_s = local + self._server(bench, cohort, proxy, step) + self._probed(bench, cohort, train_images, step)
         return spec.rounds * round_s + evaluated + evaluations * self._personalised(bench, train_images, step)
 

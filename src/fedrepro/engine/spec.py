@@ -56,6 +56,8 @@ class RunSpec:
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
     evaluate_proxy: bool = False  # on the proxy set too, which no client trains on and no test metric is measured on
 
+    evaluate_train: bool = False  # on the samples that clients train on too, unchanged by `augment`
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
         if self.channel_statistics is not None:

@@ -40,14 +40,16 @@ class Task:
     inputs: dict[str, str]  # sha256 of each artifact that was read
     groups: Groups | None = None  # whom the samples of `evaluation` are from
 
-    @property
+    @cached_property
     def evaluated(self) -> tuple[Evaluated, ...]:
-        """What the global model is evaluated on: the test set, and the proxy set where the run asks for it."""
-        test = Evaluated("test", self.evaluation, self.groups)
-        if not self.spec.evaluate_proxy:
-            return (test,)
-        assert self.proxy is not None  # `RunSpec` asks for one
-        return test, Evaluated("proxy", self.proxy)
+        """What the global model is evaluated on: the test set; the proxy set and all clients' training samples on request."""
+        found = [Evaluated("test", self.evaluation, self.groups)]
+        if self.spec.evaluate_proxy:
+            assert self.proxy is not None  # `RunSpec` asks for one
+            found.append(Evaluated("proxy", self.proxy))
+        if self.spec.evaluate_train:
+            found.append(Evaluated("train", self.train.take(torch.cat(self.client_index).sort().values)))
+        return tuple(found)
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train on; those that have not take no part at all."""

@@ -23,19 +23,20 @@ def relative_to_largest(omega: Tree, granularity: str) -> Tensor:
     return torch.where(largest > 0, values / largest, -1.0)
 
 
-def noted(omega: Tree, own: str) -> dict[str, float]:
+def noted(omega: Tree, tau: float, own: str) -> dict[str, float]:
     """For a round's record, of all four granularities, so that one run tells them apart.
 
-    boosted/<granularity>/<tau>: percent of the parameters whose Omega relative to the largest lies below tau, hence is boosted
-    there, at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative Omega at the granularity `own`.
+    boosted/<granularity>: percent of the parameters whose Omega relative to the largest lies below `tau`, hence is boosted
+    there; boosted/<granularity>/<tau>: the same at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative
+    Omega at the granularity `own`.
     """
     found: dict[str, float] = {}
     for granularity in GRANULARITIES:
         relative = relative_to_largest(omega, granularity)
         ordered = relative[relative >= 0].sort().values
-        below = torch.searchsorted(ordered, ordered.new_tensor(TAUS)).tolist()
-        shares = [100 * count / omega.layout.size for count in below]
-        found |= {f"boosted/{granularity}/{tau}": share for tau, share in zip(TAUS, shares, strict=True)}
+        below = torch.searchsorted(ordered, ordered.new_tensor([tau, *TAUS])).tolist()
+        names = (f"boosted/{granularity}", *(f"boosted/{granularity}/{one}" for one in TAUS))
+        found |= {name: 100 * count / omega.layout.size for name, count in zip(names, below, strict=True)}
         if granularity == own and len(ordered):
             places = [(len(ordered) - 1) * percent // 100 for percent in QUANTILES]
             found |= {f"sensitivity/q{q}": float(ordered[at]) for q, at in zip(QUANTILES, places, strict=True)}

@@ -46,6 +46,8 @@ def test_a_run_by_hand(clock: dict[str, float]) -> None:
     clock |= {"steps": 0.01, "image": 0.001, "forward": 0.002}
     assert Rates().seconds(spec(), 1000, 200) == pytest.approx(3 * (0.25 + 0.8 + 0.34))
     assert Rates().seconds(spec(evaluate_proxy=True), 1000, 200) == pytest.approx(3 * (0.25 + 0.8 + 0.4))
+    more = Rates().seconds(spec(evaluate_train=True), 1000, 200) - Rates().seconds(spec(), 1000, 200)
+    assert more == pytest.approx(3 * 0.4 * 1000 * (1 - spec().local_validation) / 200)
 
 
 def test_a_server_by_hand(clock: dict[str, float]) -> None:

@@ -159,14 +159,15 @@ def test_a_constant_sensitivity_scales_by_tau(granularity: str) -> None:
 
 def test_what_is_noted() -> None:
     """The boosted share counts what lies below tau, at each granularity: none at 0, all but the largest at 1."""
-    found = sensitivity.noted(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), "channel")
+    found = sensitivity.noted(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), 0.45, "channel")
     assert [found[f"boosted/tensor/{tau}"] for tau in (0.0, 0.1, 0.3, 0.5, 1.0)] == pytest.approx([0.0, 25.0, 37.5, 37.5, 62.5])
     assert found["boosted/channel/1.0"] == pytest.approx(50.0)  # the dead one is never boosted
     assert found["boosted/global/1.0"] == pytest.approx(87.5)
     assert all(found[f"boosted/{granularity}/0.0"] == 0 for granularity in GRANULARITIES)
     # Of the seven live ones, ordered: 0.125, 0.25, 0.333, 0.5, 1, 1, 1.
     assert [found[f"sensitivity/q{q}"] for q in (10, 25, 50, 75, 90)] == pytest.approx([0.125, 0.25, 0.5, 1.0, 1.0])
-    assert len(found) == 4 * len(TAUS) + 5
+    assert found["boosted/tensor"] == pytest.approx(37.5)  # at 0.45
+    assert len(found) == 4 * (1 + len(TAUS)) + 5
 
 
 def moved(method: Method, task: Task) -> tuple[Tree, Any]:

@@ -74,7 +74,7 @@ class Elastic(Rescale):
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         cohort = ctx.cohort
         omega = tree.weighted_sum(cohort.shares(self.weighting), cohort.probes[self.name])
-        ctx.notes.update(noted(omega, self.granularity))
+        ctx.notes.update(noted(omega, self.tau, self.granularity))
         return tree.map(lambda x, zeta: zeta * x, x, self.factors(omega)), state
 
     def factors(self, omega: Tree) -> Tree:
