@@ -30,6 +30,7 @@ SCHEMES = (
     "dirichlet_first_come(beta=0.01)",
     "dirichlet_balanced(alpha=0.1)",
     "log_normal_sizes(sigma=2)",
+    "log_normal_dirichlet(sigma=0.3, alpha=100)",
     "classes_per_client(k=2)",
     "shards(per_client=2)",
 )

@@ -27,6 +27,7 @@ COMPLETE = [
     "dirichlet_balanced(alpha=0.05, min_size=0)",
     "dirichlet_balanced(alpha=100.0, min_size=1, max_redraws=500)",
     "classes_per_client(k=5)",
+    "log_normal_dirichlet(sigma=0.5, alpha=0.1)",
 ]
 EXAMPLES = [
     *COMPLETE,

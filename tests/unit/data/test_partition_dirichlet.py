@@ -10,7 +10,7 @@ from fedrepro.data.partition import draw
 from fedrepro.data.partition.dirichlet import log_weights, proportions
 from fedrepro.data.partition.dirichlet_balanced import capped_counts
 from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
-from fedrepro.data.partition.dirichlet_per_client import draw_labels, draw_parts, draw_turns
+from fedrepro.data.partition.dirichlet_per_client import deal_in_turns, draw_labels, draw_turns
 from fedrepro.errors import UserError
 
 BALANCED = np.random.default_rng(3).permutation(np.arange(1000) % 10)  # ten classes of 100
@@ -138,8 +138,18 @@ def test_draw_labels_renormalises():
 def test_turns_by_hand():
     """Two clients of two slots: 0011 needs client 0 twice, 1/4; 0101 and 0110 are 1/8 each; and the same for client 1."""
     rng = np.random.default_rng(0)
-    orders = Counter("".join(map(str, draw_turns(2, 2, rng) // 2)) for _ in range(8000))
+    orders = Counter("".join(map(str, draw_turns(np.array([2, 2]), rng))) for _ in range(8000))
     expected = {"0011": 1 / 4, "1100": 1 / 4, "0101": 1 / 8, "0110": 1 / 8, "1001": 1 / 8, "1010": 1 / 8}
+    assert orders.keys() == expected.keys()
+    for order, share in expected.items():
+        assert abs(orders[order] / 8000 - share) < 4 * math.sqrt(share * (1 - share) / 8000)
+
+
+def test_turns_of_clients_of_unequal_size():
+    """Client 0 of one slot, client 1 of three, client 2 of none: client 0 is first half of the time, second a quarter."""
+    rng = np.random.default_rng(0)
+    orders = Counter("".join(map(str, draw_turns(np.array([1, 3, 0]), rng))) for _ in range(8000))
+    expected = {"0111": 1 / 2, "1011": 1 / 4, "1101": 1 / 8, "1110": 1 / 8}
     assert orders.keys() == expected.keys()
     for order, share in expected.items():
         assert abs(orders[order] / 8000 - share) < 4 * math.sqrt(share * (1 - share) / 8000)
@@ -191,7 +201,7 @@ def test_first_come_leaves_the_rest_to_the_last():
     """Client 0 wants class 1 alone and gets all five; client 1 wants it too, and gets what there is of the others."""
     labels = np.array([0, 0, 1, 1, 1, 1, 1, 2, 2, 2])
     weights = np.array([[-1e300, 0.0, -1e300], [-1e300, 0.0, -1e300]])
-    parts = draw_parts(weights, labels, np.arange(10), np.random.default_rng(0)).parts
+    parts = deal_in_turns(weights, labels, np.repeat([0, 1], 5), np.random.default_rng(0)).parts
     assert [np.bincount(labels[part], minlength=3).tolist() for part in parts] == [[0, 5, 0], [2, 0, 3]]
 
 

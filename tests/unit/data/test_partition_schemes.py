@@ -162,6 +162,32 @@ def test_sizes_are_log_normal(sigma):
     assert abs(np.mean(logs < logs.mean()) - 0.5) < 4 * 0.5 / math.sqrt(2000)
 
 
+# --- log_normal_dirichlet
+
+
+def test_sizes_are_those_of_the_size_scheme_in_distribution():
+    """As `test_sizes_are_log_normal`, whatever the mix of classes."""
+    parts = draw("log_normal_dirichlet(sigma=0.3, alpha=0.5)", np.arange(100_000) % 10, 10, 2000, 8).parts
+    logs = np.log([len(part) for part in parts])
+    assert sum(map(len, parts)) == 100_000
+    assert abs(logs.std() - 0.3) < 0.03  # the sizes are whole numbers of about 50
+
+
+def test_without_a_spread_of_sizes_all_are_equal():
+    """sigma = 0: N/n, and the first clients one more."""
+    assert counts("log_normal_dirichlet(sigma=0, alpha=0.1)", np.arange(1003) % 10, 10).sum(1).tolist() == [101] * 3 + [100] * 7
+
+
+def test_alpha_is_the_mix():
+    """alpha -> infinity: each class in equal shares, but for the draw; alpha -> 0: the largest class fills most clients."""
+    even, skewed = (
+        counts(f"log_normal_dirichlet(sigma=0.3, alpha={alpha})", np.arange(20_000) % 10, 20) for alpha in (1e9, 1e-9)
+    )
+    shares = even / even.sum(1, keepdims=True)
+    assert abs(shares - 0.1).max() < 0.05
+    assert (skewed.max(1) / skewed.sum(1)).mean() > 0.7
+
+
 # --- each other
 
 
@@ -196,6 +222,7 @@ PUBLISHED = {
     "shards(per_client=2, distinct_labels=true)": [0, 0, 100, 100, 0, 0, 0, 0, 0, 0],
     "classes_per_client(k=2)": [100, 0, 34, 0, 0, 0, 0, 0, 0, 0],
     "log_normal_sizes(sigma=0.5)": [28, 23, 19, 24, 16, 21, 20, 17, 10, 22],
+    "log_normal_dirichlet(sigma=0.5, alpha=1)": [7, 44, 21, 45, 7, 49, 37, 28, 47, 44],
 }
 
 
@@ -234,6 +261,8 @@ REFUSED = [
     ("classes_per_client(k=11)", 5, r"classes_per_client\(k=\.\.\.\) = 11: there are only 10 classes"),
     ("log_normal_sizes(sigma=-0.1)", 5, r"log_normal_sizes\(sigma=\.\.\.\) = -0\.1: must be >= 0"),
     ("log_normal_sizes(sigma=1e999)", 5, "must be finite"),
+    ("log_normal_dirichlet(sigma=-1, alpha=1)", 5, r"log_normal_dirichlet\(sigma=\.\.\.\) = -1\.0: must be >= 0"),
+    ("log_normal_dirichlet(sigma=1, alpha=0)", 5, r"log_normal_dirichlet\(alpha=\.\.\.\) = 0\.0: must be > 0"),
 ]
 
 
@@ -250,6 +279,7 @@ def test_refused_in_one_line(scheme, clients, line):
         *(f"dirichlet_per_client(beta={beta})" for beta in (1e-300, 1e300)),
         *(f"dirichlet_balanced(alpha={alpha}, min_size=0)" for alpha in (1e-300, 1e300)),
         *(f"log_normal_sizes(sigma={sigma})" for sigma in (1e-300, 1e300)),
+        *(f"log_normal_dirichlet(sigma={sigma}, alpha={alpha})" for sigma in (1e-300, 1e300) for alpha in (1e-300, 1e300)),
     ],
 )
 def test_extremes_are_drawn_without_a_warning(scheme):

@@ -21,6 +21,7 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     dirichlet_per_client,
     iid,
     label_sets,
+    log_normal_dirichlet,
     log_normal_sizes,
     shards,
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrepro.data.partition.dirichlet import log_weights, require_concentration
-from fedrepro.data.partition.dirichlet_per_client import draw_parts
+from fedrepro.data.partition.dirichlet_per_client import deal_in_turns
 from fedrepro.data.partition.scheme import SCHEMES, Draw
 
 
@@ -31,4 +31,4 @@ class DirichletFirstCome:
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """Parts of floor(N/n) samples each."""
         weights_NC = log_weights(self.beta, (clients, classes), rng)
-        return draw_parts(weights_NC, labels, np.arange(len(labels) // clients * clients), rng)
+        return deal_in_turns(weights_NC, labels, np.repeat(np.arange(clients), len(labels) // clients), rng)

@@ -37,31 +37,32 @@ class DirichletPerClient:
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """Parts of floor(N/n) samples each."""
-        size = len(labels) // clients
         weights_NC = log_weights(self.beta, (clients, classes), rng)
-        return draw_parts(weights_NC, labels, draw_turns(clients, size, rng), rng)
+        turns = draw_turns(np.full(clients, len(labels) // clients), rng)
+        return deal_in_turns(weights_NC, labels, turns, rng)
 
 
-def draw_parts(log_weights_NC: np.ndarray, labels: np.ndarray, slots: np.ndarray, rng: np.random.Generator) -> Draw:
-    """Parts of equal size: each of `slots` (client = slot // size), in order, gets a sample of its client's mix."""
+def deal_in_turns(log_weights_NC: np.ndarray, labels: np.ndarray, turns: np.ndarray, rng: np.random.Generator) -> Draw:
+    """Each of `turns`, a client, in order gets a sample of that client's mix."""
     clients, classes = log_weights_NC.shape
-    size = len(slots) // clients
-    drawn = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), slots // size, rng)
-    samples = np.empty(clients * size, dtype=np.int64)
+    drawn = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), turns, rng)
+    samples = np.empty(len(turns), dtype=np.int64)
     for c in range(classes):
-        wanted = slots[drawn == c]
+        wanted = np.flatnonzero(drawn == c)
         samples[wanted] = rng.permutation(np.flatnonzero(labels == c))[: len(wanted)]
-    return Draw(list(samples.reshape(clients, size)))
+    ends = np.bincount(turns, minlength=clients).cumsum()
+    return Draw(np.split(samples[np.argsort(turns, kind="stable")], ends[:-1]))
 
 
-def draw_turns(clients: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """The slots 0..n*size-1 (client = slot // size) in the order in which they are filled, int64 [n * size].
+def draw_turns(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The clients in the order in which they take samples, until each has as many as `sizes` [n] says, int64 [sum of sizes].
 
     The next client is always uniform among those that are not full: the order of arrivals of n equal Poisson processes, each
-    cut at `size`.
+    cut at its size.
     """
-    arrivals_NS = rng.standard_exponential((clients, size)).cumsum(axis=1)
-    return np.argsort(arrivals_NS, axis=None, kind="stable")
+    gaps = np.split(rng.standard_exponential(sizes.sum()), sizes.cumsum()[:-1])
+    order = np.argsort(np.concatenate([gap.cumsum() for gap in gaps]), kind="stable")
+    return np.repeat(np.arange(len(sizes)), sizes)[order]
 
 
 def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:

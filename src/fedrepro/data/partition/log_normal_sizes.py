@@ -9,7 +9,7 @@ one sample more, so every size is within one of its exact value.
 The set is permuted and cut into consecutive parts of these sizes: every sample goes to exactly one client. Rounding may leave a
 client with nothing; it stays in the partition with size 0 and training leaves it out. There is no minimum size.
 Limiting cases: sigma = 0 is iid, with the very same parts at the same seed; sigma -> infinity gives everything to one client.
-Sizes only: it has no label skew and does not combine with a Dirichlet scheme, whose sizes are its own.
+Sizes only, no label skew: `log_normal_dirichlet` has both.
 """
 
 import math
@@ -29,14 +29,23 @@ class LogNormalSizes:
     sigma: float
 
     def __post_init__(self) -> None:
-        require(0 <= self.sigma <= 1e300, "log_normal_sizes(sigma=...)", self.sigma, "must be >= 0, at most 1e300")
+        require_sigma("log_normal_sizes(sigma=...)", self.sigma)
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """The permutation is drawn first and the sizes second, so that sigma = 0 is iid to the sample."""
         order = rng.permutation(len(labels))
-        exponents = self.sigma * rng.standard_normal(clients)
-        sizes = round_to_sum(np.exp(exponents - exponents.max()), len(labels))  # the largest weight is 1: no overflow
-        return Draw(np.split(order, np.cumsum(sizes)[:-1]))
+        return Draw(np.split(order, np.cumsum(draw_sizes(self.sigma, len(labels), clients, rng))[:-1]))
+
+
+def require_sigma(where: str, value: float) -> None:
+    """UserError unless `value` lies in [0, 1e300]."""
+    require(0 <= value <= 1e300, where, value, "must be >= 0, at most 1e300")
+
+
+def draw_sizes(sigma: float, total: int, clients: int, rng: np.random.Generator) -> np.ndarray:
+    """Sizes of all clients, int64 [n], of sum `total`."""
+    exponents = sigma * rng.standard_normal(clients)
+    return round_to_sum(np.exp(exponents - exponents.max()), total)  # the largest weight is 1: no overflow
 
 
 def round_to_sum(weights: np.ndarray, total: int) -> np.ndarray:
