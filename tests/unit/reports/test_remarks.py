@@ -295,6 +295,13 @@ def local_steps() -> list[list[str]]:
     return [[*map(one, gains), one(by_proxy["igfl_c"] - by_proxy["fedavgm"])]]
 
 
+def label_pairs() -> list[list[str]]:
+    t = table("igfl/table6", "short")
+    found = {tuple(t.cells[row, "silo"].per_seed.values()) for row in ("nearest", "nearest-scores", "threshold")}
+    assert found == {(100.0,) * 10}
+    return [["100.0", one(t.mean("chance", "silo"))]]
+
+
 STATED = {
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
@@ -308,6 +315,7 @@ STATED = {
     ("fedlaw/table3-cifar10-lossless", "short"): lossless,
     ("igfl/table1", "short"): igfl,
     ("igfl/table4", "short"): local_steps,
+    ("igfl/table6", "short"): label_pairs,
 }
 
 
