@@ -9,7 +9,7 @@ import pytest
 from small_table import make_plan, typed, write_evidence
 
 from fedrepro.reports import names
-from fedrepro.reports.analysis.gaps import gaps, pairs
+from fedrepro.reports.analysis.gaps import gaps, pairs, proposed
 from fedrepro.reports.analysis.table import table
 from fedrepro.reports.figures import gaps as pictures
 from fedrepro.reports.load import load_evidence
@@ -55,6 +55,15 @@ def test_a_diverged_seed_leaves_no_measured_difference(tmp_path):
     assert (by_setting[A].ours, by_setting[A].runs, by_setting[A].reason) == (None, (), "a seed diverged")
     assert by_setting[B].ours == pytest.approx(0.0)
     assert "not measured (a seed diverged)" in names.gap_text(gap)
+
+
+def test_what_the_paper_proposes_is_its_last_printed_row(tmp_path):
+    """Of the first table; a row of ours after it has no printed difference, and is taken only if no row has one."""
+    (printed,) = gaps(report_of(tmp_path, {(m, A): [80.0, 81.0] for m in ("fedavg", "fedlaw")}))
+    ours = replace(printed, method="ours", settings=tuple(replace(one, printed=None) for one in printed.settings))
+    elsewhere = replace(printed, table="table4", method="elsewhere")
+    assert proposed([replace(printed, method="first"), printed, ours, elsewhere]) is printed
+    assert proposed([ours, elsewhere]) is ours
 
 
 def test_a_pair_without_any_measured_difference_is_left_out(tmp_path):

@@ -1,5 +1,7 @@
 """How far two methods are apart: printed difference and measured one, paired by seed. Pure functions of a table's report."""
 
+from collections.abc import Sequence
+
 from fedrepro.reports.analysis.paired import interval, mean, paired, printed_gap
 from fedrepro.reports.model import Cell, Gap, GapSetting, Row, Shown
 
@@ -21,6 +23,12 @@ def gaps(table: Shown) -> list[Gap]:
                 place = table.table, table.source, table.scale, table.comparable
                 found.append(Gap(*place, row.key, base.key, row.label, base.label, unit, known))
     return found
+
+
+def proposed(gaps: Sequence[Gap]) -> Gap:
+    """Of the first table's, that of what the paper proposes: its last row with printed numbers. Rows of ours come after it."""
+    first = [gap for gap in gaps if gap.table == gaps[0].table]
+    return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
 
 
 def pairs(table: Shown) -> list[tuple[Row, Row]]:

@@ -3,6 +3,7 @@
 from fedrepro.config.places import is_figure
 from fedrepro.reports import names
 from fedrepro.reports.analysis.claims import PAIRED
+from fedrepro.reports.analysis.gaps import proposed
 from fedrepro.reports.model import ClaimNumber, ClaimVerdict, Gap, GapSetting, Page, PageTable
 from fedrepro.reports.pages import figures, grid, parts, tuning
 from fedrepro.reports.pages import sections as s
@@ -86,7 +87,7 @@ def _answer(page: Page) -> list[s.Block]:
         text = f"{AGREEMENT} {parts.counts(page.counts)}."
         sections.append(s.Section("Measured against printed", (s.Pictures((s.Picture(page.picture, text),)),)))
     elif page.gaps:
-        first = [gap for gap in page.gaps if gap.table == page.gaps[0].table][-1]  # papers print what they propose last
+        first = proposed(page.gaps)
         sections.append(s.Section(names.gap_title(first), (s.Pictures((_gap_picture(first),)),)))
     return [s.Banner(lines, good), *([s.Beside(tuple(sections))] if sections else [])]
 
