@@ -1,8 +1,9 @@
 """ResNets of basic blocks. He, Zhang, Ren, Sun, CVPR 2016, https://arxiv.org/abs/1512.03385.
 
-BatchNorm after every convolution, no convolution has a bias; stages of `blocks` basic blocks each, all but the first at half
-the resolution of the one before; average over all places; linear. Shortcuts that change shape are projections (1x1 convolution
-and BatchNorm).
+A norm after every convolution, no convolution has a bias; stages of `blocks` basic blocks each, all but the first at half the
+resolution of the one before; average over all places; linear. Shortcuts that change shape are projections (1x1 convolution and
+norm). The norm is BatchNorm or, with `groups`, GroupNorm over so many groups of channels: as many parameters, no statistics, and
+no sample meets another. Two groups, as in Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, appendix C.
 
 stem 3, widths 16, 32, 64 (section 4.2, depth 6 * blocks + 2, for 32x32 images): conv k3. The networks of FedLAW's tables:
 78,042 parameters at 1 block (ResNet-8, FedDF's model) and 272,474 at 3 (ResNet-20), 10 classes.
@@ -17,15 +18,22 @@ from torch import Tensor
 
 from fedrepro.models import ops
 from fedrepro.models.batch_norm import BatchNorms
+from fedrepro.models.group_norm import GroupNorms
 from fedrepro.tree import Tree
 
 SMALL = (16, 32, 64)
 
 
 def shapes(
-    input_shape: tuple[int, int, int], classes: int, blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3
+    input_shape: tuple[int, int, int],
+    classes: int,
+    blocks: int,
+    widths: tuple[int, ...] = SMALL,
+    stem: int = 3,
+    groups: int = 0,
 ) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; `widths`: channels of each stage, `stem`: 3 or 7. Any height and width will do."""
+    """Parameter shapes, in order; `widths`: channels of each stage, `stem`: 3 or 7, `groups`: of GroupNorm, 0 for
+    BatchNorm. Any height and width will do."""
     found: dict[str, tuple[int, ...]] = {}
     for conv, norm, (channels, width, size) in _layers(blocks, widths, stem):
         found[f"{conv}.weight"] = (width, channels or input_shape[0], size, size)
@@ -33,8 +41,10 @@ def shapes(
     return found | {"fc.weight": (classes, widths[-1]), "fc.bias": (classes,)}
 
 
-def buffer_shapes(blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3) -> dict[str, tuple[int, ...]]:
-    """Shapes of the running statistics, in the order of the forward pass."""
+def buffer_shapes(blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3, groups: int = 0) -> dict[str, tuple[int, ...]]:
+    """Shapes of the running statistics, in the order of the forward pass; GroupNorm has none."""
+    if groups:
+        return {}
     sizes = {norm: width for _, norm, (_, width, _) in _layers(blocks, widths, stem)}
     return {f"{norm}.{kind}": (width,) for norm, width in sizes.items() for kind in ("running_mean", "running_var")}
 
@@ -47,27 +57,28 @@ def features(
     blocks: int,
     widths: tuple[int, ...] = SMALL,
     stem: int = 3,
+    groups: int = 0,
     valid: Tensor | None = None,
 ) -> tuple[Tensor, Tree]:
     """What the last layer reads, [..., B, F], of images x [..., B, C, H, W], and the running statistics after this pass.
 
     `valid` [K]: how many of each client's samples are real, the rest being padding behind them.
     """
-    norms = BatchNorms(params, buffers, train, valid)
+    norms = GroupNorms(params, buffers, groups) if groups else BatchNorms(params, buffers, train, valid)
 
-    def conv_bn(h: Tensor, conv: str, norm: str, stride: int = 1, padding: int = 1) -> Tensor:
+    def conv_norm(h: Tensor, conv: str, norm: str, stride: int = 1, padding: int = 1) -> Tensor:
         return norms(norm, ops.conv2d(h, params[f"{conv}.weight"], stride=stride, padding=padding))
 
     if stem == 3:
-        h = conv_bn(x, "conv", "bn").relu_()
+        h = conv_norm(x, "conv", "bn").relu_()
     else:
-        h = ops.max_pool2d(conv_bn(x, "conv", "bn", stride=2, padding=3).relu_(), 3, stride=2, padding=1)
+        h = ops.max_pool2d(conv_norm(x, "conv", "bn", stride=2, padding=3).relu_(), 3, stride=2, padding=1)
     for name, channels, width in _blocks(blocks, widths):
         stride = 2 if width > channels else 1
-        inner = conv_bn(h, f"{name}.conv1", f"{name}.bn1", stride).relu_()
-        inner = conv_bn(inner, f"{name}.conv2", f"{name}.bn2")
+        inner = conv_norm(h, f"{name}.conv1", f"{name}.bn1", stride).relu_()
+        inner = conv_norm(inner, f"{name}.conv2", f"{name}.bn2")
         if stride > 1:
-            h = conv_bn(h, f"{name}.conv3", f"{name}.bn3", stride, padding=0)
+            h = conv_norm(h, f"{name}.conv3", f"{name}.bn3", stride, padding=0)
         h = inner.add_(h).relu_()
     return h.mean((-2, -1)), norms.after()
 

@@ -44,6 +44,7 @@ INPUTS = {
     "simple_cnn": {"conv1": 27, "conv2": 288, "conv3": 576, "fc1": 1024, "fc2": 64}.__getitem__,
     "resnet8": resnet_inputs,
     "resnet20": resnet_inputs,
+    "resnet20_gn": resnet_inputs,
     "resnet18": resnet18_inputs,
     "fedgh_cnn": FEDGH_CNN.__getitem__,
     "fedgh_cnn_relu": FEDGH_CNN.__getitem__,

@@ -17,17 +17,17 @@ from fedrepro.tree import Tree
 class Block(nn.Module):
     """Two 3x3 convolutions beside a shortcut; where the shape changes, the first strides by 2 and the shortcut is projected."""
 
-    def __init__(self, channels: int, width: int) -> None:
+    def __init__(self, channels: int, width: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d) -> None:
         super().__init__()
         stride = 1 if channels == width else 2
         self.inner = nn.Sequential(
             nn.Conv2d(channels, width, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(width),
+            norm(width),
             nn.ReLU(),
             nn.Conv2d(width, width, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(width),
+            norm(width),
         )
-        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        projection = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), norm(width))
         self.shortcut = nn.Identity() if stride == 1 else projection
 
     def forward(self, x: Tensor) -> Tensor:
@@ -68,12 +68,12 @@ def linears(*widths: int) -> list[nn.Module]:
     return layers[:-1]
 
 
-def resnet(blocks: int, channels: int = 3, classes: int = 10) -> nn.Sequential:
+def resnet(blocks: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d) -> nn.Sequential:
     """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
     widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
-    stem = [nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
-    body = [Block(before, after) for before, after in pairwise(widths)]
-    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+    stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), norm(16), nn.ReLU()]
+    body = [Block(before, after, norm) for before, after in pairwise(widths)]
+    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
 # FedLAW: MLP 784-200-200-10; "LeNet" conv 16 and 32, k5 pad 2, each with ReLU and 2x2 pooling, then linear 1568-10; "SimpleCNN"
@@ -124,6 +124,7 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     ),
     "resnet8": lambda: resnet(1),
     "resnet20": lambda: resnet(3),
+    "resnet20_gn": lambda: resnet(3, lambda width: nn.GroupNorm(2, width)),
     "resnet18": resnet18,
     "fedgh_cnn": fedgh_cnn,
     "fedgh_cnn_relu": lambda: fedgh_cnn(nn.ReLU()),
@@ -149,6 +150,8 @@ PARAMETERS = [
     ("resnet8", (3, 64, 64), 10, 78_042),
     ("resnet20", (3, 32, 32), 10, 272_474),
     ("resnet20", (3, 32, 32), 100, 278_324),
+    ("resnet20_gn", (3, 32, 32), 10, 272_474),
+    ("resnet20_gn", (3, 32, 32), 100, 278_324),
     ("resnet18", (3, 64, 64), 200, 11_279_112),
     ("fedgh_cnn", (3, 32, 32), 10, 1_234_762),
     ("fedgh_cnn_relu", (3, 32, 32), 10, 1_234_762),
@@ -158,7 +161,13 @@ PARAMETERS = [
     ("reddi_emnist", (1, 28, 28), 10, 1_199_882),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
-SMALL |= {"simple_cnn": (2, 18, 20), "resnet8": (2, 9, 12), "resnet20": (1, 8, 8), "resnet18": (1, 32, 35)}
+SMALL |= {
+    "simple_cnn": (2, 18, 20),
+    "resnet8": (2, 9, 12),
+    "resnet20": (1, 8, 8),
+    "resnet20_gn": (2, 8, 10),
+    "resnet18": (1, 32, 35),
+}
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
@@ -168,6 +177,7 @@ SMALLEST = {
     "simple_cnn": 18,
     "resnet8": 1,
     "resnet20": 1,
+    "resnet20_gn": 1,
     "resnet18": 1,
     "fedgh_cnn": 10,
     "mcmahan_cifar": 4,
