@@ -39,6 +39,8 @@ IDENTITIES = [
     ("fedavgm(beta=0, server_lr=0.5)", "server_sgd(server_lr=0.5)", 0),
     ("fedadam(beta1=0, tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
     ("fedadam(beta1=0, tau=1e9, server_lr=5e8)", "server_sgd(server_lr=0.5)", 1e-8),
+    ("fedyogi(beta1=0, tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
+    ("fedadagrad(tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
     ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
     ("proxy_buffers(passes=3)", "fedavg", 0),
     ("igfl_c+attention", "igfl", 0),
@@ -55,6 +57,7 @@ LIMITS_OF_SETTINGS = [
     # Nobody to disagree with; batches so large that everybody takes one step an epoch.
     ("gh", {"cohorts": toy.ALONE, "by_class": True}, "fedavg", {"cohorts": toy.ALONE, "by_class": True}, 0),
     ("fednova", {"batch_size": 50}, "fedavg", {"batch_size": 50}, 1e-12),
+    ("fedyogi", {"rounds": 1}, "fedadam", {"rounds": 1}, 0),
     ("scaffold", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 0),
     ("scaffold(option=1)", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 1e-15),
     ("attention", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 1e-15),

@@ -55,9 +55,33 @@ def test_fedadam_by_hand(first_v: str, v: tuple[float, float]) -> None:
     assert found == pytest.approx([first, second], abs=1e-15)
 
 
-def test_fedadam_stands_still_without_updates() -> None:
+def test_fedyogi_by_hand() -> None:
+    """Updates 0.1, -0.2 and 0.001; m = 0.01, -0.011, -0.0098. v = 1e-4, as FedAdam's; plus 0.01 * 0.04, since 0.04 is more than
+    1e-4; minus 0.01 * 1e-6, since that is less."""
+    found, w = [], 1.0
+    for m, v in ((0.01, 1e-4), (-0.011, 5e-4), (-0.0098, 5e-4 - 1e-8)):
+        w += 0.01 * m / (math.sqrt(v) + 0.1)
+        found.append(w)
+    assert steps("fedyogi(tau=0.1)", [0.1, -0.2, 0.001]) == pytest.approx(found, abs=1e-15)
+    assert steps("fedyogi(tau=0.1)", [0.1])[0] == steps("fedadam(tau=0.1)", [0.1])[0]
+
+
+@pytest.mark.parametrize(("first_v", "v"), [("zero", (0.01, 0.05)), ("tau_squared", (0.02, 0.06))])
+def test_fedadagrad_by_hand(first_v: str, v: tuple[float, float]) -> None:
+    """v adds up 0.01 and 0.04, from 0 or from tau^2 = 0.01; m is the update, or with beta1 = 0.5 half of it and half of m."""
+    first = 1 + 0.01 * 0.1 / (math.sqrt(v[0]) + 0.1)
+    second = first - 0.01 * 0.2 / (math.sqrt(v[1]) + 0.1)
+    text = f"fedadagrad(tau=0.1, first_v={first_v})"
+    assert steps(text, [0.1, -0.2]) == pytest.approx([first, second], abs=1e-15)
+    first, m = 1 + 0.01 * 0.05 / (math.sqrt(v[0]) + 0.1), 0.025 - 0.1
+    second = first + 0.01 * m / (math.sqrt(v[1]) + 0.1)
+    assert steps(text.replace(")", ", beta1=0.5)"), [0.1, -0.2]) == pytest.approx([first, second], abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["fedadam", "fedyogi", "fedadagrad"])
+def test_adaptive_servers_stand_still_without_updates(name: str) -> None:
     """0 / (0 + tau): no NaN from an update of exactly zero."""
-    assert steps("fedadam", [0.0, 0.0]) == [1.0, 1.0]
+    assert steps(name, [0.0, 0.0]) == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +93,9 @@ def test_fedadam_stands_still_without_updates() -> None:
         ("fedadam(beta2=-0.1)", "fedadam: beta2 = -0.1: must be at least 0 and below 1"),
         ("fedadam(tau=0)", "fedadam: tau = 0.0: must be greater than 0"),
         ("fedadam(server_lr=0)", "fedadam: server_lr = 0.0: must be greater than 0"),
+        ("fedyogi(beta2=1)", "fedyogi: beta2 = 1.0: must be at least 0 and below 1"),
+        ("fedadagrad(tau=-1)", "fedadagrad: tau = -1.0: must be greater than 0"),
+        ("fedadagrad(beta2=0.9)", "fedadagrad: unknown argument 'beta2'"),
         ("fedadam(first_v=one)", "fedadam: first_v = 'one': must be zero or tau_squared"),
         ("mean(weighting=equal)", "mean: weighting = 'equal': must be size, uniform or all"),
         ("fedprox(steps=none)", "fedprox: steps = 'none': must be as_set or plain"),
