@@ -120,9 +120,11 @@ PART_METHODS = [part_text(name) for name in PARTS.names()]
 METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
 # (method, model). What parts can do to each other, changing what they are handed or agreeing on one engine alone, is asked of
 # all of METHODS on a plain model, and of the parts and the longest chains behind BatchNorm; the rest of each part alone.
-CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*PART_METHODS, *list(_chains())[-2:]]]
+PERCEPTRONS_ONLY = {"pfnm"}
+EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
+CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, *list(_chains())[-2:]]]
 ALONE_METHODS = [*PRESETS, *PART_METHODS]
-ALONE_CASES = [(text, model) for text in ALONE_METHODS for model in ("tiny", "norm")]
+ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS] + [(text, "norm") for text in [*PRESETS, *EVERYWHERE]]
 
 
 def tiny_model() -> Model:

@@ -1,4 +1,4 @@
-"""What clients do beside training: measure the model they receive, and make and evaluate models of their own.
+"""What clients do beside training: measure the model they receive, make models of their own, and evaluate both on their data.
 
 One client after another on every engine, so that engines and worker processes agree to the bit.
 """
@@ -11,7 +11,7 @@ import torch
 from fedrepro import rng
 from fedrepro.engine.batches import local_batches
 from fedrepro.engine.cohort import Clients
-from fedrepro.engine.evaluate import pieces, summary, tally
+from fedrepro.engine.evaluate import Tally, joined, pieces, summary, tally
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import ServerState
@@ -32,20 +32,46 @@ def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState
 
 
 def personal(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
-    """personal_accuracy (percent) and personal_loss: every client's own model, on all of its held-out samples."""
-    task, tallies, cohort_size = clients.task, [], len(clients.taking_part(round))
-    for client, held_out in enumerate(task.held_out):
-        if not len(held_out) or not task.trains(client):
-            continue
-        network = TrainingNetwork(task.model, state.buffers, closed_form=True, keys=_keys(task, client, round))
-        batches = _batches(task, client, round)
-        ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        params = clients.method.client.personalise(_taken(task, client, batches, network), ctx)
-        tallies += [tally(task.model, params, network.buffers, piece) for piece in pieces(task.train.take(held_out))]
-    if not tallies:
-        return {}
-    found = summary(tallies)
-    return {"personal_accuracy": found["test_accuracy"], "personal_loss": found["test_loss"]}
+    """`spread_of` the clients' accuracies with their own models (personal_...), where the method makes such, and with the
+    global one (local_...), where local_test keeps samples for it. On each client's own test samples, see `Task.local_test`."""
+    task, found = clients.task, {}
+    places = [client for client, index in enumerate(task.local_test) if len(index) and task.trains(client)]
+    if task.spec.local_test and places:
+        each = [_tally(task, client, state.params, state.buffers) for client in places]
+        found |= spread_of(each, "local")
+    if clients.method.personalises and places:
+        found |= spread_of([_tally(task, client, *_own_model(clients, client, state, round)) for client in places], "personal")
+    return found
+
+
+def spread_of(each: list[Tally], name: str) -> dict[str, float]:
+    """{name}_accuracy (percent) and {name}_loss over all samples. Of the clients' accuracies, each counted once, the mean, the
+    standard deviation over clients, and the mean of the worst tenth (at least one client): {name}_client_mean, _std, _worst.
+    """
+    whole, by_client = summary(each), torch.tensor([100 * one.correct / one.samples for one in each], dtype=torch.float64)
+    worst = by_client.sort().values[: -(-len(each) // 10)]
+    return {
+        f"{name}_accuracy": whole["test_accuracy"],
+        f"{name}_loss": whole["test_loss"],
+        f"{name}_client_mean": float(by_client.mean()),
+        f"{name}_client_std": float(by_client.std(correction=0)),
+        f"{name}_client_worst": float(worst.mean()),
+    }
+
+
+def _own_model(clients: Clients, client: int, state: ServerState, round: int) -> tuple[Tree, Tree]:
+    """(weights, running statistics) of a client's own model, from an epoch of its training samples."""
+    task, cohort_size = clients.task, len(clients.taking_part(round))
+    network = TrainingNetwork(task.model, state.buffers, closed_form=True, keys=_keys(task, client, round))
+    batches = _batches(task, client, round)
+    ctx = clients.context(client, state, round, network, len(batches), cohort_size)
+    return clients.method.client.personalise(_taken(task, client, batches, network), ctx), network.buffers
+
+
+def _tally(task: Task, client: int, params: Tree, buffers: Tree) -> Tally:
+    """Of a model on a client's own test samples."""
+    parts = pieces(task.train.take(task.local_test[client]))
+    return joined([tally(task.model, params, buffers, part) for part in parts])
 
 
 def _held_out(task: Task, client: int) -> Iterator[Batch]:

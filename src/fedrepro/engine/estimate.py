@@ -84,18 +84,21 @@ class Rates:
         """Seconds of what a cohort measures on its held-out samples."""
         if not bench.method.probing:
             return 0.0
-        images = train_images * bench.spec.local_validation * cohort / bench.spec.clients
+        images = train_images * bench.spec.local_validation * (1 - bench.spec.local_test) * cohort / bench.spec.clients
         each = self._of_batches(bench, "probes", step)
         return (images / bench.spec.batch_size + cohort / 2) * each.overhead + images * each.each
 
     def _personalised(self, bench: "Bench", train_images: int, step: Affine) -> float:
-        """Seconds until every client has its own model, from one epoch, and that is evaluated on its held-out samples."""
-        if not bench.method.personalises:
-            return 0.0
+        """Seconds until every client has its own model, from one epoch, and that and the global one are evaluated on its own
+        test samples."""
         held_out = train_images * bench.spec.local_validation
+        tested = held_out * (bench.spec.local_test or 1.0) * self._forward(bench)
+        globally = tested if bench.spec.local_test else 0.0
+        if not bench.method.personalises:
+            return globally
         images, each = train_images - held_out, self._of_batches(bench, "personal", step)
         batches = images / bench.spec.batch_size + bench.spec.clients / 2
-        return batches * each.overhead + images * each.each + held_out * self._forward(bench)
+        return globally + batches * each.overhead + images * each.each + tested
 
     def _of_batches(self, bench: "Bench", what: str, step: Affine) -> Affine:
         """Seconds of what a client does with a batch besides training; once time is up, those of a local step."""

@@ -93,6 +93,12 @@ class Tally:
     groups: tuple[tuple[int, int], ...] = ()  # (predictions, correct) of each
 
 
+def joined(parts: Sequence[Tally]) -> Tally:
+    """Of several pieces, without their groups."""
+    count = lambda key: sum(getattr(one, key) for one in parts)  # noqa: E731
+    return Tally(count("samples"), count("correct"), count("among_three"), math.fsum(one.loss for one in parts))
+
+
 @dataclass(frozen=True)
 class Piece:
     """Some of an evaluation set."""

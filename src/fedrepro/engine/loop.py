@@ -123,8 +123,15 @@ def check(task: Task, method: Method) -> None:
     """UserError when the setting lacks what the method or the model needs."""
     if "held_out" in method.needs and not any(map(len, task.held_out)):
         raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
-    if method.personalises and task.model.detects:
-        raise UserError(f"method {method}: evaluates clients' own models by accuracy, but {task.model.name} detects boxes")
+    if (method.personalises or task.spec.local_test) and task.model.detects:
+        raise UserError(
+            f"method {method}: evaluates models on clients' own samples by accuracy; {task.model.name} detects boxes"
+        )
+    if task.spec.local_test and not any(map(len, task.local_test)):
+        raise UserError(
+            f"local_test = {task.spec.local_test}: is a share of clients' held-out samples, and there are none; "
+            "raise local_validation"
+        )
     if task.augmentation is not None and task.model.detects:
         raise UserError(f"augment = {task.spec.augment!r}: moves images and not the boxes in them; set it to none")
     if "proxy" in method.needs and task.proxy is None:
@@ -209,7 +216,7 @@ class SeedRun:
         finite = bool(torch.isfinite(self.state.params.flat).all())
         if task.spec.evaluates(round) or not finite:
             notes |= self.runner.evaluate(self.state)
-            if self.runner.method.personalises:
+            if self.runner.method.personalises or task.spec.local_test:
                 notes |= personal(Clients(task, self.runner.method, self.runner.own), self.state, round)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()

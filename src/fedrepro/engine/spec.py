@@ -57,6 +57,7 @@ class RunSpec:
     evaluate_proxy: bool = False  # on the proxy set too, which no client trains on and no test metric is measured on
 
     evaluate_train: bool = False  # on the samples that clients train on too, unchanged by `augment`
+    local_test: float = 0.0  # share of each client's held-out samples that test models on its own data, and nothing else
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -83,6 +84,7 @@ class RunSpec:
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
         require(0 <= self.weight_decay < 1, "weight_decay", self.weight_decay, "must be at least 0 and below 1")
         require(self.proxy_per_class >= 0, "proxy_per_class", self.proxy_per_class, "must be at least 0")
+        require(0 <= self.local_test <= 1, "local_test", self.local_test, "must be at least 0 and at most 1")
         held_back = self.proxy_per_class >= 1 or not self.evaluate_proxy
         require(held_back, "evaluate_proxy", self.evaluate_proxy, "needs a proxy set; set proxy_per_class to at least 1")
 

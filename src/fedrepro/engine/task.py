@@ -1,5 +1,6 @@
 """One seed of a run as tensors in memory: data, partition, participation, proxy set, initial model."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro import tree
+from fedrepro import rng, tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine.augment import Pipeline, augmentations
 from fedrepro.engine.evaluate import Evaluated, Groups
@@ -30,7 +31,7 @@ class Task:
     model: Model
     train: Batch  # all training samples; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
-    held_out: list[Tensor]  # per client, positions of its held-out samples in `train`
+    held_out: list[Tensor]  # per client, positions of its held-out samples in `train`, less those of `local_test`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
     cohorts: Tensor  # client ids, [rounds, K]
     evaluation: Batch  # the test set without the proxy samples
@@ -39,6 +40,12 @@ class Task:
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
     groups: Groups | None = None  # whom the samples of `evaluation` are from
+    own_test: list[Tensor] | None = None  # per client, positions in `train` of what only tests models on its own data
+
+    @property
+    def local_test(self) -> list[Tensor]:
+        """Per client, what its models are tested on: the share that is kept for it, or else all held-out samples."""
+        return self.held_out if self.own_test is None else self.own_test
 
     @cached_property
     def evaluated(self) -> tuple[Evaluated, ...]:
@@ -140,13 +147,14 @@ def load_task(
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
     parts = range(clients.clients)
+    kept = [_split_held_out(clients.validation(client), spec.local_test, seed, client) for client in parts]
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=images.train,
         client_index=[on_device(clients.train(client)) for client in parts],
-        held_out=[on_device(clients.validation(client)) for client in parts],
+        held_out=[on_device(held_out) for held_out, _ in kept],
         client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
         cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
         evaluation=images.test.take(on_device(split.evaluation_index)),
@@ -161,7 +169,17 @@ def load_task(
             "init": init_sha,
         },
         groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(split.evaluation_index)]),
+        own_test=[on_device(own_test) for _, own_test in kept] if spec.local_test else None,
     )
+
+
+def _split_held_out(index: np.ndarray, share: float, seed: int, client: int) -> tuple[np.ndarray, np.ndarray]:
+    """(what parts may measure on, what tests models on the client's own data), both ascending; the latter is the `share`,
+    rounded up, of a client's held-out samples."""
+    if not share:
+        return index, index[:0]
+    order, count = rng.stream(seed, "local-test", client).permutation(index), math.ceil(share * len(index) - 1e-9)
+    return np.sort(order[count:]), np.sort(order[:count])
 
 
 def _groups(data: arrays.Arrays, device: str) -> Groups | None:

@@ -1,0 +1,80 @@
+"""PFNM, matched averaging of perceptrons. Yurochkin et al., ICML 2019, https://arxiv.org/abs/1905.12022, sections 3 and 4.
+
+Units of a hidden layer have no order that means anything, so clients' units are matched before they are averaged. Layers from
+the output side down: unit l of client j is the vector v_jl of its bias and outgoing weights, whose other ends are matched
+already, and in the first layer of its incoming weights too. All clients started from the same units, so that each v_jl is first
+assigned to its own place. Then clients are taken out one by one, in random order, and assigned anew to what the others make of
+the units: by the Hungarian method, to the highest posterior. At most `sweeps` times, or until nothing changes. The new weights
+are the posterior mean (prior_mean / sigma0^2 + sum_j v_jl / sigma^2) / (1 / sigma0^2 + J / sigma^2).
+
+Not as there: a global model has a fixed layout here, so the number of units stays and none is added (J clients that each fill
+every place leave the paper's prior over their number without effect). All weights of a unit have the same precision: the
+reference code weighs outgoing ones by a client's share of each class, which a server does not see. Limiting case: where every
+unit stays in its place and sigma0 is large, the uniform mean.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedrepro.errors import UserError
+from fedrepro.methods.matching import matched, taken
+from fedrepro.methods.parts import Aggregate, register
+from fedrepro.registry import require
+from fedrepro.tree import Layout, Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@register("aggregate", "pfnm")
+@dataclass(frozen=True)
+class Pfnm(Aggregate):
+    """`sigma` and `sigma0` > 0, deviations of the data and of the prior (1 in the reference code), whose mean is 0 for weights
+    and `prior_bias` for hidden biases; `sweeps` >= 1."""
+
+    sigma: float = 1.0
+    sigma0: float = 1.0
+    prior_bias: float = 0.1
+    sweeps: int = 3
+
+    def __post_init__(self) -> None:
+        for key in ("sigma", "sigma0"):
+            require(getattr(self, key) > 0, f"pfnm: {key}", getattr(self, key), "must be greater than 0")
+        require(self.sweeps >= 1, "pfnm: sweeps", self.sweeps, "must be at least 1")
+
+    def init(self, params: Tree) -> None:
+        """UserError for a model that is no perceptron."""
+        _layers(params.layout)
+
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        models = x.models.like(x.models.flat.detach().cpu().double())
+        layers, found = _layers(models.layout), {name: models[name] for name in models.layout.names}
+        moved, prior = 0, self.prior_bias * (self.sigma / self.sigma0) ** 2
+        for below, above in reversed(list(pairwise(layers))):
+            bias, into, out = (found[name] for name in (f"{below}.bias", f"{below}.weight", f"{above}.weight"))
+            ends = [bias.unsqueeze(2), out.mT, *([into] if below == layers[0] else [])]
+            order_KL = matched(torch.cat(ends, 2), prior, self.sweeps, ctx.rng(f"pfnm/{below}"))
+            found |= {f"{below}.bias": taken(bias, order_KL), f"{below}.weight": taken(into, order_KL)}
+            found[f"{above}.weight"] = taken(out.mT, order_KL).mT
+            moved += int((order_KL != torch.arange(order_KL.shape[1])).sum())
+        ctx.notes["pfnm_moved"] = moved / len(x.clients)
+        hidden = {f"{layer}.bias" for layer in layers[:-1]}
+        means = [self._mean(found[name], self.prior_bias if name in hidden else 0.0) for name in models.layout.names]
+        means[-1] = found[models.layout.names[-1]].mean(0)  # the outputs' biases are averaged
+        flat = torch.cat([mean.flatten() for mean in means])
+        return x.anchor.like(flat.to(x.anchor.flat) - x.anchor.flat), state
+
+    def _mean(self, of_clients: Tensor, prior: float) -> Tensor:
+        """The posterior mean of a tensor [K, ...]."""
+        data = len(of_clients) / self.sigma**2
+        return (of_clients.mean(0) * data + prior / self.sigma0**2) / (data + 1 / self.sigma0**2)
+
+
+def _layers(layout: Layout) -> list[str]:
+    """fc1, fc2, ... of a perceptron. UserError for another model."""
+    layers = [f"fc{number}" for number in range(1, len(layout.names) // 2 + 1)]
+    if layout.names != tuple(f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")):
+        raise UserError("pfnm: matches the units of perceptrons, and this model has other layers; take mlp, two_nn or logistic")
+    return layers

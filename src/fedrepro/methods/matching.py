@@ -1,0 +1,35 @@
+"""Which units of several networks belong together (PFNM)."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generator) -> Tensor:
+    """Which unit of each client takes each of L places, int64 [K, L]; at first each its own. float64 on the CPU.
+
+    Clients are taken out one by one, in random order, and assigned anew: `sweeps` times, or until nothing changes. With as many
+    vectors in every place, what the posterior gains from v in a place with the sum W of the others is <W, v>, but for terms
+    that are the same for every assignment. `prior` is added to the first of the D coordinates of each sum.
+    """
+    from scipy.optimize import linear_sum_assignment  # half a second to import
+
+    clients, units, _ = units_KLD.shape
+    order_KL = torch.arange(units).repeat(clients, 1)
+    total_LD = units_KLD.sum(0)
+    total_LD[:, 0] += prior
+    for _ in range(sweeps):
+        before = order_KL.clone()
+        for k in rng.permutation(clients).tolist():
+            others_LD = total_LD - units_KLD[k][order_KL[k]]
+            gain_LL = torch.mm(others_LD, units_KLD[k].mT)
+            order_KL[k] = torch.from_numpy(linear_sum_assignment(gain_LL.numpy(), maximize=True)[1])
+            total_LD = others_LD + units_KLD[k][order_KL[k]]
+        if torch.equal(order_KL, before):
+            break
+    return order_KL
+
+
+def taken(units: Tensor, order_KL: Tensor) -> Tensor:
+    """Each client's units [K, L, ...] in its order."""
+    return torch.stack([one[order] for one, order in zip(units, order_KL, strict=True)])

@@ -1,0 +1,104 @@
+"""The global model and clients' own models on samples that each client keeps for tests."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from fedrepro.engine.client_side import spread_of
+from fedrepro.engine.evaluate import Tally
+from fedrepro.engine.loop import train, train_together
+from fedrepro.engine.task import Task, _split_held_out
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from tests import toy
+
+NAMES = ("accuracy", "client_mean", "client_std", "client_worst", "loss")
+
+
+def make_task(**changes) -> Task:
+    """Half of what the toy clients hold out tests; the other half is measured on."""
+    task = toy.make_task(local_test=0.5, **changes)
+    split = [_split_held_out(index.numpy(), 0.5, 8, client) for client, index in enumerate(task.held_out)]
+    held_out, own_test = ([torch.from_numpy(part) for part in each] for each in zip(*split, strict=True))
+    return dataclasses.replace(task, held_out=held_out, own_test=own_test)
+
+
+def test_the_split_of_held_out_samples() -> None:
+    """Disjoint, together all of them, half rounded up to the test; fixed by (seed, client); without a share nothing changes."""
+    index = np.array([3, 5, 6, 9, 12])
+    measured, tested = _split_held_out(index, 0.5, 8, 0)
+    assert (len(measured), len(tested)) == (2, 3)
+    assert sorted([*measured, *tested]) == index.tolist()
+    assert all((np.diff(part) > 0).all() for part in (measured, tested))
+    assert (_split_held_out(index, 0.5, 8, 0)[1] == tested).all()
+    others = {tuple(_split_held_out(index, 0.5, seed, client)[1]) for seed in range(5) for client in range(5)}
+    assert len(others) > 3
+    assert _split_held_out(index, 0.0, 8, 0)[0] is index
+    assert [len(part) for part in _split_held_out(index, 1.0, 8, 0)] == [0, 5]
+    assert [len(part) for part in _split_held_out(np.arange(10), 0.3, 8, 0)] == [7, 3]
+
+
+def test_spread_by_hand() -> None:
+    """Three clients with 1 of 2, 3 of 4 and 0 of 4 right: 4 of 10 in all; 50, 75 and 0 % by client. Of eleven the worst two."""
+    each = [Tally(2, 1, 0, 2.0), Tally(4, 3, 0, 1.0), Tally(4, 0, 0, 7.0)]
+    found = spread_of(each, "local")
+    assert set(found) == {f"local_{name}" for name in NAMES}
+    assert found["local_accuracy"] == pytest.approx(40)
+    assert found["local_loss"] == pytest.approx(1.0)
+    assert found["local_client_mean"] == pytest.approx(125 / 3)
+    assert found["local_client_std"] == pytest.approx(np.std([50, 75, 0]))
+    assert found["local_client_worst"] == 0.0
+    many = [Tally(10, right, 0, 0.0) for right in range(11)]
+    assert spread_of(many, "x")["x_client_worst"] == pytest.approx(5.0)
+
+
+def test_the_global_model_on_each_clients_test_samples() -> None:
+    """By the final model; an ordinary method has no personal numbers, and nothing else of the run changes."""
+    task, method = make_task(), compose("fedavg")
+    found = train(task, method)
+    correct, samples = 0, 0
+    for client, index in enumerate(task.local_test):
+        if len(index) and task.trains(client):
+            data = task.train.take(index)
+            logits = task.model.forward(found.params, found.buffers, data.x, False)[0]
+            correct, samples = correct + int((logits.argmax(-1) == data.y).sum()), samples + len(index)
+    assert toy.values_of(found.progress.rows, "local_accuracy")[-1] == pytest.approx(100 * correct / samples)
+    names = {name for _, name, _ in found.progress.rows}
+    assert not any(name.startswith("personal") for name in names)
+    plain = train(toy.make_task(), method)
+    assert torch.equal(plain.params.flat, found.params.flat)
+    assert names - {name for _, name, _ in plain.progress.rows} == {f"local_{name}" for name in NAMES}
+
+
+@pytest.mark.parametrize("text", ["per_fedavg", "pfedme", "per_fedavg+elastic"])
+def test_engines_and_workers_agree(text: str) -> None:
+    """Personal and local numbers: the same bits with workers, to round-off on the vectorised engine."""
+    method, tasks = compose(text), [make_task(seed=seed) for seed in (8, 9)]
+    wanted = {f"{kind}_{name}" for kind in ("local", "personal") for name in NAMES}
+    alone = [train(task, method).progress.rows for task in tasks]
+    assert wanted <= {name for _, name, _ in alone[0]}
+    assert train(tasks[0], method, workers=2).progress.rows == alone[0]
+    for position, found in train_together(tasks, method):
+        for (t, name, value), (t0, name0, value0) in zip(found.progress.rows, alone[position], strict=True):
+            assert (t, name) == (t0, name0)
+            assert value == pytest.approx(value0, abs=1e-8), name
+
+
+def test_own_models_are_nearer_to_their_data() -> None:
+    """On clients that know one or two classes each, after many rounds: Per-FedAvg's own models beat its global one."""
+    task = make_task(rounds=30, by_class=True, client_momentum=0.0)
+    held = [index[-4:] for index in task.client_index]  # of the client's own classes, unlike the toy's held-out samples
+    task = dataclasses.replace(task, own_test=held)
+    rows = train(task, compose("per_fedavg(inner_lr=0.5, adapt=1)")).progress.rows
+    assert toy.values_of(rows, "personal_accuracy")[-1] > toy.values_of(rows, "local_accuracy")[-1]
+
+
+def test_runs_without_it_keep_their_names_and_bad_shares_are_refused() -> None:
+    assert "local_test" not in toy.make_spec().as_dict()
+    with pytest.raises(UserError, match=r"^local_test = 1.5: must be at least 0 and at most 1$"):
+        toy.make_spec(local_test=1.5)
+    bare = dataclasses.replace(make_task(), own_test=[torch.zeros(0, dtype=torch.int64)] * 5)
+    with pytest.raises(UserError, match=r"local_test = 0.5: is a share of clients' held-out samples, and there are none"):
+        train(bare, compose("fedavg"))

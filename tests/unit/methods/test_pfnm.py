@@ -1,0 +1,145 @@
+"""Units of perceptrons matched before they are averaged."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fedrepro.engine.loop import train
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from fedrepro.methods.matching import matched
+from fedrepro.models import build, initial
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort
+from tests import toy
+
+FLAT = "pfnm(sigma0=1e9)"  # a prior that knows nothing
+
+
+def net(hidden: int = 2, seed: int = 8) -> Tree:
+    """A perceptron with one or two hidden layers, in float64."""
+    params = initial.draw(build("mlp" if hidden == 2 else "logistic", (1, 4, 4), 3), seed)
+    return params.like(params.flat.double())
+
+
+def permuted(params: Tree, seed: int) -> Tree:
+    """The same function: the units of both hidden layers in another order."""
+    rng, found = np.random.default_rng(seed), params.like(params.flat.clone())
+    for below, above in (("fc1", "fc2"), ("fc2", "fc3")):
+        order = torch.from_numpy(rng.permutation(len(found[f"{below}.bias"])))
+        for name in (f"{below}.weight", f"{below}.bias"):
+            found[name].copy_(found[name][order].clone())
+        found[f"{above}.weight"].copy_(found[f"{above}.weight"][:, order].clone())
+    return found
+
+
+def outputs(params: Tree, x: Tensor) -> Tensor:
+    return build("mlp", (1, 4, 4), 3).forward(params, params.like(params.flat[:0]), x, False)[0]
+
+
+def cohort(anchor: Tree, *nets: Tree) -> Cohort:
+    updates = anchor.like(torch.stack([one.flat - anchor.flat for one in nets]))
+    ones = torch.ones(len(nets), dtype=torch.float64)
+    empty = Tree(toy.tiny_model().buffer_layout, torch.zeros(len(nets), 0))
+    return Cohort([*range(len(nets))], updates, ones / len(nets), ones, ones, 1.0, len(nets), anchor, empty)
+
+
+def aggregated(text: str, anchor: Tree, *nets: Tree) -> tuple[Tree, float]:
+    """(the new global weights, units of a client that moved)."""
+    part, ctx = compose(text).aggregate, toy.server_context(toy.make_task(), together := cohort(anchor, *nets))
+    update, _ = part(together, part.init(anchor), ctx)
+    return anchor.like(anchor.flat + update.flat), ctx.notes["pfnm_moved"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_two_permuted_copies_give_the_net_back(seed: int) -> None:
+    """The same function from a net and a copy with its units in another order, where their mean is another one."""
+    first, x = net(), torch.randn(20, 1, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    other = permuted(first, seed)
+    torch.testing.assert_close(outputs(other, x), outputs(first, x), rtol=0, atol=1e-12)
+    found, moved = aggregated(FLAT, first, first, other)
+    torch.testing.assert_close(outputs(found, x), outputs(first, x), rtol=0, atol=1e-9)
+    assert moved > 100
+    mean = first.like((first.flat + other.flat) / 2)
+    assert (outputs(mean, x) - outputs(first, x)).abs().max() > 1e-3
+
+
+def test_units_keep_their_places_where_nothing_moved() -> None:
+    """Three nets a little apart: the uniform mean, in the order of the received model."""
+    first = net()
+    nets = [first.like(first.flat + 1e-3 * torch.randn_like(first.flat)) for _ in range(3)]
+    found, moved = aggregated(FLAT, first, *nets)
+    assert moved == 0
+    torch.testing.assert_close(found.flat, torch.stack([one.flat for one in nets]).mean(0), rtol=0, atol=1e-9)
+
+
+def test_the_posterior_mean_by_hand() -> None:
+    """Two copies of one net, sigma 1, sigma0 0.5: precision 2 of the data and 4 of the prior. Weights: 2 / 6 of theirs; hidden
+    biases (2 b + 4 * 0.1) / 6; the last bias is averaged."""
+    first = net()
+    found, _ = aggregated("pfnm(sigma0=0.5)", first, first, first)
+    for name, value in first.items():
+        hidden, last = name in ("fc1.bias", "fc2.bias"), name == "fc3.bias"
+        expected = value if last else (2 * value + (0.4 if hidden else 0.0)) / 6
+        torch.testing.assert_close(found[name], expected, rtol=0, atol=1e-12)
+
+
+def test_one_client_and_no_hidden_layer() -> None:
+    """A single net is itself, whatever its order; logistic regression is averaged."""
+    first = net()
+    torch.testing.assert_close(aggregated(FLAT, net(seed=9), first)[0].flat, first.flat, rtol=0, atol=1e-9)
+    plain, other = net(1), net(1, 9)
+    found, moved = aggregated(FLAT, plain, plain, other)
+    assert moved == 0
+    torch.testing.assert_close(found.flat, (plain.flat + other.flat) / 2, rtol=0, atol=1e-9)
+
+
+def posterior(units_KLD: Tensor, order_KL: Tensor, prior: Tensor) -> float:
+    """sum_i ||prior + sum_j v||^2 / (1 + J) over the places, what the data and a prior of deviation 1 leave to maximise."""
+    total = prior + torch.stack([one[order] for one, order in zip(units_KLD, order_KL, strict=True)]).sum(0)
+    return float(total.square().sum() / (1 + len(units_KLD)))
+
+
+def test_no_other_assignment_of_one_client_is_better() -> None:
+    """Three clients of four units: against all 24 orders of each client, beside the others as they were assigned."""
+    units = torch.randn(3, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    prior = torch.zeros(5, dtype=torch.float64)
+    prior[0] = 0.1
+    order = matched(units, 0.1, 20, np.random.default_rng(0))
+    best = posterior(units, order, prior)
+    assert best > posterior(units, torch.arange(4).repeat(3, 1), prior)
+    for k in range(3):
+        for one in permutations(range(4)):
+            changed = order.clone()
+            changed[k] = torch.tensor(one)
+            assert posterior(units, changed, prior) <= best + 1e-12
+
+
+def test_a_run_learns_and_repeats() -> None:
+    """On the toy task, to the bit twice; with elastic aggregation too."""
+    for text in ("pfnm", "pfnm+elastic"):
+        one, other = (train(toy.make_task(rounds=6), compose(text)) for _ in range(2))
+        assert torch.equal(one.params.flat, other.params.flat)
+        assert toy.values_of(one.progress.rows, "test_accuracy")[-1] > 60
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("pfnm(sigma=0)", "pfnm: sigma = 0.0: must be greater than 0"),
+        ("pfnm(sweeps=0)", "pfnm: sweeps = 0: must be at least 1"),
+    ],
+)
+def test_bounds(text: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        compose(text)
+    assert str(caught.value) == says
+
+
+def test_other_models_are_refused_before_the_first_round() -> None:
+    """One line that says which will do."""
+    with pytest.raises(UserError, match=r"^pfnm: matches the units of perceptrons, and this model has other layers; take mlp"):
+        train(toy.make_task(model=toy.norm_model()), compose("pfnm"), report=lambda *_: pytest.fail("a round was trained"))
