@@ -67,7 +67,7 @@ class Fetcher:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         refusals: list[tuple[str, BadSource]] = []
-        for source in self._sources(file.name):
+        for source in self._sources(file):
             try:
                 sha256 = self._fetch_from(source, file, path, target, unpack)
             except BadSource as reason:
@@ -84,12 +84,12 @@ class Fetcher:
             advice = f"check the connection, or put {file.name} in a folder and set {MIRROR_VARIABLE} to that folder"
         raise UserError(f"{self.dataset}: cannot get {file.name}: {tried}; {advice}")
 
-    def _sources(self, name: str) -> Iterator[str]:
+    def _sources(self, file: "SourceFile") -> Iterator[str]:
         if self._mirror:
             base = self._mirror if is_url(self._mirror) else str(Path(self._mirror).expanduser())
-            yield f"{base.rstrip('/')}/{self.dataset}/{name}"
-            yield f"{base.rstrip('/')}/{name}"
-        yield from (f"{url}{name}" for url in self._urls)
+            places = (f"{self.dataset}/{file.name}", file.name, file.in_mirror)
+            yield from (f"{base.rstrip('/')}/{place}" for place in places if place)
+        yield from (f"{url}{file.name}" for url in self._urls)
 
     def _fetch_from(self, source: str, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
         arriving, partial = (path.with_name(f"{path.name}.{ending}") for ending in ("download", "partial"))

@@ -29,7 +29,17 @@ Side = Annotated[int, Field(ge=1)]
 
 # The module of fedrepro.data that reads it.
 Kind = Literal[
-    "digits", "idx", "parquet", "cifar", "emnist", "tiny_imagenet", "folders", "synthetic_faces", "yolo", "synthetic_text"
+    "digits",
+    "idx",
+    "parquet",
+    "cifar",
+    "emnist",
+    "tiny_imagenet",
+    "folders",
+    "synthetic_faces",
+    "yolo",
+    "synthetic_text",
+    "plays",
 ]
 # What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
 KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -43,11 +53,13 @@ KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "synthetic_faces": (("class_names", "content_sha256"), ()),
     "yolo": (("class_names", "files"), ("urls", "test_share")),
     "synthetic_text": (("class_names", "content_sha256"), ()),
+    "plays": (("files", "speakers", "test_share"), ("urls",)),
 }
 _TORCHVISION_CLASSES = {"idx": ("MNIST", "FashionMNIST"), "cifar": ("CIFAR10", "CIFAR100")}
 _WITH_BOXES = ("synthetic_faces", "yolo")
-_TEXT = ("synthetic_text",)
+_TEXT = ("synthetic_text", "plays")
 _ENCODED = ("parquet", "tiny_imagenet", "folders", "yolo")  # images as JPEG, PNG and the like
+_ONE_FILE = ("plays",)
 _ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
 
@@ -66,6 +78,9 @@ class SourceFile(_Strict):
     split: Literal["train", "test"] | None = None  # kind parquet: what its rows are for
     # No checksum is published anywhere: the sha256 of the first download holds. Says nothing of whether that one was right.
     trust_first_download: bool = False
+    in_mirror: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$")] | None = (
+        None  # another place for it there
+    )
 
     @model_validator(mode="after")
     def _has_a_checksum(self) -> "SourceFile":
@@ -105,7 +120,9 @@ class Entry(_Strict):
     image_column: str = "img"  # kind parquet: a struct with the encoded image in its field `bytes`
     label_column: str = "label"  # kind parquet: whole numbers 0..classes-1
     domains: tuple[str, ...] = ()  # kind folders: names of the folders above the classes; become the groups of the arrays
+    speakers: Literal["colon", "capitals"] | None = None  # kind plays: how a line tells who speaks, see fedrepro.data.plays
     # Kinds folders and yolo: share that is tested (folders: of every class of every domain), where there is no official split.
+    # Kind plays: of every role's lines, the last ones.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
 
     @model_validator(mode="after")
@@ -141,8 +158,9 @@ class Entry(_Strict):
         return self
 
     def _check_files(self) -> None:
-        if self.kind in _ONE_ARCHIVE and len(self.files) != 1:
-            raise ValueError(f"files: kind {self.kind} is one archive, found {len(self.files)} files")
+        for kinds, what in ((_ONE_ARCHIVE, "archive"), (_ONE_FILE, "file")):
+            if self.kind in kinds and len(self.files) != 1:
+                raise ValueError(f"files: kind {self.kind} is one {what}, found {len(self.files)} files")
         if self.kind == "cifar" and not self.files[0].members:
             raise ValueError("files: kind cifar needs members with the md5 of each: nothing unknown is ever unpickled")
         if self.kind == "parquet" and {file.split for file in self.files} != {"train", "test"}:
@@ -164,7 +182,7 @@ class Entry(_Strict):
     @property
     def has_groups(self) -> bool:
         """Whether its samples are told apart by domain, writer or role."""
-        return bool(self.domains) or self.kind == "synthetic_text"
+        return bool(self.domains) or self.kind in _TEXT
 
     @property
     def statistics(self) -> dict[str, list[float]] | None:

@@ -1,8 +1,8 @@
 """Next-character models: an embedding, layers of LSTM and a linear layer that predicts, after each character, the next one.
 
-char_lstm: embedding of 8, one layer of 64 units. The model of McMahan et al. (AISTATS 2017, https://arxiv.org/abs/1602.05629)
-for Shakespeare, which Elastic aggregation takes over, has two layers of 256: 820,522 parameters with 90 characters and one bias
-a gate.
+char_lstm: embedding of 8, one layer of 64 units.
+shakespeare_lstm: two layers of 256, 820,522 parameters with 90 characters and one bias a gate. The model of McMahan et al.
+(AISTATS 2017, https://arxiv.org/abs/1602.05629) for Shakespeare, which Elastic aggregation takes over.
 """
 
 from torch import Tensor

@@ -88,6 +88,17 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return _product(a, b) if _by_onednn(a, b.shape[1]) else torch.mm(a, b)
 
 
+def turned_product(a: Tensor, b: Tensor) -> Tensor:
+    """a' b of a [k, m] and b [k, n], without gradients: the product of a weight's gradient.
+
+    oneDNN copies a first factor whose columns follow each other; in portable arithmetic, whose bits do not depend on which
+    factor is first, that is the smaller of the two.
+    """
+    if a.shape[1] > b.shape[1] and linear_kernel() == "portable" and _by_onednn(a.mT, b.shape[1]):
+        return _product(b.mT, a).mT
+    return product(a.mT, b)
+
+
 def _by_onednn(a: Tensor, columns: int) -> bool:
     if a.dim() != 2 or not a.is_cpu or a.dtype is not torch.float32:
         return False
@@ -158,4 +169,4 @@ class _Linear(torch.autograd.Function):
     def backward(ctx, g: Tensor):  # type: ignore[override]
         x, weight = ctx.saved_tensors
         to_x = product(g, weight) if ctx.needs_input_grad[0] else None
-        return to_x, product(g.mT, x), g.sum(0)
+        return to_x, turned_product(g, x), g.sum(0)

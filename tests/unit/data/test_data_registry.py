@@ -18,6 +18,7 @@ def test_holds_the_data_sets():
         "cifar100": ((3, 32, 32), 100),
         "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
         "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
+        "tinyshakespeare": ((80,), 90), "shakespeare": ((80,), 90),
         "synthetic_text": ((80,), 8), "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),
     }  # fmt: skip
 
@@ -117,6 +118,8 @@ REFUSED = [
     ({"files": [{"name": "x.gz"}]}, r"x\.gz has no checksum"),
     ({"files": [{"name": "../x.gz", "md5": "0" * 32}]}, r"files\.0\.name"),
     ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files\.0\.md5"),
+    ({"files": [{"name": "x.gz", "md5": "0" * 32, "in_mirror": "../x.gz"}]}, r"files\.0\.in_mirror"),
+    ({"kind": "plays"}, r"mnist: kind plays needs the key speakers"),
     ({"urls": ["ftp://example.org/"]}, r"urls\.0"),
 ]
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from fedrepro import tree
 from fedrepro.errors import UserError
-from fedrepro.models import build, char_lstm, initial, ops
+from fedrepro.models import build, initial, ops
 from fedrepro.models.lstm import lstm
 from fedrepro.tree import Tree
 
@@ -19,7 +19,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 def torch_order(rows: Tensor) -> Tensor:
     """Ours are input, forget, output, candidate; torch's input, forget, candidate, output."""
-    i, f, o, g = rows.split(WIDTH)
+    i, f, o, g = rows.chunk(4)
     return torch.cat([i, f, g, o])
 
 
@@ -51,9 +51,30 @@ def test_the_layer_is_torchs() -> None:
 
 def test_the_papers_model_has_its_parameters() -> None:
     """McMahan's: embedding of 8, two layers of 256, 90 characters, one bias a gate."""
-    shapes = char_lstm.shapes((80,), 90, embedding=8, hidden=256, layers=2)
-    assert tree.Layout.of(shapes).size == 820_522
+    assert build("shakespeare_lstm", (80,), 90).parameters == 820_522
     assert build("char_lstm", (80,), 8).parameters == 8 * 8 + 256 * (8 + 64 + 1) + 8 * 65
+
+
+def test_two_layers_are_torchs() -> None:
+    """The paper's model beside torch's embedding, LSTM of two layers and linear layer: logits and gradient in float64."""
+    model = build("shakespeare_lstm", (80,), 90)
+    params = initial.draw(model, 8)
+    params, batch = params.like(params.flat.double()), model.random(4, torch.Generator().manual_seed(0))
+    table, layers = nn.Embedding(90, 8), nn.LSTM(8, 256, num_layers=2, batch_first=True)
+    torchs = nn.ModuleList([table, layers, nn.Linear(256, 90)]).double()
+    ours = [torch_order(value) if name.startswith("lstm") else value for name, value in params.items()]
+    theirs = [parameter for name, parameter in torchs.named_parameters() if "bias_hh" not in name]
+    with torch.no_grad():
+        layers.bias_hh_l0.zero_(), layers.bias_hh_l1.zero_()
+        for parameter, value in zip(theirs, ours, strict=True):
+            parameter.copy_(value)
+    expected = torchs[2](layers(table(batch.x))[0])
+    found = model.forward(params, model.first_buffers(), batch.x, True)[0]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    g = tree.gradient(lambda p: model.loss(model.forward(p, model.first_buffers(), batch.x, True)[0], batch.y), params)
+    slopes = torch.autograd.grad(nn.functional.cross_entropy(expected.flatten(0, 1), batch.y.flatten()), theirs)
+    for (name, one), other in zip(g.items(), slopes, strict=True):
+        torch.testing.assert_close(torch_order(one) if name.startswith("lstm") else one, other, rtol=0, atol=1e-12)
 
 
 def test_a_prediction_sees_the_past_alone() -> None:

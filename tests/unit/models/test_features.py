@@ -20,6 +20,7 @@ WIDTHS = {
     "mcmahan_cifar": 192,
     "reddi_emnist": 128,
     "char_lstm": 64,
+    "shakespeare_lstm": 256,
 }
 
 

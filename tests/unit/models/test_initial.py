@@ -51,6 +51,7 @@ INPUTS = {
     "mcmahan_cifar": {"conv1": 75, "conv2": 1600, "fc1": 4096, "fc2": 384, "fc3": 192}.__getitem__,
     "reddi_emnist": {"conv1": 9, "conv2": 288, "fc1": 9216, "fc2": 128}.__getitem__,
     "char_lstm": {"embedding": 8, "lstm1": 64, "fc": 64}.__getitem__,
+    "shakespeare_lstm": {"embedding": 8, "lstm1": 256, "lstm2": 256, "fc": 256}.__getitem__,
     "grid_detector": {"conv1": 27, "conv2": 144, "conv3": 288, "conv4": 576, "conv5": 576, "head": 64}.__getitem__,
 }
 

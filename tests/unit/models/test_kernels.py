@@ -74,6 +74,14 @@ def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -
     assert by_onednn == (rows * inputs * outputs >= kernels.LEAST)
 
 
+@pytest.mark.parametrize(("terms", "rows", "columns"), [(700, 96, 40), (800, 40, 96), (300, 200, 8), (4, 30, 20), (600, 70, 1)])
+def test_a_turned_product(terms: int, rows: int, columns: int) -> None:
+    """Whichever factor oneDNN copies, whether large enough for it or not: the bits of the plain product of a' and b."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.rand(terms, size, generator=generator) - 0.5 for size in (rows, columns))
+    assert torch.equal(kernels.turned_product(a, b), kernels.product(a.mT, b))
+
+
 def test_relu_in_the_same_pass(onednn: None) -> None:
     """The bits of two passes, without gradients and with them."""
     generator = torch.Generator().manual_seed(0)
