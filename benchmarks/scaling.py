@@ -1,7 +1,8 @@
 """What a round costs by clients that take part and by clients that are registered: `python -m benchmarks.scaling`.
 
-Logistic regression on MNIST-sized images, 60 samples a client in batches of 20, FedAvg; every setting is a separate process,
-so that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
+Logistic regression on MNIST-sized images in batches of 20, FedAvg with 60 samples a client; and FedAvg with and without elastic
+aggregation where clients have 10 to 100 samples, a tenth of them held out, at least one. Every setting is a separate process, so
+that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
 """
 
 import argparse
@@ -17,12 +18,16 @@ import numpy as np
 
 from benchmarks.run import RESULTS
 
-ROUNDS, SAMPLES, BATCH = 11, 60, 20
-# (registered, taking part)
+ROUNDS, BATCH = 11, 20
+EQUAL, UNEQUAL = (60, 60), (10, 100)  # fewest and most samples of a client
+# (registered, taking part, method); the methods of UNEQUAL have clients of unequal size
 SETTINGS = [(1_000, 25), (1_000, 50), (1_000, 100), (1_000, 200), (1_000, 400), (100, 100), (10_000, 100)]
+METHODS = ("fedavg", "fedavg+elastic")
+COHORTS = (25, 50, 100, 200, 400)
+ALL = [(n, k, "fedavg", *EQUAL) for n, k in SETTINGS] + [(1_000, k, m, *UNEQUAL) for k in COHORTS for m in METHODS]
 
 
-def one(registered: int, taking_part: int) -> dict[str, float]:
+def one(registered: int, taking_part: int, method: str, fewest: int, most: int) -> dict[str, float]:
     """A setting, in this process."""
     import torch
 
@@ -45,17 +50,19 @@ def one(registered: int, taking_part: int) -> dict[str, float]:
     settings |= {"model": "logistic", "partition": "", "clients": registered, "participation": taking_part / registered}
     settings |= {"local_validation": 0.0, "proxy_per_class": 0, "proxy_batch_size": 64, "rounds": ROUNDS, "local_epochs": 1}
     settings |= {"batch_size": BATCH, "client_lr": 0.1, "client_lr_decay": 1.0, "client_momentum": 0.0}
-    settings |= {"keep_client_momentum": False, "weight_decay": 0.0, "method": "fedavg"}
+    settings |= {"keep_client_momentum": False, "weight_decay": 0.0, "method": method}
     cohorts = [np.sort(generator.choice(registered, taking_part, replace=False)) for _ in range(ROUNDS)]
-    index = [torch.from_numpy(generator.integers(0, 10_000, SAMPLES)) for _ in range(registered)]
+    sizes = generator.integers(fewest, most + 1, registered) if most > fewest else np.full(registered, most)
+    index = [torch.from_numpy(generator.integers(0, 10_000, size)) for size in sizes]
+    held_out = [part[: max(1, len(part) // 10) if most > fewest else 0] for part in index]
     task = Task(
         spec=RunSpec(**settings),
         seed=8,
         model=model,
         train=data,
-        client_index=index,
-        held_out=[part[:0] for part in index],
-        client_sizes=torch.full((registered,), float(SAMPLES)),
+        client_index=[part[len(held) :] for part, held in zip(index, held_out, strict=True)],
+        held_out=held_out,
+        client_sizes=torch.from_numpy(sizes).float(),
         cohorts=torch.from_numpy(np.stack(cohorts)),
         evaluation=images(100),
         proxy=None,
@@ -65,7 +72,7 @@ def one(registered: int, taking_part: int) -> dict[str, float]:
     )
     environment.forget_peak()
     before, ends = environment.peak_rss_mib(), [time.process_time()]
-    train(task, compose("fedavg"), report=lambda *_: ends.append(time.process_time()))
+    train(task, compose(method), report=lambda *_: ends.append(time.process_time()))
     taken = [b - a for a, b in pairwise(ends)]
     return {
         "round_ms": round(1000 * statistics.median(taken[1:]), 2),
@@ -76,21 +83,23 @@ def one(registered: int, taking_part: int) -> dict[str, float]:
 def main() -> None:
     """Each setting three times in turn; prints and writes results/scaling.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one", nargs=2, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one(*options.one)))
+        registered, taking_part, method, fewest, most = options.one
+        print(json.dumps(one(int(registered), int(taking_part), method, int(fewest), int(most))))
         return
-    found: dict[tuple[int, int], list[dict[str, float]]] = {setting: [] for setting in SETTINGS}
+    found: dict[tuple, list[dict[str, float]]] = {setting: [] for setting in ALL}
     for _ in range(3):
-        for setting in SETTINGS:
+        for setting in ALL:
             command = [sys.executable, "-m", "benchmarks.scaling", "--one", *map(str, setting)]
             found[setting].append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     rows = [
-        {"registered": n, "taking_part": k} | {key: statistics.median(one[key] for one in runs) for key in runs[0]}
-        for (n, k), runs in found.items()
+        {"registered": n, "taking_part": k, "method": method, "samples_a_client": [fewest, most]}
+        | {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+        for (n, k, method, fewest, most), runs in found.items()
     ]
-    content = {"measured": f"{datetime.now(UTC):%Y-%m-%d}", "samples_a_client": SAMPLES, "settings": rows}
+    content = {"measured": f"{datetime.now(UTC):%Y-%m-%d}", "settings": rows}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
     for row in rows:

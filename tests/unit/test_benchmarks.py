@@ -25,5 +25,5 @@ def test_our_contender_trains_a_work_item(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_the_scaling_runs() -> None:
-    found = json.loads(run("-m", "benchmarks.scaling", "--one", "20", "5"))
+    found = json.loads(run("-m", "benchmarks.scaling", "--one", "20", "5", "fedavg+elastic", "10", "30"))
     assert found["round_ms"] > 0
