@@ -1,8 +1,8 @@
 """What a round costs by clients that take part and by clients that are registered: `python -m benchmarks.scaling`.
 
 Logistic regression on MNIST-sized images in batches of 20, FedAvg with 60 samples a client; and FedAvg with and without elastic
-aggregation where clients have 10 to 100 samples, a tenth of them held out, at least one. Every setting is a separate process, so
-that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
+aggregation where clients have 10 to 100 samples, a tenth of them held out, at least one. Every setting is a separate process,
+so that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
 """
 
 import argparse
