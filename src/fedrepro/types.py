@@ -66,6 +66,10 @@ class Network(Protocol):
         """Of `loss`, [D], by the model's closed form; None when there is none: autograd will do."""
         ...
 
+    def squared_gradient(self, params: Tree, x: Tensor) -> Tree | None:
+        """Of the outputs' squared norm, mean over the batch, likewise; no running statistics move."""
+        ...
+
 
 VELOCITY = "solver.velocity"  # of the local solver, in a client's local state; no name that a rule could give
 

@@ -26,7 +26,7 @@ def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState
     """What each part of the method measures on the client's held-out samples, by part."""
     found = {}
     for part in clients.method.probing:
-        network = TrainingNetwork(clients.task.model, state.buffers, train=False)
+        network = TrainingNetwork(clients.task.model, state.buffers, closed_form=True, train=False)
         found[part.name] = part.probe(_held_out(clients.task, client), replace(ctx, network=network))
     return found
 

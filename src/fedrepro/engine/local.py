@@ -77,6 +77,12 @@ class TrainingNetwork:
             return None
         return self.model.gradient(params, batch.x, batch.y)
 
+    def squared_gradient(self, params: Tree, x: Tensor) -> Tree | None:
+        """The model's closed form for one client, where it has one."""
+        if not self.closed_form or self.model.squared_gradient is None or params.flat.dim() > 1:
+            return None
+        return self.model.squared_gradient(params, x)
+
 
 @dataclass(frozen=True)
 class LocalResult:

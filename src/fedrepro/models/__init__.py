@@ -31,6 +31,9 @@ class Model:
     features: Callable[..., tuple[Tensor, Tree]] | None = None  # as `forward`, without the last layer: what that reads
     head: Callable[[Tree, Tensor], Tensor] | None = None  # (params, features) -> outputs: the last layer
     gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
+    squared_gradient: Callable[[Tree, Tensor], Tree] | None = (
+        None  # (params [D], x): of the outputs' mean squared norm, likewise
+    )
     stackable: bool = True  # `forward` takes a leading client axis
     dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
     loss: Callable[[Tensor, Tensor], Tensor] = ops.cross_entropy  # (outputs, targets) -> what a batch's training minimises
@@ -84,7 +87,7 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, products: str =
     module = importlib.import_module(f"fedrepro.models.{known.module}")
     layout = Layout.of(module.shapes(input_shape, classes, **known.options))
     buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
-    closed = getattr(module, "gradient", None)
+    closed, squared = (getattr(module, key, None) if products != "bf16" else None for key in ("gradient", "squared_gradient"))
     features, head = (_optional(module, key, known.options) for key in ("features", "head"))
     forward = partial(_whole, features, head) if features and head else partial(module.forward, **known.options)
     own = {key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)}
@@ -97,7 +100,8 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, products: str =
         partial(_in_bf16, forward) if products == "bf16" else forward,
         partial(_in_bf16, features) if features and products == "bf16" else features,
         head,
-        partial(closed, **known.options) if closed and products != "bf16" else None,
+        partial(closed, **known.options) if closed else None,
+        partial(squared, **known.options) if squared else None,
         known.stackable,
         known.dropout,
         detects=known.detects,

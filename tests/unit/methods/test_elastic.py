@@ -65,6 +65,15 @@ def test_sensitivity_is_the_mean_gradient_of_the_squared_outputs(client: int, ba
     torch.testing.assert_close(measured("elastic", task, client), expected, rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize("client", [0, 1, 3])
+def test_the_closed_form_of_perceptrons_is_that_of_autograd(client: int) -> None:
+    """With hidden layers, in float64; the model without its closed form goes through autograd."""
+    task = toy.make_task(model=build("mlp", (1, 4, 4), toy.CLASSES), batch_size=4)
+    slow = replace(task, model=replace(task.model, squared_gradient=None))
+    assert task.model.squared_gradient is not None
+    torch.testing.assert_close(measured("elastic", task, client), measured("elastic", slow, client), rtol=1e-10, atol=1e-15)
+
+
 def test_a_last_batch_is_smaller_somewhere() -> None:
     """What the test above relies on."""
     assert any(len(held) % 2 for held in logistic().held_out)

@@ -18,7 +18,7 @@ the paper gives the idea only). Running statistics are not scaled. Limiting case
 by tau, so that tau = 1 is then FedAvg.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,9 @@ class Elastic(Rescale):
 
     def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
         """Omega_k [D] at the received model. Zeros of a client that holds nothing out: it has no say in zeta."""
-        omega, left, length = tree.zeros_like(ctx.anchor), 1.0, self._length(ctx)
+        omega, left = tree.zeros_like(ctx.anchor), 1.0
         for batch in batches:
-            g = tree.gradient(lambda p, x=batch.x: length(p, x), ctx.anchor)
+            g = self._gradient(batch.x, ctx)
             omega = tree.map(lambda before, g: self.mu * before + (1 - self.mu) * g.abs(), omega, g)
             left *= self.mu
         return tree.scale(omega, 1 / (1 - left)) if left < 1 and self.bias_correction else omega
@@ -82,15 +82,15 @@ class Elastic(Rescale):
         relative = relative_to_largest(omega, self.granularity)
         return omega.like(torch.where(relative < 0, 1.0, 1 + self.tau - relative).to(omega.flat.dtype))
 
-    def _length(self, ctx: ClientContext) -> Callable[[Tree, Tensor], Tensor]:
-        """(params, x) -> mean over the batch of ||F||^2."""
+    def _gradient(self, x: Tensor, ctx: ClientContext) -> Tree:
+        """Of the mean over the batch of ||F||^2, at the received model."""
+        if self.of == "logits" and (closed := ctx.network.squared_gradient(ctx.anchor, x)) is not None:
+            return closed
+        return tree.gradient(lambda params: self._length(params, x, ctx), ctx.anchor)
 
-        def length(params: Tree, x: Tensor) -> Tensor:
-            if self.of == "features":
-                outputs = ctx.network.features(params, x)
-                unread = 0.0 * params.flat.sum()  # the last layer's weights, of which autograd would miss a gradient
-                return outputs.square().sum(-1).mean() + unread
-            outputs = ctx.network(params, x)
-            return (outputs.softmax(-1) if self.of == "probabilities" else outputs).square().sum(-1).mean()
-
-        return length
+    def _length(self, params: Tree, x: Tensor, ctx: ClientContext) -> Tensor:
+        if self.of == "features":
+            unread = 0.0 * params.flat.sum()  # the last layer's weights, of which autograd would miss a gradient
+            return ctx.network.features(params, x).square().sum(-1).mean() + unread
+        outputs = ctx.network(params, x)
+        return (outputs.softmax(-1) if self.of == "probabilities" else outputs).square().sum(-1).mean()
