@@ -33,6 +33,7 @@ SCHEMES = (
     "log_normal_dirichlet(sigma=0.3, alpha=100)",
     "classes_per_client(k=2)",
     "shards(per_client=2)",
+    "pachinko(alpha=0.1, beta=10, hierarchy='0-1-2-3-4 5-6-7-8-9')",
 )
 SETTINGS: dict[str, Any] = {
     "dataset": "digits",

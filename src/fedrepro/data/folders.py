@@ -1,10 +1,11 @@
 """Image data sets in an archive of folders: `[<split>/][<domain>/]<class>/<image>`, below any number of other folders.
 
-`<split>` is train or test, and is left out where the entry gives `test_share`: the data set then has no official split. Ours
-takes that share of every class of every domain, drawn once and for all, so that every class is tested in every domain and the
-test images do not depend on a run's seed. PACS (Li et al., ICCV 2017, https://arxiv.org/abs/1710.03077) is such a data set: the
-authors' code of FedIMA splits each domain 90/10 at random; ours is 90/10 also within the classes, of which the smallest has 80
-images.
+`<split>` is train or test; other folders in its place are passed over, such as valid/ of CINIC-10 (Darlow et al., 2018,
+https://arxiv.org/abs/1810.03505), which is neither trained on nor tested (our choice). `<split>` is left out where the entry
+gives `test_share`: the data set then has no official split. Ours takes that share of every class of every domain, drawn once
+and for all, so that every class is tested in every domain and the test images do not depend on a run's seed. PACS (Li et al.,
+ICCV 2017, https://arxiv.org/abs/1710.03077) is such a data set: the authors' code of FedIMA splits each domain 90/10 at
+random; ours is 90/10 also within the classes, of which the smallest has 80 images.
 """
 
 import itertools

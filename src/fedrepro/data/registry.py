@@ -34,6 +34,7 @@ Kind = Literal[
     "parquet",
     "cifar",
     "emnist",
+    "tff_h5",
     "tiny_imagenet",
     "folders",
     "synthetic_faces",
@@ -48,6 +49,7 @@ KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "parquet": (("class_names", "files"), ("urls", "image_column", "label_column")),
     "cifar": (("class_names", "torchvision_class", "files"), ("urls",)),
     "emnist": (("class_names", "files"), ("urls",)),
+    "tff_h5": (("class_names", "files"), ("urls",)),
     "tiny_imagenet": (("files",), ("urls",)),
     "folders": (("class_names", "files"), ("urls", "domains", "test_share")),
     "synthetic_faces": (("class_names", "content_sha256"), ()),
@@ -60,7 +62,7 @@ _WITH_BOXES = ("synthetic_faces", "yolo")
 _TEXT = ("synthetic_text", "plays")
 _ENCODED = ("parquet", "tiny_imagenet", "folders", "yolo")  # images as JPEG, PNG and the like
 _ONE_FILE = ("plays",)
-_ONE_ARCHIVE = ("cifar", "emnist", "tiny_imagenet", "folders", "yolo")
+_ONE_ARCHIVE = ("cifar", "emnist", "tff_h5", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
 
 
@@ -182,7 +184,7 @@ class Entry(_Strict):
     @property
     def has_groups(self) -> bool:
         """Whether its samples are told apart by domain, writer or role."""
-        return bool(self.domains) or self.kind in _TEXT
+        return bool(self.domains) or self.kind in (*_TEXT, "tff_h5")
 
     @property
     def statistics(self) -> dict[str, list[float]] | None:

@@ -15,7 +15,7 @@ def test_holds_the_data_sets():
     assert {name: (entry.native_shape, entry.classes) for name, entry in entries.items()} == {
         "digits": ((1, 8, 8), 10), "mnist": ((1, 28, 28), 10), "fashion_mnist": ((1, 28, 28), 10),
         "cifar10": ((3, 32, 32), 10), "cifar10-jpeg": ((3, 32, 32), 10), "cifar10-lossless": ((3, 32, 32), 10),
-        "cifar100": ((3, 32, 32), 100),
+        "cifar100": ((3, 32, 32), 100), "cinic10": ((3, 32, 32), 10), "emnist-writers": ((1, 28, 28), 62),
         "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
         "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
         "tinyshakespeare": ((80,), 90), "shakespeare": ((80,), 90),
@@ -44,6 +44,8 @@ def test_checksums_are_those_that_torchvision_publishes():
     emnist = entries["emnist-byclass"]
     assert (f"{emnist.urls[0]}{emnist.files[0].name}", emnist.files[0].md5) == (datasets.EMNIST.url, datasets.EMNIST.md5)
     assert list(emnist.class_names) == datasets.EMNIST.classes_split_dict["byclass"]
+    assert entries["emnist-writers"].class_names == emnist.class_names
+    assert entries["cinic10"].class_names == entries["cifar10"].class_names
 
 
 def test_unknown_data_set_gets_the_nearest_name():

@@ -79,6 +79,23 @@ def test_official_splits(published):
     assert (arrays.train_groups, arrays.group_names, load_groups(folder, "train")) == (None, (), None)
 
 
+def test_the_third_part_of_cinic10(published):
+    """Its layout, ./<part>/<class>/<image> and a README: valid/ is passed over; grey images become three equal channels."""
+    counts = {"train": (3, 1), "valid": (4, 4), "test": (2, 2)}
+    made = {
+        f"./{part}/{name}/n{number:08}_{number}.png": image(pixels(50 * c + 10 * p + number)[: 1 if number else 3])
+        for p, (part, of_class) in enumerate(counts.items())
+        for c, name in enumerate(CLASSES)
+        for number in range(of_class[c])
+    }
+    register(published, {"./README.md": b"x", "./imagenet-contributors.csv": b"x"} | made)
+    arrays = load_arrays(published.prepare())
+    assert arrays.train_images[:, :, 0, 0].tolist() == [[0] * 3, [1] * 3, [2] * 3, [50] * 3]
+    assert arrays.test_images[:, :, 0, 0].tolist() == [[20] * 3, [21] * 3, [70] * 3, [71] * 3]
+    assert arrays.train_labels.tolist() == [0, 0, 0, 1]
+    assert arrays.test_labels.tolist() == [0, 0, 1, 1]
+
+
 def test_neither_splits_nor_domains(published):
     made = {f"{name}/{n}.png": image(pixels(n)) for name in CLASSES for n in range(4)}
     register(published, made, test_share=0.5)

@@ -37,6 +37,7 @@ EXAMPLES = [
     "shards(per_client=1)",
     "shards(per_client=1, distinct_labels=true)",
     "classes_per_client(k=2)",
+    "pachinko(alpha=0.1, beta=10, hierarchy='0-1 2-3-4')",
 ]
 
 

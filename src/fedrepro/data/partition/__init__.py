@@ -23,6 +23,7 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     label_sets,
     log_normal_dirichlet,
     log_normal_sizes,
+    pachinko,
     shards,
 )
 from fedrepro.data.partition.scheme import SCHEMES, Draw, GroupedScheme, Scheme

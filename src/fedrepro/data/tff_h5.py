@@ -1,0 +1,74 @@
+"""Images by user in TensorFlow Federated's HDF5 files: federated EMNIST, 3,400 writers, who are groups here.
+
+Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018, https://arxiv.org/abs/1812.01097, as published for Reddi et
+al., ICLR 2021, https://arxiv.org/abs/2003.00295. `<name>.tar.bz2` holds `<name>_train.h5` and `<name>_test.h5`: for each user
+`examples/<user>/pixels`, float32 [n, H, W] with ink 0 and paper 1, and `examples/<user>/label`, whole numbers [n]. Each
+writer's images are split, so all have test images. Here ink is bright, as in MNIST: round(255 (1 - x)).
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.data.archive import extracted
+from fedrepro.data.download import Fetcher
+from fedrepro.data.source import Source
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+_SPLITS = ("train", "test")
+
+
+def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+    """The native arrays, users as groups. Order: users by name, then as in the file.
+
+    UserError when the archive cannot be had, or does not hold what the registry says.
+    """
+    (file,) = entry.files
+    names = {split: f"{file.name.partition('.')[0]}_{split}.h5" for split in _SPLITS}
+    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
+        sha256 = fetcher.fetch(file, file.name, unpack=False)
+        path = fetcher.folder / file.name
+        with extracted(path, {name: name for name in names.values()}, fetcher.folder / ".unpacked") as folder:
+            parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
+    users = {user: number for number, user in enumerate(parts["train"])}
+    strangers = sorted(parts["test"].keys() - users.keys())
+    if strangers:
+        raise UserError(f"{path}: {names['test']}: user {strangers[0]} has no training images; get it again from its source")
+    arrays = {}
+    for split, of_user in parts.items():
+        arrays[f"{split}_images"] = np.concatenate([images for images, _ in of_user.values()])
+        arrays[f"{split}_labels"] = np.concatenate([labels for _, labels in of_user.values()])
+        arrays[f"{split}_groups"] = np.concatenate([np.full(len(labels), users[user]) for user, (_, labels) in of_user.items()])
+    return Source(**arrays, files={file.name: sha256}, group_names=tuple(users))
+
+
+def _read(path: Path, where: str, entry: "Entry") -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Images uint8 [n, 1, H, W] and labels int64 [n] of each user, by name."""
+    import h5py  # only now: nothing but this reader needs it
+
+    again = "get it again from its source"
+    try:
+        with h5py.File(path) as file:
+            users = file.get("examples")
+            if not isinstance(users, h5py.Group) or not len(users):
+                raise UserError(f"{where}: no group examples with users in it; {again}")
+            return {user: _user(users[user], f"{where}: examples/{user}", entry) for user in sorted(users)}
+    except OSError as error:
+        raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {again}") from error
+
+
+def _user(group: Any, where: str, entry: "Entry") -> tuple[np.ndarray, np.ndarray]:
+    for name in ("pixels", "label"):
+        if name not in group:
+            raise UserError(f"{where}: no {name}, only {', '.join(sorted(group)) or 'nothing'}; get it again from its source")
+    pixels, labels = group["pixels"][()], group["label"][()]
+    shape = len(labels), *entry.native_shape[1:]
+    if pixels.shape != shape:
+        raise UserError(f"{where}: pixels are {pixels.shape}, expected {shape}; correct native_shape in data/registry.yaml")
+    if not (pixels.min(initial=0) >= 0 and pixels.max(initial=1) <= 1):  # a value that is not a number is neither
+        raise UserError(f"{where}: pixels outside 0..1; get it again from its source")
+    return np.rint(255 * (1 - pixels.astype(np.float64))).astype(np.uint8)[:, None], labels.astype(np.int64)
