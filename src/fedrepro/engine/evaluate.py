@@ -17,6 +17,11 @@ BATCH = 1000
 MOST_GROUPS = 32
 
 
+def at_once(x: Tensor) -> int:
+    """How many of x are evaluated at a time: BATCH images, a tenth as many windows of text, each of which is many predictions."""
+    return BATCH if x.is_floating_point() else -(-BATCH // 10)
+
+
 @torch.no_grad()
 def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     """Logits [B, C] of images x [B, C, H, W], or [B, T, C] of text [B, T], in evaluation mode, BATCH at a time; params [D],
@@ -26,7 +31,7 @@ def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     where stacking costs more than it saves, one model after another.
     """
     if params.flat.dim() == 1:
-        return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(BATCH)])
+        return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(at_once(x))])
     if x.device.type == "cuda" and model.stackable:
         return predict_stacked(model, params, buffers, x)
     rows = zip(params.flat, buffers.flat, strict=True)
@@ -36,7 +41,7 @@ def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
 def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     """Logits [K, B, C] of K models on the same images, as one batch of at most BATCH images over all models at a time."""
     models = len(params.flat)
-    parts = (part.expand(models, *part.shape) for part in x.split(max(1, BATCH // models)))
+    parts = (part.expand(models, *part.shape) for part in x.split(max(1, at_once(x) // models)))
     return torch.cat([model.forward(params, buffers, part, False)[0] for part in parts], dim=1)
 
 
@@ -110,10 +115,11 @@ class Piece:
 
 def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
     """`data`, BATCH samples at a time."""
-    parts = [Batch(x, y) for x, y in zip(data.x.split(BATCH), data.y.split(BATCH), strict=True)]
+    size = at_once(data.x)
+    parts = [Batch(x, y) for x, y in zip(data.x.split(size), data.y.split(size), strict=True)]
     if groups is None:
         return [Piece(part) for part in parts]
-    return [Piece(part, of, len(groups.names)) for part, of in zip(parts, groups.of.split(BATCH), strict=True)]
+    return [Piece(part, of, len(groups.names)) for part, of in zip(parts, groups.of.split(size), strict=True)]
 
 
 def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:

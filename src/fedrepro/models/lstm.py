@@ -38,25 +38,27 @@ class _Recurrence(torch.autograd.Function):
     def forward(ctx, z: Tensor, weight: Tensor) -> Tensor:
         width, turned = weight.shape[-1], weight.mT
         h = c = z.new_zeros((*z.shape[:-2], width))
-        gates, states = torch.empty_like(z), []
+        learns, states = any(ctx.needs_input_grad), []
+        gates = torch.empty_like(z) if learns else z[..., :0]
         with torch.autocast(z.device.type, enabled=False):
-            for z_t, gates_t in zip(z.unbind(-2), gates.unbind(-2), strict=True):
-                torch.add(_product(h, turned), z_t, out=gates_t)
+            for z_t, place in zip(z.unbind(-2), gates.unbind(-2), strict=True):
+                gates_t = _product(h, turned)
+                gates_t = torch.add(gates_t, z_t, out=place if learns else gates_t)
                 gates_t[..., : 3 * width].sigmoid_()
                 gates_t[..., 3 * width :].tanh_()
                 i, f, o, g = gates_t.split(width, -1)
                 c = (f * c).addcmul_(i, g)
                 squashed = c.tanh()
                 h = o * squashed
-                states.append((c, squashed, h))
-        c, squashed, h = (torch.stack(each, -2) for each in zip(*states, strict=True))
-        ctx.save_for_backward(weight, gates, c, squashed, h)
+                states.append((h, c, squashed) if learns else (h,))
+        h, *others = (torch.stack(each, -2) for each in zip(*states, strict=True))
+        ctx.save_for_backward(weight, gates, h, *others)
         return h
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_h: Tensor):  # type: ignore[override]
-        weight, gates, cells, squashed, h = ctx.saved_tensors
+        weight, gates, h, cells, squashed = ctx.saved_tensors
         width = weight.shape[-1]
         before = lambda states: torch.cat([torch.zeros_like(states[..., :1, :]), states[..., :-1, :]], -2)  # noqa: E731
         i, f, o, g = gates.split(width, -1)
