@@ -18,7 +18,7 @@ MOST_GROUPS = 32
 
 
 def at_once(x: Tensor) -> int:
-    """How many of x are evaluated at a time: BATCH images, a tenth as many windows of text, each of which is many predictions."""
+    """How many of x are evaluated at a time: BATCH images, or a tenth as many windows of text, each of many predictions."""
     return BATCH if x.is_floating_point() else -(-BATCH // 10)
 
 
