@@ -44,6 +44,10 @@ IDENTITIES = [
     ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
     ("proxy_buffers(passes=3)", "fedavg", 0),
     ("igfl_c+attention", "igfl", 0),
+    ("per_fedavg(inner_lr=0)", "fedavg", 0),
+    ("per_fedavg(inner_lr=0, variant=hessian_free)", "fedavg", 0),
+    ("pfedme(lam=0)", "server_sgd(server_lr=1e-15)", 1e-14),  # which does not move either
+    ("pfnm(sigma0=1e9)", "mean(weighting=uniform)", 1e-12),  # units stay where all clients started from the same
     ("elastic(tau=1e9)+server_sgd(server_lr=1e-9)", "fedavg", 1e-8),
 ]
 # The same, for limits that lie in the setting: method and setting, twice.

@@ -119,6 +119,8 @@ OTHER = {
     "epochs": "fewer(every=3)",
     "evaluate_every": 2,
     "evaluate_proxy": True,
+    "evaluate_train": True,
+    "local_test": 0.5,
     "augment": "crop(padding=2)+flip",
 }
 # Without it the setting changes nothing.
