@@ -14,7 +14,7 @@ wildcard_constraints:
     paper=FLOW.papers,
     table=r"(table|figure)\d+(-[a-z0-9]+)*",
     dataset=r"[a-z0-9_-]+",
-    shape=r"\d+x\d+x\d+",
+    shape=r"\d+(x\d+x\d+)?",  # of images, or the length of windows of text
     artifact=r"[A-Za-z0-9_.-]+",
     run_id=r"[A-Za-z0-9_.+-]+",
     call=r"[a-z0-9_]+-[0-9a-f]{6}",
