@@ -25,6 +25,7 @@ ANSWERS = {
     "functions and sums": "b1ab8af09d71f43e",
     "NumPy": "e217d9ef5fb8b099",
     "convolutions": "76884a4318dfcd04",
+    "group norms": "22bd1d708aa15e0b",
 }
 
 
@@ -55,6 +56,7 @@ def compute() -> dict[str, str]:
         "functions and sums": _functions,
         "NumPy": _numpy,
         "convolutions": _convolutions,
+        "group norms": _group_norms,
     }
     return {kind: _digest(function) for kind, function in kinds.items()}
 
@@ -127,3 +129,12 @@ def _convolutions(generator: np.random.Generator) -> Iterator[Tensor]:
         yield y
         yield from torch.autograd.grad(y.square().sum() + F.max_pool2d(y, 2).sum(), leaves)
         yield torch.autograd.grad(ops.conv2d(x[:1], w, stride=stride, padding=padding).square().sum(), w)[0]
+
+
+def _group_norms(generator: np.random.Generator) -> Iterator[Tensor]:
+    for channels, side in ((16, 32), (64, 8)):  # torch has one kernel for many places an image and one for few
+        x, w, b = (_random(generator, *shape) for shape in ((3, channels, side, side), (channels,), (channels,)))
+        x = x.contiguous(memory_format=torch.channels_last)
+        y = ops.group_norm(x.requires_grad_(), 2, w.requires_grad_(), b.requires_grad_())
+        yield y
+        yield from torch.autograd.grad(y.square().sum() + y.sum(), [x, w, b])
