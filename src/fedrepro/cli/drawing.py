@@ -73,9 +73,10 @@ def draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: li
     return found
 
 
-def _shape(text: str) -> tuple[int, int, int]:
+def _shape(text: str) -> tuple[int, ...]:
     parts = text.split("x")
-    if len(parts) != 3 or not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise UserError(f"--shape {text}: write channels x height x width, for example 1x28x28")
-    channels, height, width = map(int, parts)
-    return channels, height, width
+    if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise UserError(
+            f"--shape {text}: write channels x height x width, for example 1x28x28, or for text the length of its windows, 80"
+        )
+    return tuple(map(int, parts))
