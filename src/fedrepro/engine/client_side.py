@@ -22,11 +22,11 @@ from fedrepro.types import Batch, ClientContext
 PURPOSE = "personalise"  # of the random streams
 
 
-def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState) -> dict[str, Tree]:
+def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState, closed_form: bool = True) -> dict[str, Tree]:
     """What each part of the method measures on the client's held-out samples, by part."""
     found = {}
     for part in clients.method.probing:
-        network = TrainingNetwork(clients.task.model, state.buffers, closed_form=True, train=False)
+        network = TrainingNetwork(clients.task.model, state.buffers, closed_form=closed_form, train=False)
         found[part.name] = part.probe(_held_out(clients.task, client), replace(ctx, network=network))
     return found
 

@@ -123,14 +123,13 @@ def check(task: Task, method: Method) -> None:
     """UserError when the setting lacks what the method or the model needs."""
     if "held_out" in method.needs and not any(map(len, task.held_out)):
         raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
-    if (method.personalises or task.spec.local_test) and task.model.detects:
+    tests_locally = "local_test" in method.needs or task.spec.local_test > 0
+    if tests_locally and not any(map(len, task.local_test)):
+        who = f"local_test = {task.spec.local_test}" if task.spec.local_test else f"method {method}"
+        raise UserError(f"{who}: tests models on held-out samples of clients, and there are none; raise local_validation")
+    if tests_locally and task.model.detects:
         raise UserError(
             f"method {method}: evaluates models on clients' own samples by accuracy; {task.model.name} detects boxes"
-        )
-    if task.spec.local_test and not any(map(len, task.local_test)):
-        raise UserError(
-            f"local_test = {task.spec.local_test}: is a share of clients' held-out samples, and there are none; "
-            "raise local_validation"
         )
     if task.augmentation is not None and task.model.detects:
         raise UserError(f"augment = {task.spec.augment!r}: moves images and not the boxes in them; set it to none")

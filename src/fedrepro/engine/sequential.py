@@ -162,4 +162,6 @@ class SequentialEngine:
             more = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
             taken = side_by_side(taken, *more)
         result = FORMS[self.name](rule, taken, ctx, into, clients.velocity(client))
-        return replace(result, probes=probes(clients, client, ctx, state)) if self.method.probing else result
+        if not self.method.probing:
+            return result
+        return replace(result, probes=probes(clients, client, ctx, state, closed_form=self.name != "plain"))

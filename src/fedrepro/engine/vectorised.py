@@ -242,7 +242,7 @@ class _Chunk:
         found = []
         for row in self.rows:
             seed = self.seeds[row.seed]
-            network = TrainingNetwork(self.task.model, seed.state.buffers, train=False)
+            network = TrainingNetwork(self.task.model, seed.state.buffers)  # which `probes` replaces
             ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, len(seed.ids))
             found.append(probes(seed.clients, row.client, ctx, seed.state))
         return {name: tree.stack([one[name] for one in found]) for name in found[0]}

@@ -61,9 +61,11 @@ class Method:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What a run must provide for this method: "proxy", a proxy set; "held_out", held-out samples of clients."""
-        own = frozenset({"held_out"}) if self.probing or self.personalises else frozenset()
-        return own.union(*(part.needs for part in self.parts))
+        """What a run must provide for this method: "proxy", a proxy set; "held_out", held-out samples of clients to measure on;
+        "local_test", held-out samples to test clients' own models on."""
+        own = {"held_out"} if self.probing else set()
+        own |= {"local_test"} if self.personalises else set()
+        return frozenset(own).union(*(part.needs for part in self.parts))
 
     @cached_property
     def probing(self) -> tuple[Part, ...]:

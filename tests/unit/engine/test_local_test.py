@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from fedrepro import tree
 from fedrepro.engine.client_side import spread_of
 from fedrepro.engine.evaluate import Tally
 from fedrepro.engine.loop import train, train_together
@@ -86,6 +87,29 @@ def test_engines_and_workers_agree(text: str) -> None:
             assert value == pytest.approx(value0, abs=1e-8), name
 
 
+def test_own_models_are_tested_on_their_clients_samples_by_value() -> None:
+    """Per-FedAvg: every client's model after a step on its first batch, also of clients that never took part; accuracy over all
+    samples, and the mean of the worst of four clients."""
+    task, method = make_task(rounds=1, cohorts=((3,),), batch_size=100), compose("per_fedavg(inner_lr=0.5)")
+    found = train(task, method)
+    accuracies, correct, samples = [], 0, 0
+    for client, index in enumerate(task.local_test):
+        if not len(index) or not task.trains(client):
+            continue
+        data, test = task.train.take(task.client_index[client]), task.train.take(index)
+        loss = lambda p, d=data: task.model.loss(task.model.forward(p, task.buffers, d.x, True)[0], d.y)  # noqa: E731
+        own = tree.axpy(-0.5, tree.gradient(loss, found.params), found.params)
+        right = int((task.model.forward(own, found.buffers, test.x, False)[0].argmax(-1) == test.y).sum())
+        accuracies.append(100 * right / len(index))
+        correct, samples = correct + right, samples + len(index)
+    rows = found.progress.rows
+    assert len(accuracies) > 2
+    assert toy.values_of(rows, "personal_accuracy") == [pytest.approx(100 * correct / samples)]
+    assert toy.values_of(rows, "personal_client_mean") == [pytest.approx(np.mean(accuracies))]
+    assert toy.values_of(rows, "personal_client_worst") == [pytest.approx(min(accuracies))]
+    assert toy.values_of(rows, "local_accuracy") != toy.values_of(rows, "personal_accuracy")
+
+
 def test_own_models_are_nearer_to_their_data() -> None:
     """On clients that know one or two classes each, after many rounds: Per-FedAvg's own models beat its global one."""
     task = make_task(rounds=30, by_class=True, client_momentum=0.0)
@@ -100,5 +124,15 @@ def test_runs_without_it_keep_their_names_and_bad_shares_are_refused() -> None:
     with pytest.raises(UserError, match=r"^local_test = 1.5: must be at least 0 and at most 1$"):
         toy.make_spec(local_test=1.5)
     bare = dataclasses.replace(make_task(), own_test=[torch.zeros(0, dtype=torch.int64)] * 5)
-    with pytest.raises(UserError, match=r"local_test = 0.5: is a share of clients' held-out samples, and there are none"):
+    with pytest.raises(UserError, match=r"^local_test = 0.5: tests models on held-out samples of clients, and there are none"):
         train(bare, compose("fedavg"))
+
+
+def test_all_held_out_samples_may_test() -> None:
+    """Per-FedAvg measures nothing on them: it runs; elastic aggregation does, and says so."""
+    task = make_task(rounds=1)
+    every = [torch.cat(pair) for pair in zip(task.held_out, task.local_test, strict=True)]
+    task = dataclasses.replace(task, held_out=[index[:0] for index in every], own_test=every)
+    assert toy.values_of(train(task, compose("per_fedavg")).progress.rows, "personal_accuracy")
+    with pytest.raises(UserError, match="needs held-out samples of clients, and they have none"):
+        train(task, compose("fedavg+elastic"))

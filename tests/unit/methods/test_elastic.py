@@ -10,6 +10,7 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients
+from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -18,8 +19,9 @@ from fedrepro.methods import sensitivity
 from fedrepro.methods.compose import Method, compose
 from fedrepro.methods.rescale.elastic import Elastic
 from fedrepro.methods.sensitivity import GRANULARITIES, TAUS, relative_to_largest
-from fedrepro.models import build
+from fedrepro.models import build, initial
 from fedrepro.tree import Layout, Tree
+from fedrepro.types import Batch, ClientContext
 from tests import toy
 
 LAYOUT = Layout.of({"a.weight": (2, 2), "a.bias": (2,), "b.weight": (2,)})
@@ -189,6 +191,7 @@ def moved(method: Method, task: Task) -> tuple[Tree, Any]:
 
 
 PLAIN = ("fedavg", "fedprox(mu=0.1)", "feddyn", "scaffold", "igfl_c", "fedavg+server_sgd(server_lr=0.5)", "fedavgm")
+PLAIN += ("per_fedavg", "pfedme", "pfnm(sigma0=1)")
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -208,14 +211,52 @@ def test_with_a_linear_server_the_first_step_is_scaled(text: str) -> None:
     torch.testing.assert_close(scaled.flat, (zeta.flat * step.flat), rtol=1e-9, atol=1e-13)
 
 
-def test_the_adaptive_servers_are_fed_the_scaled_update() -> None:
-    """The first m of FedAdam is (1 - beta1) zeta * update, v the square of it."""
+@pytest.mark.parametrize(("name", "first_m", "first_v"), [("fedadam", 0.1, 0.01), ("fedyogi", 0.1, 0.01), ("fedadagrad", 1, 1)])
+def test_the_adaptive_servers_are_fed_the_scaled_update(name: str, first_m: float, first_v: float) -> None:
+    """The first m is (1 - beta1) zeta * update, v the square of that update times what the optimizer takes of it."""
     task = toy.make_task()
     step, _ = moved(compose("fedavg+elastic"), task)
-    _, state = moved(compose("fedadam+elastic"), task)
+    _, state = moved(compose(f"{name}+elastic"), task)
     m, v = state.parts["server_opt"][0]
-    torch.testing.assert_close(m.flat, 0.1 * step.flat, rtol=1e-9, atol=1e-14)
-    torch.testing.assert_close(v.flat, 0.01 * step.flat.square(), rtol=1e-9, atol=1e-16)
+    torch.testing.assert_close(m.flat, first_m * step.flat, rtol=1e-9, atol=1e-14)
+    torch.testing.assert_close(v.flat, first_v * step.flat.square(), rtol=1e-9, atol=1e-16)
+
+
+def test_clients_may_count_alike() -> None:
+    """weighting=uniform: the plain mean of their Omega."""
+    task, method = toy.make_task(), compose("fedavg+elastic(weighting=uniform)")
+    cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    omega = task.params.like(cohort.probes["elastic"].flat.mean(0))
+    plain, _ = moved(compose("fedavg"), task)
+    scaled, _ = moved(method, task)
+    torch.testing.assert_close(scaled.flat, Elastic().factors(omega).flat * plain.flat, rtol=1e-9, atol=1e-13)
+    by_size = Elastic().factors(tree.weighted_sum(cohort.weights, cohort.probes["elastic"]))
+    assert not torch.allclose(by_size.flat, Elastic().factors(omega).flat)
+
+
+def test_a_dead_tensor_among_live_ones_is_not_scaled() -> None:
+    """By tensor its zeta is 1; by module it is the least sensitive part of a live one, and gets 1 + tau."""
+    omega = named(4.0, 1.0, 2.0, 3.0, 0.0, 0.0, 8.0, 2.0)  # the bias of `a` is dead
+    assert Elastic().factors(omega).flat.tolist()[4:6] == [1.0, 1.0]
+    assert Elastic(granularity="module").factors(omega).flat.tolist()[4:6] == [1.5, 1.5]
+
+
+@pytest.mark.parametrize(("name", "shape"), [("resnet20_gn", (3, 8, 8)), ("char_lstm", (5,))])
+def test_other_networks_by_autograd(name: str, shape: tuple[int, ...]) -> None:
+    """Convolutions with GroupNorm, and text, whose logits have an axis of times: the mean is over samples and times."""
+    model = build(name, shape, 7)
+    params = initial.draw(model, 8)
+    params, data = params.like(params.flat.double()), model.random(5, torch.Generator().manual_seed(0))
+    x = data.x if model.reads_text else data.x.double()
+    buffers = Tree(model.buffer_layout, torch.zeros(0, dtype=torch.float64))
+    network = TrainingNetwork(model, buffers, closed_form=True, train=False)
+    ctx = ClientContext(network=network, anchor=params, client_lr=0.1, num_steps=1)
+    flat = params.flat.clone().requires_grad_()
+    logits = model.forward(params.like(flat), buffers, x, False)[0]
+    (g,) = torch.autograd.grad((logits**2).sum() / logits[..., 0].numel(), flat)
+    found = Elastic().probe([Batch(x, data.y)], ctx).flat
+    torch.testing.assert_close(found, 0.05 * g.abs(), rtol=1e-9, atol=1e-14)
 
 
 def test_control_variates_are_those_of_scaffold() -> None:

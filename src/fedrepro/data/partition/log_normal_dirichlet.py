@@ -3,8 +3,9 @@
 The unbalanced clients of Elastic Aggregation (Chen et al., "Elastic Aggregation for Federated Optimization", CVPR 2023), which
 names both distributions, lets one alpha control both, and gives no formula. Ours is the way of FedDyn's reference code (Acar et
 al., ICLR 2021, https://arxiv.org/abs/2111.04263): sizes as in `log_normal_sizes`, then samples dealt one at a time in random
-turns as in `dirichlet_per_client`, until each client has its size. sigma does not depend on alpha (our choice: a smaller alpha
-is said to mean clients that differ more, which holds for the mix, and for the sizes if their spread does not shrink with it).
+turns as in `dirichlet_per_client`, until each client has its size. So classes are drawn for each client; Yurochkin et al., whom
+the paper cites for its label ratios, draw clients for each class (`dirichlet_balanced`). sigma does not depend on alpha (our
+choice): the paper says that clients differ more where alpha is small, and gives no other spread of sizes.
 
 All N samples are dealt. Rounding may leave a client with nothing; there is no minimum size.
 Limiting cases: sigma = 0 gives sizes that differ by one at most, N/n; alpha -> infinity gives every client all classes in equal

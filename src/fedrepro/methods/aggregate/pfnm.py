@@ -7,10 +7,10 @@ assigned to its own place. Then clients are taken out one by one, in random orde
 the units: by the Hungarian method, to the highest posterior. At most `sweeps` times, or until nothing changes. The new weights
 are the posterior mean (prior_mean / sigma0^2 + sum_j v_jl / sigma^2) / (1 / sigma0^2 + J / sigma^2).
 
-Not as there: a global model has a fixed layout here, so the number of units stays and none is added (J clients that each fill
-every place leave the paper's prior over their number without effect). All weights of a unit have the same precision: the
-reference code weighs outgoing ones by a client's share of each class, which a server does not see. Limiting case: where every
-unit stays in its place and sigma0 is large, the uniform mean.
+Not as there: a global model has a fixed layout here, so the number of units stays and none is added. As each client fills every
+place, the paper's prior over the number of units is the same for all assignments and decides nothing. All weights of a unit
+have the same precision: the reference code weighs outgoing ones by a client's share of each class, which a server does not see.
+Limiting case: where every unit stays in its place and sigma0 is large, the uniform mean.
 """
 
 from dataclasses import dataclass

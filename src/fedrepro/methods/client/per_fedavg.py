@@ -7,9 +7,9 @@ independent batches b1, b2 and b3:
 
 in the first-order form (FO). The Hessian-free form (HF) descends along
 G - inner_lr (grad f(w + delta G; b3) - grad f(w - delta G; b3)) / (2 delta). Each client's own model is the global one after
-`adapt` steps on batches of its training samples. Running statistics move by the pass on b1 alone (our choice). The original
-takes the plain mean of the clients, its reference code that by size; here the aggregate says. Limiting case: inner_lr = 0 is
-FedAvg, whose batches are those of b1.
+`adapt` steps on batches of its training samples, at most one epoch of them. Running statistics move by the pass on b1 alone
+(our choice). The original takes the plain mean of the clients, its reference code that by size; here the aggregate says.
+Limiting case: inner_lr = 0 is FedAvg, whose batches are those of b1.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """FedAdagrad. Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 2: v <- v + update^2, which never falls.
 
-The rest is in `fedrepro.methods.adaptive`; beta1 is 0 in most of that paper's experiments with it. Limiting case: beta1 = 0 and
-tau far above every |update| is FedAvg with a server_lr of server_lr / tau.
+The rest is in `fedrepro.methods.adaptive`. beta1 is 0 by default, as in that paper's experiments; FedAdam and FedYogi have 0.9.
+Limiting case: beta1 = 0 and tau far above every |update| is FedAvg with a server_lr of server_lr / tau.
 """
 
 from dataclasses import dataclass
