@@ -329,7 +329,7 @@ VARIED = (
     "share0.3",
     "share0.5",
 )
-VARIED += ("standard", "centred", "last10", "half", "half0.05")
+VARIED += ("standard", "centred", "last10", "half", "half0.05", "by-class")
 
 
 def open_readings() -> list[list[str]]:
@@ -358,7 +358,7 @@ def open_readings() -> list[list[str]]:
         "share0.3",
         "share0.5",
     )
-    order += ("standard", "centred", "last10", "half", "half0.05")
+    order += ("by-class", "standard", "centred", "last10", "half", "half0.05")
     said = [signed(gain[key]) for key in order]
     said.insert(4, "0.9")  # the value of mu
     return [
