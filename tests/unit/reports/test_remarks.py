@@ -374,6 +374,16 @@ def open_readings() -> list[list[str]]:
     ]
 
 
+def optimisers() -> list[list[str]]:
+    t, printed = (
+        table("elastic/table2"),
+        ("fedavg", "fedavgm", "fedprox", "scaffold", "fedadam", "pfnm", "per_fedavg", "pfedme"),
+    )
+    gains = {row: t.gain("mnist", f"{row}+elastic", row) for row in (*printed, "fedyogi", "fedadagrad")}
+    said = [signed(value) for row in printed for value in (gains[row], t.printed_gain("mnist", f"{row}+elastic", row))]
+    return [[*said, signed(gains["fedyogi"]), signed(gains["fedadagrad"])], []]
+
+
 def longer_steps() -> list[list[str]]:
     t, columns = table("elastic/table6"), ("literal", "half")
     found = [signed(t.gain(column, ELASTIC)) for column in columns]
@@ -395,6 +405,7 @@ STATED = {
     ("fedlaw/table3", "full"): learnt_weights,
     ("fedlaw/table3-cifar10-jpeg", "short"): jpeg,
     ("fedlaw/table3-cifar10-lossless", "short"): lossless,
+    ("elastic/table2", "full"): optimisers,
     ("elastic/table3", "full"): mnist,
     ("elastic/table3-variants", "full"): open_readings,
     ("elastic/table6", "full"): longer_steps,
