@@ -394,6 +394,15 @@ def longer_steps() -> list[list[str]]:
     return [[*found, *map(one, boosted), f"{median:.3f}", two(1.5 - median - 0.005)]]
 
 
+def shakespeare() -> list[list[str]]:
+    t = table("elastic/table5", "short")
+    said = [one(t.mean(row, "shakespeare")) for row in (FEDAVG, ELASTIC)] + [signed(t.gain("shakespeare", ELASTIC))]
+    printed = [two(t.printed(row, "shakespeare")) for row in (FEDAVG, ELASTIC)]
+    halfway = [one(t.curves(row, "shakespeare")[0][74]) for row in (FEDAVG, ELASTIC)]
+    boosted = t.curves(ELASTIC, "shakespeare", "boosted/tensor")[0][-1]
+    return [[*said, *printed, signed(t.printed_gain("shakespeare", ELASTIC)), *halfway, one(boosted)]]
+
+
 STATED = {
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
@@ -409,6 +418,7 @@ STATED = {
     ("elastic/table3", "full"): mnist,
     ("elastic/table3-variants", "full"): open_readings,
     ("elastic/table6", "full"): longer_steps,
+    ("elastic/table5", "short"): shakespeare,
     ("igfl/table1", "short"): igfl,
     ("igfl/table4", "short"): local_steps,
     ("igfl/table6", "short"): label_pairs,
