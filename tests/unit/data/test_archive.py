@@ -1,7 +1,9 @@
 """Archives told apart by content; unsafe, damaged and doubtful ones are refused in one line."""
 
+import gzip
 import io
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
@@ -111,4 +113,34 @@ def test_extracted_for_the_length_of_the_block(tmp_path):
 
     with pytest.raises(KeyError):
         look()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("packing", ["zip", "tar", "gz in a tar"])
+def test_a_large_member_is_copied_piece_by_piece(packing, tmp_path):
+    content = bytes(32 << 20)
+    packed = {
+        "zip": zipped({"a.gz": content}),
+        "tar": tar({"a.gz": content}),
+        "gz in a tar": tar({"a.gz": gzip.compress(content)}),
+    }
+    (tmp_path / "x").write_bytes(packed[packing])
+    target = "a" if packing.startswith("gz") else "a.gz"
+    tracemalloc.start()
+    try:
+        with extracted(tmp_path / "x", {"a.gz": target}, tmp_path / "out") as folder:
+            peak = tracemalloc.get_traced_memory()[1]
+            assert (folder / target).stat().st_size == len(content)
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_a_damaged_gzip_in_an_archive_is_named(tmp_path):
+    (tmp_path / "x").write_bytes(tar({"a.gz": gzip.compress(b"x" * 4000)[:-12]}))
+    with (
+        pytest.raises(UserError, match="truncated, or not a gzip file"),
+        extracted(tmp_path / "x", {"a.gz": "a"}, tmp_path / "out"),
+    ):
+        pass
     assert not (tmp_path / "out").exists()
