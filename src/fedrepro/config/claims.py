@@ -79,12 +79,13 @@ class Small(_Paired):
 
 
 class Level(Claim):
-    """A recorded metric of a row, mean over the rounds, is above or below a value."""
+    """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value."""
 
     of: Annotated[list[str], Field(min_length=1)]  # rows
     metric: str  # one of the curves that a run records
     side: Literal["above", "below"]
     value: float
+    read: Literal["mean", "last"] = "mean"  # over the rounds
     combine: Combine = "each"
 
     @property

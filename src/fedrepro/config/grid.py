@@ -66,6 +66,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(cell | {"tuned": bool(own)})
             tried += own
+    base = table.variant_of and plan(project, paper_name, table.variant_of, scale_name)
+    made = {"source": table.source, "cells": cells, "candidates": tried, "runs": runs}
     return {
         "schema": PLAN_SCHEMA,
         "paper": paper_name,
@@ -73,7 +75,6 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "paper_title": f"{paper.authors}: {paper.title} ({paper.venue})",
         "table": table_name,
         "title": table.title,
-        "source": table.source,
         "scale": shown_scale,
         "scale_note": budget.note if budget else scale.note,
         "remarks": table.remarks.get(scale_name, []) + (budget.remarks if budget else []),
@@ -86,15 +87,13 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "metric": table.metric.shown,
         **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
         "variant_of": table.variant_of,
-        "varied": table.variant_of and varied(runs, plan(project, paper_name, table.variant_of, scale_name)),
+        "varied": base and varied(made, base),
         "rows": [_shown(row, is_printed) for row, is_printed in rows],
         "columns": [
             {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).shown}
             for one in columns
         ],
-        "cells": cells,
-        "candidates": tried,
-        "runs": runs,
+        **made,
         "deviations": [item.model_dump() for item in paper.deviations],
         "disagreements": [item.model_dump() for item in paper.disagreements],
         "known_gaps": paper.known_gaps,
@@ -129,7 +128,8 @@ def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, 
 def _shown(row: Header, is_printed: bool) -> dict[str, Any]:
     """What reports know of a row; `as`: its name where the paper prints it."""
     name = row.published if isinstance(row.published, str) else row.key
-    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": name}
+    metric = row.metric and row.metric.shown
+    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": name, "metric": metric}
 
 
 def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:

@@ -4,24 +4,44 @@ from typing import Any
 
 from fedrepro.registry import parse
 
+READ = "what is read"
 
-def varied(runs: dict[str, dict[str, Any]], base: dict[str, Any]) -> dict[str, Any]:
-    """{source: the varied table's, values: {setting or part.argument: values that no run of the varied table has}}.
+Plan = dict[str, Any]
 
-    `runs` are a plan's, `base` is the plan of the table that it varies.
+
+def varied(plan: Plan, base: Plan) -> dict[str, Any]:
+    """{source: the varied table's, values: {setting, part.argument or "what is read": the new values}}.
+
+    A value is new in a column when no run of that column of `base` has it; where `base` has no such column, when none of its
+    runs has it. Both are plans, `base` that of the table that is varied.
     """
-    known = _values(base["runs"])
-    new = {key: [value for value in values if value not in known.get(key, [])] for key, values in sorted(_values(runs).items())}
-    return {"source": base["source"], "values": {key: values for key, values in new.items() if values}}
+    theirs = _by_column(base)
+    everywhere = [run for column in theirs.values() for run in column]
+    found: dict[str, list[Any]] = {}
+    for column, runs in _by_column(plan).items():
+        known = _values(theirs.get(column, everywhere))
+        for key, values in _values(runs).items():
+            new = [value for value in values if value not in [*known.get(key, []), *found.get(key, [])]]
+            found.setdefault(key, []).extend(new)
+    return {"source": base["source"], "values": {key: values for key, values in sorted(found.items()) if values}}
 
 
-def _values(runs: dict[str, dict[str, Any]]) -> dict[str, list[Any]]:
+def _by_column(plan: Plan) -> dict[str, list[tuple[dict[str, Any], str]]]:
+    """The runs of each column, its candidates' too, with how a cell reads them."""
+    found: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    for cell in (*plan["cells"], *plan["candidates"]):
+        if cell["run_id"]:
+            found.setdefault(cell["column"], []).append((plan["runs"][cell["run_id"]], cell["read"]))
+    return found
+
+
+def _values(runs: list[tuple[dict[str, Any], str]]) -> dict[str, list[Any]]:
     """Every value that each setting and each argument takes, once, in the order of the runs."""
     found: dict[str, list[Any]] = {}
-    for run in runs.values():
+    for run, read in runs:
         arguments = {f"{call.name}.{key}": value for call in parse(run["method"]) for key, value in call.arguments.items()}
         settings = {key: run["config"][key] for key in run["sources"] if key in run["config"]}
-        for key, value in (settings | arguments).items():
+        for key, value in (settings | arguments | {READ: read}).items():
             values = found.setdefault(key, [])
             if value not in values:
                 values.append(value)

@@ -25,7 +25,7 @@ def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
     assert (made["variant_of"], [column["key"] for column in made["columns"]]) == ("table1", ["mnist", "fashion_mnist"])
     assert cell(made, "other", "mnist")["printed"] == 50.0
     assert made["rows"] == [
-        {"key": "other", "label": "FedAvg, skewed", "printed": True, "variant": "skewed", "as": "fedavg"},
+        {"key": "other", "label": "FedAvg, skewed", "printed": True, "variant": "skewed", "as": "fedavg", "metric": None},
     ]
     assert cell(made, "other", "mnist")["run_id"] == cell(files.plan(FULL), "fedavg", "mnist")["run_id"]
 
@@ -71,3 +71,13 @@ def test_it_says_how_it_differs(files: Files) -> None:
     row = {"setting": {"clients": 7}, "method": "fedavg+mean(weighting=uniform)"}
     made = varied(files, **row).plan(FULL, VARIANTS)["varied"]
     assert made == {"source": "Table 1", "values": {"clients": [7], "mean.weighting": ["uniform"]}}
+
+
+def test_a_value_of_another_column_is_a_difference(files: Files) -> None:
+    """MNIST trains at 0.1 and Fashion-MNIST at 0.2: 0.2 on MNIST is another protocol. So is what a row reads."""
+    for column, rate in zip(files.table["columns"], (0.1, 0.2), strict=True):
+        column["setting"]["client_lr"] = rate
+    same = varied(files, replace={"client_lr": {"0.2": 0.2}}).plan(FULL, VARIANTS)["varied"]
+    assert same["values"] == {}
+    made = varied(files, setting={"client_lr": 0.2}, read="last(2)").plan(FULL, VARIANTS)["varied"]
+    assert made["values"] == {"client_lr": [0.2], "what is read": ["last(rounds=2)"]}

@@ -27,6 +27,15 @@ CLAIMS = {
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
     "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
     "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "last": {
+        "kind": "level",
+        "of": ["fedlaw"],
+        "columns": [B],
+        "metric": "ratio",
+        "side": "above",
+        "value": 1.0,
+        "read": "last",
+    },
     "speed": {"kind": "speed", "pairs": PAIR, "columns": [B]},
 }
 
@@ -146,6 +155,14 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
         assert list(found.numbers[0].per_seed.values()) == pytest.approx(means)
     else:
         assert "record no ratio" in found.why
+
+
+def test_the_last_round_of_a_recorded_metric() -> None:
+    """Below 1 on average, above it in the end."""
+    curves = {("fedlaw", B): {"ratio": [[0.1, 0.1, 0.1, 0.1, 1.2]] * 3}}
+    found = verdict_on("last", accuracies={("fedlaw", B): [80.0] * 3}, curves=curves)
+    assert (found.verdict, list(found.numbers[0].per_seed.values())) == ("reproduced", [1.2] * 3)
+    assert "in the last round, above 1" in found.numbers[0].label
 
 
 # FedAvg ends with the mean of its last two rounds, 80, and first reaches that in round 4.

@@ -1,6 +1,7 @@
 """The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from scipy.stats import wilcoxon
@@ -8,8 +9,12 @@ from small_table import make_evidence, make_plan, tabulated, typed
 
 from fedrepro import rng
 from fedrepro.reports.analysis.across import comparisons, pairs
+from fedrepro.reports.analysis.gaps import gaps
 from fedrepro.reports.analysis.paired import interval, paired, printed_gap, signed_rank, slope_over
+from fedrepro.reports.analysis.table import table
 from fedrepro.reports.model import Comparison, Readings, Row, Score
+from fedrepro.reports.pages.sections import Facts
+from fedrepro.reports.pages.table import page
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -72,8 +77,8 @@ def test_wins_ties_and_losses_over_settings() -> None:
     assert printed.mean_difference == pytest.approx((1.19 - 0.78) / 2)
     assert (ours.settings, ours.wins, ours.ties, ours.losses, ours.p_value) == (2, 0, 1, 1, 1.0)
     assert ours.mean_difference == pytest.approx((0.001 - 2.0) / 2)
-    for column in plan["columns"]:
-        column["metric"] = {**column["metric"], "better": "lower"}
+    for place in (*plan["columns"], *plan["cells"]):
+        place["metric"] = {**place["metric"], "better": "lower"}
     flipped = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured
     assert (flipped.wins, flipped.losses) == (1, 0)
     assert flipped.mean_difference == ours.mean_difference
@@ -98,12 +103,37 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
             cell |= {"run_id": places[row, A]["run_id"], "read": "at(3, mean=2)"}
     accuracies = {(row, A): [80.0] * 3 for row in ("fedavg", "fedlaw", "ours")}
     assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].settings == (A,)
-    plan["columns"][1]["metric"] = {**plan["columns"][1]["metric"], "name": "test_loss"}
+    for place in (plan["columns"][1], *(cell for cell in plan["cells"] if cell["column"] == B)):
+        place["metric"] = {**place["metric"], "name": "test_loss"}
     both = comparisons(typed(plan)[0], tabulated(plan, make_evidence(plan, accuracies)))
     assert [(one.metric, one.settings) for one in both if one.method == "fedlaw"] == [
         ("test_accuracy", (A,)),
         ("test_loss", (B,)),
     ]
+
+
+def test_rows_that_show_different_things_are_not_compared() -> None:
+    """FedLAW shows another metric than FedAvg: no comparison, no gap, and each is the best of its own kind."""
+    plan = make_plan("full")
+    other = {**plan["metric"], "name": "personal_client_mean", "description": "accuracy of the clients' own models"}
+    for place in (*plan["rows"], *plan["cells"]):
+        if "fedlaw" in (place.get("key"), place.get("row")):
+            place["metric"] = other
+    evidence = make_evidence(
+        plan, {(row, A): [value] * 3 for row, value in (("fedavg", 80.0), ("fedlaw", 90.0), ("ours", 70.0))}
+    )
+    for record in [record for records in evidence.values() for record in records.values()]:
+        record["curves"]["personal_client_mean"] = record["curves"]["test_accuracy"]
+    assert {(one.baseline, one.method) for one in comparisons(typed(plan)[0], tabulated(plan, evidence))} == {
+        ("fedavg", "ours")
+    }
+    made = table(*typed(plan, evidence), Path())
+    assert {(gap.method, gap.base) for gap in gaps(made)} == {("ours", "fedavg")}
+    best = {cell.method for cell in made.cells if cell.best_measured and cell.setting == A}
+    assert best == {"fedavg", "fedlaw"}
+    facts = next(dict(block.pairs) for block in page(made).blocks if isinstance(block, Facts))
+    own = "FedLAW: accuracy of the clients' own models (percent, higher is better)"
+    assert facts["metric"] == (f"{plan['metric']['description']} (percent, higher is better); {own}",)
 
 
 def test_who_is_held_against_whom() -> None:

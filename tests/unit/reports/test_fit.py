@@ -58,6 +58,14 @@ def test_the_nearest_comes_first_and_what_is_missing_last() -> None:
     assert default.distance == 2.0
 
 
+def test_the_default_counts_where_readings_were_tried() -> None:
+    """Column y of the table has no reading: not measured there, the default is still compared, by column x."""
+    wide = report("table1", {("a", "x"): (80.0, 81.0), ("b", "x"): (90.0, 87.0), ("a", "y"): (60.0, None)})
+    one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
+    default = next(entry for entry in fits([wide, one]) if entry.variant is None)
+    assert (default.distance, default.numbers, default.missing) == (2.0, 2, 0)
+
+
 def test_no_readings_no_fit() -> None:
     """Tables that vary another without naming readings say nothing here, nor does a reading of a table that has not run."""
     assert fits([TABLE1, TABLE2]) == []

@@ -19,12 +19,14 @@ def comparisons(plan: Plan, cells: list[Cell]) -> tuple[Comparison, ...]:
     over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
     """
     by_place = {(cell.method, cell.setting): cell for cell in cells}
-    metrics = {column.metric.name: column.metric for column in plan.columns}
+    metrics = {cell.metric.name: cell.metric for cell in plan.planned}
     labels = {row.key: row.label for row in plan.rows}
     found = []
     for metric in metrics.values():
         for baseline, method in pairs(plan.rows):
             columns = _settings(plan, by_place, baseline, method, metric.name)
+            if not columns:
+                continue
             couples = [(by_place[method, key], by_place[baseline, key]) for key in columns]
             printed = [printed_gap(a.printed, b.printed) for a, b in couples]
             about = metric.name, method, baseline, labels[method], labels[baseline], tuple(columns)
@@ -44,13 +46,13 @@ def pairs(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def _settings(plan: Plan, cells: dict[tuple[str, str], Cell], baseline: str, method: str, metric: str) -> list[str]:
-    """One column for each setting of the metric that both rows have: the last that reads its runs."""
+    """One column for each setting in which both rows show the metric: the last that reads its runs."""
     last: dict[Any, str] = {}
     for column in plan.columns:
-        both = [cells.get((row, column.key)) for row in (baseline, method)]
-        if column.metric.name != metric or None in both:
+        both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key))) and cell.metric == metric]
+        if len(both) < 2:
             continue
-        runs = tuple(cell.run_id if cell and cell.run_id else column.key for cell in both)
+        runs = tuple(cell.run_id or column.key for cell in both)
         before = cells.get((method, last.get(runs, "")))
         if before is None or _until(before) <= _until(cells[method, column.key]):
             last[runs] = column.key

@@ -139,19 +139,20 @@ def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
-    """Marks the best value of each column, the highest in those of `higher`.
+    """Marks the best value of each metric in each column, the highest in the columns of `higher`.
 
     Values that read the same at the decimals shown are tied, and all of them are marked.
     """
-    best: dict[str, float] = {}
+    best: dict[tuple[str, str], float] = {}
     for cell in cells:
         value = getattr(cell, attribute)
         if value is not None:
             value = round(value, cell.digits)
             choose = max if cell.setting in higher else min
-            best[cell.setting] = choose(best.get(cell.setting, value), value)
+            place = cell.setting, cell.metric
+            best[place] = choose(best.get(place, value), value)
     return [
-        replace(cell, **{mark: value is not None and round(value, cell.digits) == best[cell.setting]})
+        replace(cell, **{mark: value is not None and round(value, cell.digits) == best[cell.setting, cell.metric]})
         for cell in cells
         for value in [getattr(cell, attribute)]
     ]

@@ -13,18 +13,20 @@ Place = tuple[str, str, str, float]  # table, row as printed, metric, printed nu
 
 
 def fits(reports: Sequence[Shown]) -> list[Fit]:
-    """One entry per reading, nearest first; `variant` is None for the default. A number that several tables print counts once.
-    Nothing for a paper in which no table has readings.
+    """One entry per reading, nearest first; `variant` is None for the default, of which the numbers count that some reading is
+    tried on. A number that several tables print counts once. Nothing for a paper in which no table has readings.
     """
     by_name = {report.table: report for report in reports}
     varied = {r.variant_of: r for r in reports if r.variant_of in by_name and any(row.variant for row in r.rows)}
     names = dict.fromkeys(row.variant for report in varied.values() for row in report.rows)
-    found = []
-    for name in [None, *names] if varied else []:
-        measured: dict[Place, float | None] = {}
+    tried: dict[str | None, dict[Place, float | None]] = {}
+    for name in names:
+        tried[name] = {}
         for table, report in varied.items():
-            measured |= _distances(table, by_name[table] if name is None else report, name)
-        found.append(_entry(name, list(varied), measured))
+            tried[name] |= _distances(table, report, name)
+    places = {place for measured in tried.values() for place in measured}
+    default = [item for table in varied for item in _distances(table, by_name[table], None).items() if item[0] in places]
+    found = [_entry(name, list(varied), measured) for name, measured in ({None: dict(default)} | tried).items() if varied]
     return sorted(found, key=lambda fit: (fit.distance is None, fit.distance, fit.missing))
 
 

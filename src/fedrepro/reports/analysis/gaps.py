@@ -10,14 +10,16 @@ def gaps(table: Shown) -> list[Gap]:
     """One entry per pair of rows and unit of the metric, in order.
 
     A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
-    per column in which a difference is measured or printed; a pair without any measured one is left out.
+    per column in which both show one metric and a difference is measured or printed; a pair without any measured one is
+    left out.
     """
     cells = {(cell.method, cell.setting): cell for cell in table.cells}
     found = []
     for row, base in pairs(table):
         for unit in dict.fromkeys(column.metric.unit for column in table.columns):
             columns = [column for column in table.columns if column.metric.unit == unit]
-            settings = [_gap(cells[row.key, c.key], cells[base.key, c.key], c.title) for c in columns]
+            couples = [(cells[row.key, column.key], cells[base.key, column.key], column.title) for column in columns]
+            settings = [_gap(*one) for one in couples if one[0].metric == one[1].metric]
             if any(gap.ours is not None for gap in settings):
                 known = tuple(gap for gap in settings if gap.ours is not None or gap.printed is not None)
                 place = table.table, table.source, table.scale, table.comparable

@@ -152,17 +152,19 @@ def small(claim: Small, source: Source) -> Numbers:
 
 
 def level(claim: Level, source: Source) -> Numbers:
-    """A metric that every round of a run records, as its mean over the rounds, on the claimed side of the value named. The
-    paper prints no such number."""
+    """A metric that every round of a run records, as its mean over the rounds or as the last round has it, on the claimed side
+    of the value named, which is a bound of ours where the paper has none."""
     numbers = []
     for row, column in product(claim.rows, claim.columns):
         curves = source.curves(row, column, claim.metric)
         missing = source.missing((row, column))
         if not missing and any(curve == {} for curve in curves.values()):
             missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
-        per_seed = {seed: mean([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
+        over = (lambda values: values[-1]) if claim.read == "last" else mean
+        per_seed = {seed: over([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
         side = 1 if claim.side == "above" else -1
-        label = f"{claim.metric} of {source.name(row, column)} ({claim.side} {claim.value:g})"
+        when = "in the last round, " if claim.read == "last" else ""
+        label = f"{claim.metric} of {source.name(row, column)} ({when}{claim.side} {claim.value:g})"
         about: dict[str, Any] = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
         numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
     return numbers, []

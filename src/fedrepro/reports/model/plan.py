@@ -43,6 +43,7 @@ class Row:
     printed: Annotated[bool, "false: the row is ours, the paper does not print it"]
     variant: Annotated[str | None, "the reading of the paper that the row belongs to, in a table of several"]
     name: Annotated[str, "the row's name among the printed numbers"] = field(metadata={"key": "as"})
+    metric: Annotated[Metric | None, "what the row shows in the place of its columns' metric"] = None
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ PARTITIONS = (
     "class that a client lacks stays empty."
 )
 FITS = (
-    "Where the paper leaves something open, each reading of it has been run. The distance is the mean of |ours − printed| over "
-    "the numbers of a table, in points; over all tables a number that several of them print counts once. The first reading is "
-    "the nearest."
+    "What the paper leaves open, and some of what it states, in the readings that were run; there may be others. The distance "
+    "is the mean of |ours − printed| over the numbers of a table that readings were run for, in points; over all tables a "
+    "number that several of them print counts once. The first reading is the nearest."
 )
 OWN_PAGES = "What each run cost, with links to its evidence, is on the pages of "
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
@@ -58,9 +58,10 @@ def headline(page: Page) -> str:
     if not compared:
         return parts.headline(tables[0])
     if len(compared) < len(tables):
-        listed = ", ".join(table.source for table in compared)
+        listed = "; ".join(table.source for table in compared)
         share = f"{len(compared)} of {len(tables)} tables"
-        return f"{share} may be compared with the printed ones: {listed}. The others say why not."
+        rest = "The other says" if len(tables) - len(compared) == 1 else "The others say"
+        return f"{share} may be compared with the printed ones: {listed}. {rest} why not."
     varied = sum(table.varied is not None for table in tables)
     says = "one more that varies it and says how" if varied == 1 else f"{varied} more that vary it and say how"
     protocol = f"{len(tables) - varied} tables by the paper's protocol, {says}" if varied else "the paper's protocol"

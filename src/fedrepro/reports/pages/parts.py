@@ -214,7 +214,7 @@ def differences(
         names = heads("what", "paper", "authors' code", "followed", "the other one, in params.yaml")
         grid = Grid("Paper text against authors' code", names, rows)
         note = f"{len(rows)} places"
-        found.append(Section("Where the paper and its authors' code disagree", (grid,), folded, note))
+        found.append(Section("Where the paper contradicts itself or its authors' code", (grid,), folded, note))
     if deviations:
         pairs = tuple((one.id, (one.text,)) for one in deviations)
         found.append(Section("Where we deviate from the paper", (Facts(pairs),), folded, f"{len(pairs)} places"))

@@ -55,10 +55,9 @@ def _opening(table: Table) -> list[s.Block]:
 def _facts(table: Table) -> list[tuple[str, str]]:
     """Name and value, all of them about the runs."""
     about = table.about
-    metrics = dict.fromkeys(f"{m.description} ({m.unit}, {m.better} is better)" for m in (c.metric for c in table.columns))
     return [
         ("data", _data(table) or "no run is planned"),
-        ("metric", "; ".join(metrics)),
+        ("metric", "; ".join(_metrics(table))),
         ("reported", ", ".join(map(parts.place, about.reported)) or "no run is planned"),
         ("seeds", ", ".join(map(str, about.seeds))),
         ("device", "; ".join(about.devices) or "no run yet"),
@@ -67,6 +66,18 @@ def _facts(table: Table) -> list[tuple[str, str]]:
         ("commit of the runs", ", ".join(about.commits) or "no run yet"),
         ("complete", f"{about.cells_measured} of {about.cells} cells, {about.runs_done} of {about.runs_planned} runs"),
     ]
+
+
+def _metrics(table: Table) -> list[str]:
+    """Of the columns, then of the rows that show another one, with their names."""
+    told = lambda metric: f"{metric.description} ({metric.unit}, {metric.better} is better)"  # noqa: E731
+    own: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.metric:
+            own.setdefault(told(row.metric), []).append(row.label)
+    general = dict.fromkeys(told(column.metric) for column in table.columns)
+    shared = [] if all(row.metric for row in table.rows) else list(general)
+    return [*shared, *(f"{', '.join(labels)}: {metric}" for metric, labels in own.items())]
 
 
 def _data(table: Table) -> str:
@@ -135,11 +146,11 @@ def _statuses(table: Table) -> s.Section:
 
 
 def _across(table: Table) -> list[s.Block]:
-    if not table.comparisons:
+    if all(len(one.settings) < 2 for one in table.comparisons):
         return []
     names = ["method", "against", "metric"]
     names += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
-    digits = {column.metric.name: column.metric.digits for column in table.columns}
+    digits = {cell.metric: cell.digits for cell in table.cells}
     rows = tuple(_compared(one, digits[one.metric]) for one in table.comparisons)
     made = s.Grid("Methods across settings", s.heads(*names, numbers=range(3, 9)), rows)
     said = s.Paragraph(ACROSS + ("" if table.comparable else ORIENTATION))
