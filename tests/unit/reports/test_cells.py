@@ -71,6 +71,18 @@ def test_noise_is_pooled_over_the_rows_of_a_column_only():
     assert spread[B].deviation == pytest.approx(0.5)
 
 
+def test_a_run_that_two_rows_show_counts_once():
+    """FedLAW's row reads the run of FedAvg's: variance 1 with two degrees of freedom. Read otherwise it is another number."""
+    plan = make_plan("full")
+    places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
+    places["fedlaw", A]["run_id"] = places["fedavg", A]["run_id"]
+    found = evidence_of(plan, {("fedavg", A): [89.0, 90.0, 91.0]})
+    freedom = lambda: spreads(tabulated(plan, found), typed(Plan, plan, Path("plan.json")))[A].freedom  # noqa: E731
+    assert freedom() == 2
+    places["fedlaw", A]["read"] = "last(1)"
+    assert freedom() == 4
+
+
 def test_below_full_scale_nothing_is_compared():
     """No difference exists at demo scale, even where the numbers would agree."""
     plan = make_plan("demo")

@@ -6,6 +6,9 @@ from statistics import mean
 import pytest
 
 from fedrepro.config.grid import plan
+from fedrepro.reports.analysis.cells import judge
+from fedrepro.reports.analysis.paired import interval, paired
+from fedrepro.reports.analysis.verdict import RULE
 from tests.helpers.committed import FEDAVG, GH, Table, one, project, signed, table, two
 
 SETTINGS = r"(alpha|C =) \d+\.\d+"  # what a number is about is no measurement
@@ -305,14 +308,26 @@ def label_pairs() -> list[list[str]]:
 ELASTIC = "fedavg+elastic"
 
 
+def ends(t: Table, row: str, base: str, column: str = "mnist") -> tuple[float, float]:
+    """The 95 % interval of the gain of a row over another, seed by seed."""
+    gains = paired(t.cells[row, column].per_seed, t.cells[base, column].per_seed)
+    found = interval([gain for gain in gains.values() if gain is not None])
+    assert found is not None
+    return found
+
+
 def mnist() -> list[list[str]]:
     t, varied, steps = (table(f"elastic/{name}") for name in ("table3", "table3-variants", "table6"))
     both = [place for row in (FEDAVG, ELASTIC) for place in (t.mean(row, "mnist"), t.printed(row, "mnist"))]
     slow = [varied.mean(f"half0.05-{row}", "mnist") for row in (FEDAVG, ELASTIC)]
     gains = [t.gain("mnist", ELASTIC), t.printed_gain("mnist", ELASTIC)]
+    half = [signed(varied.off(f"half-{row}", "mnist")) for row in (FEDAVG, ELASTIC)]
+    assert max(abs(varied.off(f"half0.05-{row}", "mnist")) for row in (FEDAVG, ELASTIC)) < 2  # "both are within 2 points"
+    short = two(steps.mean("elastic0.8", "literal"))
+    assert short == two(steps.mean(FEDAVG, "literal"))  # "no more than naive aggregation does"
     return [
-        [*map(two, both), *map(signed, gains), *map(two, slow), signed(slow[1] - slow[0])],
-        ["1.3", two(steps.mean("server1.3", "literal"))],
+        [*map(two, both), *map(signed, gains), *half, *map(two, slow), signed(slow[1] - slow[0])],
+        ["1.3", two(steps.mean("server1.3", "literal")), "0.8", short],
     ]
 
 
@@ -346,31 +361,36 @@ def open_readings() -> list[list[str]]:
     gain = {key: values[1] - values[0] for key, values in mean_of.items()}
     assert one(gain["module"]) == one(gain["global"])
     assert one(gain["corrected"]) == one(gain["mu0.9"]) == one(gain["letter"])
-    order = (
-        "letter",
-        "module",
-        "channel",
-        "probabilities",
-        "corrected",
-        "sigma0",
-        "sigma0.6",
-        "sigma1",
-        "share0.3",
-        "share0.5",
-    )
-    order += ("by-class", "standard", "centred", "last10", "half", "half0.05")
-    said = [signed(gain[key]) for key in order]
-    said.insert(4, "0.9")  # the value of mu
+    others = ("sigma0", "sigma0.6", "sigma1", "share0.3", "share0.5", "by-class", "last10")
+    said = [signed(gain[key]) for key in ("module", "channel", "probabilities", "corrected", *others)]
+    said.insert(3, "0.9")  # the value of mu
+    margin_of = {cell.margin for cell in t.cells.values()}
+    calm = [cell for cell in t.cells.values() if not cell.method.startswith("centred")]
+    again = {cell.method for cell in judge(calm, t.plan, RULE) if cell.status == "consistent"}
+    (calm_margin,) = {cell.margin for cell in judge(calm, t.plan, RULE)}
+    assert sum(cell.status == "consistent" for cell in t.cells.values()) == 3
+    assert again == {f"half0.05-{FEDAVG}"}
+    low, high = ends(t, f"centred-{ELASTIC}", f"centred-{FEDAVG}")
+    assert max(gain, key=gain.__getitem__) == "half0.05"
     return [
         [
             *map(two, printed),
             one(far["half0.05"]),
             *map(two, mean_of["half0.05"]),
+            "0.1",
             *(one(far[key]) for key in first[1:]),
             one(min(rest)),
             one(max(rest)),
         ],
-        [signed(plain.printed_gain("mnist", ELASTIC)), *said],
+        [*(one(value or 0.0) for value in margin_of), one(calm_margin or 0.0)],
+        [
+            signed(gain["letter"]),
+            signed(plain.printed_gain("mnist", ELASTIC)),
+            *(signed(gain[key]) for key in ("half", "half0.05", "standard", "centred")),
+            signed(low),
+            signed(high),
+        ],
+        said,
     ]
 
 
@@ -381,6 +401,9 @@ def optimisers() -> list[list[str]]:
     )
     gains = {row: t.gain("mnist", f"{row}+elastic", row) for row in (*printed, "fedyogi", "fedadagrad")}
     said = [signed(value) for row in printed for value in (gains[row], t.printed_gain("mnist", f"{row}+elastic", row))]
+    open_ones = [row for row in gains if (found := ends(t, f"{row}+elastic", row))[0] < 0 < found[1]]
+    assert open_ones == ["fedavgm", "fedadam", "fedyogi"]
+    assert all(round(gains[row]) == 1 for row in ("fedavg", "fedprox", "scaffold", "pfnm", "per_fedavg", "pfedme"))
     return [[*said, signed(gains["fedyogi"]), signed(gains["fedadagrad"])], []]
 
 
@@ -389,9 +412,11 @@ def longer_steps() -> list[list[str]]:
     found = [signed(t.gain(column, ELASTIC)) for column in columns]
     for row in ("1.2", "1.3", "1.5"):
         found += [row, *(signed(t.gain(column, f"server{row}")) for column in columns)]
-    last = lambda metric: [mean(c[-1] for c in t.curves(ELASTIC, column, metric)) for column in columns]  # noqa: E731
-    boosted, median = last("boosted/tensor"), max(last("sensitivity/q50"))
-    return [[*found, *map(one, boosted), f"{median:.3f}", two(1.5 - median - 0.005)]]
+    shorter = []
+    for row in ("0.9", "0.8", "0.7"):
+        shorter += [row, *(signed(t.gain(column, f"elastic{row}")) for column in columns)]
+    boosted = [mean(c[-1] for c in t.curves(ELASTIC, column, "boosted/tensor")) for column in columns]
+    return [found, [*shorter, *map(one, boosted)]]
 
 
 def shakespeare() -> list[list[str]]:
@@ -399,8 +424,11 @@ def shakespeare() -> list[list[str]]:
     said = [one(t.mean(row, "shakespeare")) for row in (FEDAVG, ELASTIC)] + [signed(t.gain("shakespeare", ELASTIC))]
     printed = [two(t.printed(row, "shakespeare")) for row in (FEDAVG, ELASTIC)]
     halfway = [one(t.curves(row, "shakespeare")[0][74]) for row in (FEDAVG, ELASTIC)]
-    boosted = t.curves(ELASTIC, "shakespeare", "boosted/tensor")[0][-1]
-    return [[*said, *printed, signed(t.printed_gain("shakespeare", ELASTIC)), *halfway, one(boosted)]]
+    half, ninth = (1.5 - t.curves(ELASTIC, "shakespeare", f"sensitivity/q{share}")[0][-1] for share in (50, 90))
+    assert half > 1.48
+    assert 1.38 < ninth < 1.4 < 1.5
+    factors = ["1.48", "1.38", "1.4", "1.5"]
+    return [[*said, *printed, signed(t.printed_gain("shakespeare", ELASTIC)), *halfway, *factors]]
 
 
 STATED = {

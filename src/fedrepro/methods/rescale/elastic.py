@@ -1,4 +1,4 @@
-"""Elastic aggregation. Chen, Wang, Zheng, Zhang, Wang, "Elastic Aggregation for Federated Optimization", CVPR 2023,
+"""Elastic aggregation. Chen, Hu, Tan, Wei, Wu, "Elastic Aggregation for Federated Optimization", CVPR 2023,
 https://openaccess.thecvf.com/content/CVPR2023/html/Chen_Elastic_Aggregation_for_Federated_Optimization_CVPR_2023_paper.html,
 section 3 and Algorithm 1.
 

@@ -4,7 +4,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
@@ -32,13 +32,16 @@ def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
 
 
 def spreads(cells: list[Cell], plan: Plan) -> dict[str, Spread]:
-    """Of every column with a row of two seeds, over the rows without a diverged seed; none where nothing may be compared."""
-    values: dict[str, list[list[float]]] = {}
+    """Of every column with a row of two seeds, over the rows without a diverged seed; none where nothing may be compared.
+
+    Rows that read the same of the same run count once: shown twice, it does not say twice how seeds differ.
+    """
+    values: dict[str, dict[Any, list[float]]] = {}
     for cell in cells if plan.comparable else ():
         known = [value for value in cell.per_seed.values() if value is not None]
         if len(known) == len(cell.per_seed):
-            values.setdefault(cell.setting, []).append(known)
-    return {column: spread for column, rows in values.items() if (spread := pooled(rows))}
+            values.setdefault(cell.setting, {})[cell.run_id, cell.metric, cell.read] = known
+    return {column: spread for column, rows in values.items() if (spread := pooled([*rows.values()]))}
 
 
 def first_counts(cells: Iterable[tuple[Cell, Spread | None]]) -> dict[str, int]:

@@ -113,7 +113,7 @@ def rule(table: Shown) -> str:
     return (
         f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Otherwise the "
         f"margin decides: half the width of the {table.rule.level:.0%} prediction interval of the difference. It follows from "
-        "the standard deviation over seeds, pooled over the rows of the column, its degrees of freedom, and the number of "
+        "the standard deviation over seeds, pooled over the runs of the column, its degrees of freedom, and the number of "
         f"seeds on both sides. A printed number counts as the mean of {seeds.value} "
         f"seed{'' if seeds.value == 1 else 's'} ({seeds.source}). "
         f"Consistent: within the margin, and the margin is at most {table.rule.widest:g} points. Inconclusive: within a wider "
