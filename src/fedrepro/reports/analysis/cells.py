@@ -144,8 +144,11 @@ def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
 def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
     """Marks the best value of each metric in each column, the highest in the columns of `higher`.
 
-    Values that read the same at the decimals shown are tied, and all of them are marked.
+    Values that read the same at the decimals shown are tied, and all of them are marked. What one row alone shows, while others
+    show something else, is not marked.
     """
+    rows = Counter((cell.setting, cell.metric) for cell in cells)
+    whole = Counter(cell.setting for cell in cells)
     best: dict[tuple[str, str], float] = {}
     for cell in cells:
         value = getattr(cell, attribute)
@@ -155,7 +158,8 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -
             place = cell.setting, cell.metric
             best[place] = choose(best.get(place, value), value)
     return [
-        replace(cell, **{mark: value is not None and round(value, cell.digits) == best[cell.setting, cell.metric]})
+        replace(cell, **{mark: not (value is None or alone) and round(value, cell.digits) == best[cell.setting, cell.metric]})
         for cell in cells
         for value in [getattr(cell, attribute)]
+        for alone in [rows[cell.setting, cell.metric] == 1 < whole[cell.setting]]
     ]
