@@ -1,5 +1,6 @@
 """Remarks state numbers; here each of them is computed from the committed evidence again, in the remark's order."""
 
+import itertools
 import re
 from statistics import mean
 
@@ -11,7 +12,7 @@ from fedrepro.reports.analysis.paired import interval, paired
 from fedrepro.reports.analysis.verdict import RULE
 from tests.helpers.committed import FEDAVG, GH, Table, one, project, signed, table, two
 
-SETTINGS = r"(alpha|C =) \d+\.\d+"  # what a number is about is no measurement
+SETTINGS = r"(alpha|C =|τ =) \d+\.\d+"  # what a number is about is no measurement
 NUMBER = r"(?<![\w.])[+-]?\d+\.\d+"
 LAW = ("fedlaw", "fedlaw_swa")
 
@@ -431,7 +432,54 @@ def shakespeare() -> list[list[str]]:
     return [[*said, *printed, signed(t.printed_gain("shakespeare", ELASTIC)), *halfway, *factors]]
 
 
+TAUS = tuple(f"tau{tenth / 10:.1f}" for tenth in range(11))
+
+
+def offsets() -> list[list[str]]:
+    t = table("elastic/table1", "short")
+    tests = {row: t.mean(row, "test") for row in ("naive", *TAUS)}
+    assert max(tests, key=tests.__getitem__) == "tau0.9"
+    assert min(tests, key=tests.__getitem__) == "tau0.0"
+    assert all(tests[row] < tests["naive"] and t.printed(row, "test") < t.printed("naive", "test") for row in TAUS[:2])
+    assert sorted(tests, key=tests.__getitem__)[-2:] == ["tau1.0", "tau0.9"]  # "the highest"
+    dips = [tests[a] - tests[b] for a, b in itertools.pairwise(TAUS)]
+    assert max(dips) < 0.3  # "with small dips"
+    assert 0.6 < max(abs(t.mean(row, "train") - value) for row, value in tests.items()) < 0.7
+    levels = [two(tests[row]) for row in ("tau0.0", "tau0.9", "naive", "tau0.9", "tau1.0")]
+    printed = [two(t.printed(row, "test")) for row in ("tau0.9", "tau1.0", "tau0.4")]
+    assert max(t.printed(row, "test") for row in TAUS) == t.printed("tau0.4", "test")
+    gains = [signed(f("test", "tau0.5", "naive")) for f in (t.gain, t.printed_gain)]
+    return [
+        [*levels, *printed],
+        [*gains, "0.7"],
+    ]
+
+
+def boosted() -> list[list[str]]:
+    t = table("elastic/table1-boosted", "short")
+    off = mean(abs(t.off(row, "boosted")) for row in TAUS)
+    low, middle = (f(row, "boosted") for row in ("tau0.1", "tau0.5") for f in (t.mean,))
+    printed = [two(t.printed(row, "boosted")) for row in ("tau0.1", "tau0.5")]
+    assert t.printed("tau0.3", "boosted") < 50 < t.printed("tau0.4", "boosted")
+    median = t.curves("tau0.5", "boosted", "sensitivity/q50")[0][-1]
+    return [[one(low), printed[0], one(middle), printed[1], one(off), f"{median:.3f}"]]
+
+
+def granularities() -> list[list[str]]:
+    t, plain = table("elastic/table1-granularity", "short"), table("elastic/table1-boosted", "short")
+    kinds = ("channel", "module", "global")
+    far = {kind: mean(abs(t.off(f"{kind}-{tau}", "boosted")) for tau in TAUS) for kind in kinds}
+    far["tensor"] = mean(abs(plain.off(tau, "boosted")) for tau in TAUS)
+    assert min(far.values()) == far["channel"] > 10  # "None fits"
+    at = lambda tau: [two(plain.printed(tau, "boosted")), *(one(t.mean(f"{kind}-{tau}", "boosted")) for kind in kinds)]  # noqa: E731
+    distances = [one(far[kind]) for kind in ("channel", "tensor", "module", "global")]
+    return [[*distances, *at("tau0.1"), *at("tau0.5"), *at("tau1.0")[:2]]]
+
+
 STATED = {
+    ("elastic/table1", "short"): offsets,
+    ("elastic/table1-boosted", "short"): boosted,
+    ("elastic/table1-granularity", "short"): granularities,
     ("fedgh/table1", "full"): clients,
     ("fedgh/table2", "full"): heterogeneity,
     ("fedgh/table2-standard", "full"): scaling,
