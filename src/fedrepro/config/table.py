@@ -43,6 +43,7 @@ class Metric(Strict):
     unit: str
     description: str
     better: Literal["higher", "lower"] = "higher"
+    ranked: bool = True  # false: no value is better than another, it describes a method
     diagnostic: str | None = None  # what measures it on kept models; without: every run records it
 
     @property

@@ -157,8 +157,8 @@ def test_a_cell_without_a_run_keeps_its_reason():
 def test_best_of_a_column_marks_every_tie(better, best):
     """Means that read the same at two decimals are tied; the best printed number is marked apart."""
     plan = make_plan("demo")
-    plan["columns"][0]["metric"]["better"] = better
-    plan["columns"][1]["metric"]["better"] = better
+    for place in (*plan["columns"], *plan["cells"]):
+        place["metric"]["better"] = better
     found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
     cells = tabulated(plan, evidence_of(plan, found))
     assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best

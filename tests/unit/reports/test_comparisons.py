@@ -112,6 +112,19 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
     ]
 
 
+def test_what_is_not_ranked_is_not_compared() -> None:
+    """No value is better than another: no best, no gaps, no wins."""
+    plan = make_plan("full")
+    for place in (plan, *plan["columns"], *plan["cells"]):
+        place["metric"] = {**place["metric"], "ranked": False}
+    made = table(*typed(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3})), Path())
+    assert made.comparisons == ()
+    assert gaps(made) == []
+    assert not any(cell.best_measured or cell.best_printed for cell in made.cells)
+    (said,) = next(dict(block.pairs) for block in page(made).blocks if isinstance(block, Facts))["metric"]
+    assert "better" not in said
+
+
 def test_rows_that_show_different_things_are_not_compared() -> None:
     """FedLAW shows another metric than FedAvg: no comparison, no gap, and the best is sought among the others."""
     plan = make_plan("full")

@@ -19,7 +19,7 @@ def comparisons(plan: Plan, cells: list[Cell]) -> tuple[Comparison, ...]:
     over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
     """
     by_place = {(cell.method, cell.setting): cell for cell in cells}
-    metrics = {cell.metric.name: cell.metric for cell in plan.planned}
+    metrics = {cell.metric.name: cell.metric for cell in plan.planned if cell.metric.ranked}
     labels = {row.key: row.label for row in plan.rows}
     found = []
     for metric in metrics.values():

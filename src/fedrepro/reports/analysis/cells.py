@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
 from fedrepro.reports.analysis.verdict import RULE, first_status, judged, margin, pooled
-from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Place, Plan, Receipt, Rule, Spread, Status
+from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Metric, Place, Plan, Receipt, Rule, Spread, Status
 
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
 COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
@@ -21,7 +21,7 @@ def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
     cells = [_measure(plan, cell, evidence) for cell in plan.cells]
     cells = judge(cells, plan, rule)
     for attribute, mark in (("mean", "best_measured"), ("printed", "best_printed")):
-        cells = _mark_best(cells, attribute, mark, {c.key for c in plan.columns if c.metric.higher})
+        cells = _mark_best(cells, attribute, mark, {cell.metric.name: cell.metric for cell in plan.cells})
     return cells
 
 
@@ -141,8 +141,8 @@ def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
     return replace(cell, difference=difference, margin=reach, status=judged(difference, reach, rule, cell.point))
 
 
-def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -> list[Cell]:
-    """Marks the best value of each metric in each column, the highest in the columns of `higher`.
+def _mark_best(cells: list[Cell], attribute: str, mark: str, metrics: dict[str, Metric]) -> list[Cell]:
+    """Marks the best value of each metric in each column; none where no value is better than another.
 
     Values that read the same at the decimals shown are tied, and all of them are marked. What one row alone shows, while others
     show something else, is not marked.
@@ -154,12 +154,14 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str, higher: set[str]) -
         value = getattr(cell, attribute)
         if value is not None:
             value = round(value, cell.digits)
-            choose = max if cell.setting in higher else min
+            choose = max if metrics[cell.metric].higher else min
             place = cell.setting, cell.metric
             best[place] = choose(best.get(place, value), value)
     return [
-        replace(cell, **{mark: not (value is None or alone) and round(value, cell.digits) == best[cell.setting, cell.metric]})
+        replace(
+            cell, **{mark: not (value is None or unmarked) and round(value, cell.digits) == best[cell.setting, cell.metric]}
+        )
         for cell in cells
         for value in [getattr(cell, attribute)]
-        for alone in [rows[cell.setting, cell.metric] == 1 < whole[cell.setting]]
+        for unmarked in [rows[cell.setting, cell.metric] == 1 < whole[cell.setting] or not metrics[cell.metric].ranked]
     ]

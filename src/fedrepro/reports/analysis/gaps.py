@@ -10,16 +10,18 @@ def gaps(table: Shown) -> list[Gap]:
     """One entry per pair of rows and unit of the metric, in order.
 
     A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
-    per column in which both show one metric and a difference is measured or printed; a pair without any measured one is
+    per column in which both show one ranked metric and a difference is measured or printed; a pair without any measured one is
     left out.
     """
     cells = {(cell.method, cell.setting): cell for cell in table.cells}
+    metrics = [column.metric for column in table.columns] + [row.metric for row in table.rows if row.metric]
+    unranked = {metric.name for metric in metrics if not metric.ranked}
     found = []
     for row, base in pairs(table):
         for unit in dict.fromkeys(column.metric.unit for column in table.columns):
             columns = [column for column in table.columns if column.metric.unit == unit]
             couples = [(cells[row.key, column.key], cells[base.key, column.key], column.title) for column in columns]
-            settings = [_gap(*one) for one in couples if one[0].metric == one[1].metric]
+            settings = [_gap(*one) for one in couples if one[0].metric == one[1].metric and one[0].metric not in unranked]
             if any(gap.ours is not None for gap in settings):
                 known = tuple(gap for gap in settings if gap.ours is not None or gap.printed is not None)
                 place = table.table, table.source, table.scale, table.comparable

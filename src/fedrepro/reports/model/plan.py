@@ -17,6 +17,7 @@ class Metric:
     unit: Annotated[str, "`percent`, `fraction` or another one"]
     description: str
     better: Literal["higher", "lower"]
+    ranked: Annotated[bool, "false: no value is better than another; nothing is marked best, no rows are compared"] = True
 
     @property
     def point(self) -> float:

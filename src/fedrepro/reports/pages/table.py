@@ -70,7 +70,8 @@ def _facts(table: Table) -> list[tuple[str, str]]:
 
 def _metrics(table: Table) -> list[str]:
     """Of the columns, then of the rows that show another one, with their names."""
-    told = lambda metric: f"{metric.description} ({metric.unit}, {metric.better} is better)"  # noqa: E731
+    better = lambda metric: f", {metric.better} is better" if metric.ranked else ""  # noqa: E731
+    told = lambda metric: f"{metric.description} ({metric.unit}{better(metric)})"  # noqa: E731
     own: dict[str, list[str]] = {}
     for row in table.rows:
         if row.metric:
