@@ -69,13 +69,14 @@ def _facts(table: Table) -> list[tuple[str, str]]:
 
 
 def _metrics(table: Table) -> list[str]:
-    """Of the columns, then of the rows that show another one, with their names."""
+    """Of the columns, then of the rows that show another one, with their names, or the name of their reading."""
     better = lambda metric: f", {metric.better} is better" if metric.ranked else ""  # noqa: E731
     told = lambda metric: f"{metric.description} ({metric.unit}{better(metric)})"  # noqa: E731
-    own: dict[str, list[str]] = {}
+    own: dict[str, dict[str, None]] = {}
     for row in table.rows:
         if row.metric:
-            own.setdefault(told(row.metric), []).append(row.label)
+            alike = row.variant and {other.metric for other in table.rows if other.variant == row.variant} == {row.metric}
+            own.setdefault(told(row.metric), {})[row.variant if row.variant and alike else row.label] = None
     general = dict.fromkeys(told(column.metric) for column in table.columns)
     shared = [] if all(row.metric for row in table.rows) else list(general)
     return [*shared, *(f"{', '.join(labels)}: {metric}" for metric, labels in own.items())]
