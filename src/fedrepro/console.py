@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from fedrepro.files import writing
 
@@ -22,15 +23,13 @@ def log_to(path: Path | None) -> None:
 
 def say(line: str) -> None:
     """One line on stderr and in the log file."""
-    with contextlib.suppress(OSError, ValueError):
-        print(line, file=sys.stderr, flush=True)
+    _write(sys.stderr, line)
     note(line)
 
 
 def show(line: str) -> None:
     """One line of a result: on stdout and in the log file."""
-    with contextlib.suppress(OSError, ValueError):
-        print(line, flush=True)
+    _write(sys.stdout, line)
     note(line)
 
 
@@ -54,6 +53,14 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _write(stream: TextIO | None, line: str) -> None:
+    """The line and its end at once, since trainings share a terminal; `print` writes them apart where nothing is buffered."""
+    with contextlib.suppress(OSError, ValueError):
+        if stream is not None:  # a process that was started without it
+            stream.write(line + "\n")
+            stream.flush()
 
 
 def _append(path: Path, line: str) -> None:

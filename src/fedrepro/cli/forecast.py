@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic
-from fedrepro.console import duration
+from fedrepro.console import duration, say
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.engine import environment, receipts
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
@@ -125,7 +125,7 @@ def announce(options: Namespace) -> None:
     arithmetic.widen()
     line, _ = forecast(Path(), load_registry(REGISTRY), jobs, "cpu", options.cores or available_cores())
     if line:
-        print(f"fedrepro: {line}", file=sys.stderr, flush=True)
+        say(f"fedrepro: {line}")
 
 
 def available_cores() -> int:

@@ -51,7 +51,13 @@ def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
     made = files.plan(FULL)
     found = cell(made, "fedavg", "end")
     assert (found["diagnostic"], found["read"]) == (CALL, "last(rounds=1)")
-    assert found["metric"] == {"name": "client_distance", "unit": "norm", "description": "distance", "better": "higher", "ranked": True}
+    assert found["metric"] == {
+        "name": "client_distance",
+        "unit": "norm",
+        "description": "distance",
+        "better": "higher",
+        "ranked": True,
+    }
     assert reading(found).curve == f"{CALL}: client_distance"
     assert reading(found).of({"status": "finished", "curves": {f"{CALL}: client_distance": [1.0, None, 3.0]}}) == 3.0
     assert cell(made, "fedavg", "mnist")["diagnostic"] is None

@@ -1,0 +1,34 @@
+"""Lines for a person: whole ones, also from trainings that share one terminal, and none that stops a training."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro.console import say
+
+SPEAKER = "import sys; from fedrepro.console import say\nfor i in range(20000): say(sys.argv[1] * 50)"
+
+
+def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
+    """Unbuffered as under `python -u`, where every write reaches the file by itself."""
+    said = tmp_path / "said"
+    with said.open("ab") as stream:
+        letters = "abcd"
+        speakers = [subprocess.Popen([sys.executable, "-u", "-c", SPEAKER, letter], stderr=stream) for letter in letters]
+        assert [speaker.wait(timeout=60) for speaker in speakers] == [0] * 4
+    assert sorted(said.read_text().splitlines()) == sorted(letter * 50 for letter in letters for _ in range(20000))
+
+
+@pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full"])
+def test_a_line_that_cannot_be_shown_stops_nothing(redirect: str) -> None:
+    """Started without standard error, or with a full one."""
+    command = f"{sys.executable} -c \"from fedrepro.console import say; say('x'); print('on')\" {redirect}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "on\n"
+
+
+def test_a_line_is_shown_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    say("seed 8 trained")
+    assert capfd.readouterr().err == "seed 8 trained\n"
