@@ -6,8 +6,8 @@ known answers are asked for in each process):
 
 - of the input, without a stride: a forward convolution with the filters turned round. Where that needs a wider margin than half
   a filter, part of the margin is laid around the data beforehand;
-- of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding: as products
-  (`fedrepro.models.kernels`) of a few images at a time. With padding: the margin above and below is made so wide that only the
+- of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding, or with a stride where
+  the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding: the margin above and below is made so wide that only the
   kernel for AVX2 takes it; the zeros there change no sum;
 - grey images are given two channels of zeros, and a single image a second one of zeros, without which AVX-512 orders some terms
   in another way.
@@ -84,6 +84,8 @@ def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int)
     size, few = weight.shape[2], weight.shape[1] <= _COLOURS
     if not padding and (not few or size == 1):
         return _by_products(g, x, weight, stride)
+    if stride > 1 and x.shape[2] < size:  # 2 x 2, as ResNet-18 ends with on 32 x 32 images
+        return _by_products(g, _framed(x, (padding, padding), padding), weight, stride)
     if few or not arithmetic.wide():
         return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]
     margin = size // 2 + 1  # one row more than the AVX-512 kernel takes

@@ -13,6 +13,7 @@ pytestmark = needs_avx2
 
 # batch, channels, out, height, width, filter, stride, padding: those of the models, and odd ones
 CASES = [
+    (2, 256, 512, 2, 2, (3, 3), 2, 1),
     (5, 1, 16, 28, 28, (5, 5), 1, 2),
     (3, 1, 8, 9, 12, (5, 5), 1, 0),
     (4, 3, 32, 32, 32, (3, 3), 1, 1),
