@@ -6,9 +6,9 @@ known answers are asked for in each process):
 
 - of the input, without a stride: a forward convolution with the filters turned round. Where that needs a wider margin than half
   a filter, part of the margin is laid around the data beforehand;
-- of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding, or with a stride where
-  the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding: the margin above and below is made so wide that only the
-  kernel for AVX2 takes it; the zeros there change no sum;
+- of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding, or with a stride
+  where the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding:
+  the margin above and below is made so wide that only the kernel for AVX2 takes it; the zeros there change no sum;
 - grey images are given two channels of zeros, and a single image a second one of zeros, without which AVX-512 orders some terms
   in another way.
 """
