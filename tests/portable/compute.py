@@ -54,6 +54,18 @@ SETTINGS: dict[str, Any] = {
     "keep_client_momentum": False,
     "weight_decay": 0.0005,
 }
+# An emulated product takes some hundred times as long: three clients of about ten samples, one evaluation, small proxy sets.
+FEW = {
+    "clients": 96,
+    "participation": 1 / 32,
+    "batch_size": 4,
+    "evaluate_every": 2,
+    "proxy_per_class": 1,
+    "proxy_batch_size": 8,
+}
+# For the same reason: pFedMe's five steps on every client's samples, and the sides of images that the largest networks see.
+FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
+SMALLER = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn", "shakespeare_lstm"), 16)
 
 
 def compute(folder: Path) -> None:
@@ -67,8 +79,8 @@ def compute(folder: Path) -> None:
     entry = load_registry()["digits"]
     _drawn(folder, entry)
     _models(folder / "steps")
-    for method, model, shape in _runs():
-        _train(folder, entry, method, model, shape)
+    for settings in _runs():
+        _train(folder, entry, settings)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -82,26 +94,29 @@ def _drawn(folder: Path, entry: Any) -> None:
     from fedrepro.data import participation, partition
     from fedrepro.data.prepare import prepare
 
-    for shape in ((1, 8, 8), (1, 28, 28)):
+    for shape in ((1, 4, 4), (1, 8, 8), (1, 28, 28)):
         prepare("digits", shape, folder, None)
     for scheme in SCHEMES:
         draw(partition, partition.PARTITIONS, partition.definition(entry, scheme, 10, 0.1), [8], folder)
     draw(participation, participation.PARTICIPATION, participation.definition(100, 0.1, 50), [8], folder)
 
 
-def _runs() -> Iterator[tuple[str, str, tuple[int, int, int]]]:
-    """(method, model, shape of its images): every recipe and part; behind BatchNorm all that concerns running statistics."""
+def _runs() -> Iterator[dict[str, Any]]:
+    """Settings of every recipe and part; behind BatchNorm of all that concerns running statistics; of larger batches once."""
+    from fedrepro.methods.compose import compose
     from fedrepro.methods.presets import PRESETS
     from tests.golden.regenerate import concerns_statistics
     from tests.toy import PART_METHODS
 
-    for method in dict.fromkeys([*PRESETS, *PART_METHODS, "fedprox(mu=0.1)+gh+fedavgm"]):
-        yield method, "mlp", (1, 28, 28)
+    yield SETTINGS | {"method": "fedavg", "model": "mlp", "input_shape": (1, 28, 28)}
+    texts = [FEWER_STEPS.get(text, text) for text in [*PRESETS, *PART_METHODS, "fedprox(mu=0.1)+gh+fedavgm"]]
+    for method in {str(compose(text)): text for text in reversed(texts)}.values():  # several names of one method are one run
+        yield SETTINGS | FEW | {"method": method, "model": "mlp", "input_shape": (1, 8, 8)}
     for method in ("fedavg", *(text for text in PART_METHODS if concerns_statistics(text))):
-        yield method, "resnet8", (1, 8, 8)
+        yield SETTINGS | FEW | {"method": method, "model": "resnet8", "input_shape": (1, 4, 4)}
 
 
-def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, int, int]) -> None:
+def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
     from fedrepro.cli.drawing import draw
     from fedrepro.data.arrays import arrays_folder
     from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
@@ -110,14 +125,13 @@ def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, 
     from fedrepro.engine.spec import RunSpec
     from fedrepro.methods.compose import compose
 
-    made = compose(method)
-    settings = SETTINGS | {"dataset_sha": entry.sha, "input_shape": shape, "model": model, "method": str(made)}
-    spec = RunSpec(**settings)
-    inputs = {"arrays": str(arrays_folder(Path(), "digits", shape))}
+    made = compose(settings["method"])
+    spec = RunSpec(**settings | {"dataset_sha": entry.sha, "method": str(made)})
+    inputs = {"arrays": str(arrays_folder(Path(), "digits", spec.input_shape))}
     for kind, definition in definitions(spec, entry).items():
         draw(MODULES[kind], FOLDERS[kind], definition, [8], folder)
         inputs[kind] = MODULES[kind].artifact_id(definition)
-    label, config = f"{model}-{method}".replace(" ", ""), spec.as_dict()
+    label, config = f"{spec.model}-{settings['method']}".replace(" ", ""), spec.as_dict()
     run_id = f"digits-{label}-{settings_hash(config)}"
     run = {"run_id": run_id, "method": str(made), "method_label": label, "config": config, "inputs": inputs}
     run_seeds(run, [8], Options(root=folder, device="cpu"))
@@ -126,8 +140,7 @@ def _train(folder: Path, entry: Any, method: str, model: str, shape: tuple[int, 
 def _models(folder: Path) -> None:
     """Every architecture: a step on two random images, one on a single image, then outputs for two.
 
-    At the size of its paper's images, but 32 x 32 where that is larger, and on 16 characters: an emulated convolution is some
-    hundred times slower.
+    At the size of its paper's images, but 32 x 32 where that is larger, and SMALLER.
     """
     import numpy as np
     import torch
@@ -140,7 +153,7 @@ def _models(folder: Path) -> None:
 
     folder.mkdir(parents=True)
     for name, known in MODELS.items():
-        shape = tuple(min(side, 16 if known.reads == "text" else 32) for side in known.input_shape)
+        shape = tuple(min(side, SMALLER.get(name, 32)) for side in known.input_shape)
         generator, model = np.random.default_rng(0), build(name, shape, 10)
         images = lambda count, g=generator, s=shape: torch.from_numpy(g.random((count, *s), np.float32))  # noqa: E731
         params, buffers, x = initial.draw(model, 8), model.first_buffers(), images(2)

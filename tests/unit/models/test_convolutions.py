@@ -1,5 +1,10 @@
 """Convolutions in portable arithmetic: the right numbers, and the same bits in both forms of the filters' gradient."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,9 +12,10 @@ from torch import Tensor
 
 from fedrepro import arithmetic
 from fedrepro.models import convolutions, kernels, ops
-from tests.helpers.processor import needs_avx2
+from tests.helpers.processor import needs_avx2, needs_avx512
 
 pytestmark = needs_avx2
+ROOT = Path(__file__).parents[3]
 
 # batch, channels, out, height, width, filter, stride, padding: those of the models, and odd ones
 CASES = [
@@ -33,6 +39,8 @@ CASES = [
     (1, 1, 16, 13, 13, (3, 3), 1, 0),
     (1, 3, 10, 7, 7, (1, 1), 2, 0),
     (1, 32, 64, 15, 15, (3, 3), 1, 0),
+    (2, 64, 128, 1, 1, (1, 1), 2, 0),
+    (3, 256, 512, 2, 2, (3, 3), 1, 1),
 ]
 
 
@@ -74,6 +82,30 @@ def test_both_forms_have_the_same_bits(case: tuple, monkeypatch: pytest.MonkeyPa
         results.append(everything(x, weight, lambda x, w: convolutions.conv2d(x, w, stride, padding)))
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
+
+
+@needs_avx512
+def test_both_widths_have_the_same_bits() -> None:
+    """Output and gradients of all cases, in a process with AVX2 alone and in one with AVX-512."""
+    code = """
+import sys
+from hashlib import sha256
+from fedrepro import arithmetic
+arithmetic.settle("portable")
+if sys.argv[1] == "wide":
+    arithmetic.widen()
+from tests.unit.models import test_convolutions as t
+for case in t.CASES:
+    found = t.everything(*t.tensors(case), lambda x, w: t.convolutions.conv2d(x, w, *case[-2:]))
+    print(case, *(sha256(part.contiguous().numpy().tobytes()).hexdigest() for part in found))
+"""
+    environment = {key: value for key, value in os.environ.items() if key not in (arithmetic.VARIABLE, *arithmetic.PORTABLE)}
+    narrow, wide = (
+        subprocess.run([sys.executable, "-c", code, width], capture_output=True, text=True, env=environment, cwd=ROOT)
+        for width in ("narrow", "wide")
+    )
+    assert len(narrow.stdout.splitlines()) == len(CASES), narrow.stderr[-3000:]
+    assert wide.stdout.splitlines() == narrow.stdout.splitlines(), wide.stderr[-3000:]
 
 
 @pytest.mark.parametrize("rows", [5, 512, 700, 1024, 1700])
