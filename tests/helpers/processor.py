@@ -1,4 +1,9 @@
-"""Tests that need what not every processor has; a skipped test says what this one lacks."""
+"""Tests that need what not every processor has, a skipped test says what this one lacks; and fresh processes for arithmetic."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -6,3 +11,12 @@ from fedrepro import arithmetic
 
 needs_avx2 = pytest.mark.skipif(bool(arithmetic.missing()), reason=f"this processor {arithmetic.missing()}")
 needs_avx512 = pytest.mark.skipif(bool(arithmetic.missing(wide=True)), reason=f"this processor {arithmetic.missing(wide=True)}")
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(code: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A fresh process with none of this one's arithmetic."""
+    ours = {arithmetic.VARIABLE, *arithmetic.PORTABLE}
+    environment = {key: value for key, value in os.environ.items() if key not in ours} | changes
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)

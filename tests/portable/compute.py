@@ -64,7 +64,7 @@ FEW = {
     "proxy_per_class": 1,
     "proxy_batch_size": 8,
 }
-# For the same reason: pFedMe's five steps on every client's samples, and the sides of images that the largest networks see.
+# For the same reason: fewer inner steps of pFedMe, which takes them for every client, and smaller images for large networks.
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8}
@@ -143,7 +143,7 @@ def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
 def _models(folder: Path) -> None:
     """Every architecture: a step on two random images, one on a single image, then outputs for two.
 
-    At the size of its paper's images, but 32 x 32 where that is larger, and SMALLER.
+    At the size of its paper's images or windows, but with sides of at most 32, or of what SMALLER says.
     """
     import numpy as np
     import torch

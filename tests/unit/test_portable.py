@@ -1,8 +1,5 @@
 """Portable arithmetic: the committed bits, whatever processor runs this; how it is chosen, fixed and refused."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,19 +8,11 @@ from fedrepro import arithmetic
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.models import known_answers
-from tests.helpers.processor import needs_avx2, needs_avx512
+from tests.helpers.processor import needs_avx2, needs_avx512, python
 from tests.portable.compute import HASHES, hashes
 
-ROOT = Path(__file__).parents[2]
 WIDEN = arithmetic.widen  # other tests take it away (tests/conftest.py)
 INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
-
-
-def python(code: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """A fresh process with none of this one's arithmetic."""
-    ours = {arithmetic.VARIABLE, *arithmetic.PORTABLE}
-    environment = {key: value for key, value in os.environ.items() if key not in ours} | changes
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
 
 
 @pytest.mark.parametrize("width", [pytest.param("narrow", marks=needs_avx2), pytest.param("wide", marks=needs_avx512)])

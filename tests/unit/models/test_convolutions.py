@@ -1,10 +1,5 @@
 """Convolutions in portable arithmetic: the right numbers, and the same bits in both forms of the filters' gradient."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,10 +7,9 @@ from torch import Tensor
 
 from fedrepro import arithmetic
 from fedrepro.models import convolutions, kernels, ops
-from tests.helpers.processor import needs_avx2, needs_avx512
+from tests.helpers.processor import needs_avx2, needs_avx512, python
 
 pytestmark = needs_avx2
-ROOT = Path(__file__).parents[3]
 
 # batch, channels, out, height, width, filter, stride, padding: those of the models, and odd ones
 CASES = [
@@ -88,22 +82,16 @@ def test_both_forms_have_the_same_bits(case: tuple, monkeypatch: pytest.MonkeyPa
 def test_both_widths_have_the_same_bits() -> None:
     """Output and gradients of all cases, in a process with AVX2 alone and in one with AVX-512."""
     code = """
-import sys
 from hashlib import sha256
 from fedrepro import arithmetic
 arithmetic.settle("portable")
-if sys.argv[1] == "wide":
-    arithmetic.widen()
+WIDTH
 from tests.unit.models import test_convolutions as t
 for case in t.CASES:
     found = t.everything(*t.tensors(case), lambda x, w: t.convolutions.conv2d(x, w, *case[-2:]))
     print(case, *(sha256(part.contiguous().numpy().tobytes()).hexdigest() for part in found))
 """
-    environment = {key: value for key, value in os.environ.items() if key not in (arithmetic.VARIABLE, *arithmetic.PORTABLE)}
-    narrow, wide = (
-        subprocess.run([sys.executable, "-c", code, width], capture_output=True, text=True, env=environment, cwd=ROOT)
-        for width in ("narrow", "wide")
-    )
+    narrow, wide = python(code.replace("WIDTH", "")), python(code.replace("WIDTH", "arithmetic.widen()"))
     assert len(narrow.stdout.splitlines()) == len(CASES), narrow.stderr[-3000:]
     assert wide.stdout.splitlines() == narrow.stdout.splitlines(), wide.stderr[-3000:]
 
