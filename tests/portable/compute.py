@@ -2,16 +2,18 @@
 
     python -m tests.portable.compute FOLDER           # AVX2 alone
     python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
+    python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
     python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
 
 In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
 method trains in two rounds (results as `fedrepro run` writes them); and every model after a step, as safetensors.
 """
 
+import argparse
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -70,20 +72,32 @@ SMALLER = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8}
 
 
-def compute(folder: Path) -> None:
-    """Writes everything below `folder`. Needs `arithmetic.settle` first."""
-    from fedrepro.data.registry import REGISTRY, load_registry
+def compute(folder: Path, skip: int = 0) -> None:
+    """Writes everything below `folder`, but for the first `skip` steps. Needs `arithmetic.settle` first."""
+    from fedrepro.data.registry import REGISTRY
     from fedrepro.engine import environment
 
     environment.prepare("cpu")
-    (folder / REGISTRY).parent.mkdir(parents=True)
+    (folder / REGISTRY).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(REGISTRY, folder / REGISTRY)
-    entry = load_registry()["digits"]
     with mock.patch("fedrepro.data.partition.picture.save_picture"):  # not promised, and an emulated one takes 4 s
-        _drawn(folder, entry)
-        _models(folder / "steps")
-        for settings in _runs():
-            _train(folder, entry, settings)
+        for number, (name, step) in enumerate(steps(folder), 1):
+            if number > skip:
+                step()
+                print(f"{number} {name}", flush=True)
+
+
+def steps(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """What is computed, in parts that may be repeated: name and call."""
+    from fedrepro.data.registry import load_registry
+    from fedrepro.models.names import MODELS
+
+    entry = load_registry()["digits"]
+    yield "drawn", partial(_drawn, folder, entry)
+    for name in MODELS:
+        yield f"step of {name}", partial(_step, folder / "steps", name)
+    for settings in _runs():
+        yield f"{settings['model']}, {settings['method']}", partial(_train, folder, entry, settings)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -140,8 +154,8 @@ def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
     run_seeds(run, [8], Options(root=folder, device="cpu"))
 
 
-def _models(folder: Path) -> None:
-    """Every architecture: a step on two random images, one on a single image, then outputs for two.
+def _step(folder: Path, name: str) -> None:
+    """An architecture: a step on two random images, one on a single image, then outputs for two.
 
     At the size of its paper's images or windows, but with sides of at most 32, or of what SMALLER says.
     """
@@ -154,44 +168,54 @@ def _models(folder: Path) -> None:
     from fedrepro.models.dropout import Keys
     from fedrepro.models.names import MODELS
 
-    folder.mkdir(parents=True)
-    for name, known in MODELS.items():
-        shape = tuple(min(side, SMALLER.get(name, 32)) for side in known.input_shape)
-        generator, model = np.random.default_rng(0), build(name, shape, 10)
-        images = lambda count, g=generator, s=shape: torch.from_numpy(g.random((count, *s), np.float32))  # noqa: E731
-        params, buffers, x = initial.draw(model, 8), model.first_buffers(), images(2)
+    folder.mkdir(exist_ok=True)
+    known = MODELS[name]
+    shape = tuple(min(side, SMALLER.get(name, 32)) for side in known.input_shape)
+    generator, model = np.random.default_rng(0), build(name, shape, 10)
+
+    def images(count: int) -> torch.Tensor:
         if known.reads == "text":
-            images = lambda count, g=generator, s=shape: torch.from_numpy(g.integers(0, 10, (count, *s)))  # noqa: E731
-            x = images(2)
-        y = torch.from_numpy(generator.integers(0, 10, x.shape if known.reads == "text" else 2))
-        if known.detects:
-            boxes = [[class_, 0.3 + class_ / 20, 0.5, 0.4, 0.3] for class_ in y.tolist()]
-            y = torch.tensor(boxes).unsqueeze(1)
-        more = {"key": Keys(torch.tensor(1)).next()} if known.dropout else {}
-        loss = lambda p, m=model, b=buffers, x=x, y=y, o=more: m.loss(m.forward(p, b, x, True, **o)[0], y)  # noqa: E731
-        g = tree.gradient(loss, params)
-        if model.gradient is not None:
-            closed = model.gradient(params, x, y)
-            params = tree.axpy(-0.05, closed, params)
-        params = tree.axpy(-0.05, g, params)
-        if known.smallest_batch == 1:  # the last batch of an epoch may be a single image
-            params = tree.axpy(-0.05, tree.gradient(lambda p, f=loss, x=x[:1], y=y[:1]: f(p, x=x, y=y), params), params)
-        with torch.no_grad():
-            outputs = model.forward(params, buffers, images(2), False)[0]
-        save_file({"params": params.flat, "gradient": g.flat, "outputs": outputs.contiguous()}, folder / f"{name}.safetensors")
+            return torch.from_numpy(generator.integers(0, 10, (count, *shape)))
+        return torch.from_numpy(generator.random((count, *shape), np.float32))
+
+    params, buffers, x = initial.draw(model, 8), model.first_buffers(), images(2)
+    y = torch.from_numpy(generator.integers(0, 10, x.shape if known.reads == "text" else 2))
+    if known.detects:
+        boxes = [[class_, 0.3 + class_ / 20, 0.5, 0.4, 0.3] for class_ in y.tolist()]
+        y = torch.tensor(boxes).unsqueeze(1)
+    more = {"key": Keys(torch.tensor(1)).next()} if known.dropout else {}
+
+    def loss(p: tree.Tree, count: int = 2) -> torch.Tensor:
+        return model.loss(model.forward(p, buffers, x[:count], True, **more)[0], y[:count])
+
+    g = tree.gradient(loss, params)
+    if model.gradient is not None:
+        closed = model.gradient(params, x, y)
+        params = tree.axpy(-0.05, closed, params)
+    params = tree.axpy(-0.05, g, params)
+    if known.smallest_batch == 1:  # the last batch of an epoch may be a single image
+        params = tree.axpy(-0.05, tree.gradient(partial(loss, count=1), params), params)
+    with torch.no_grad():
+        outputs = model.forward(params, buffers, images(2), False)[0]
+    save_file({"params": params.flat, "gradient": g.flat, "outputs": outputs.contiguous()}, folder / f"{name}.safetensors")
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.portable.compute")
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args(arguments)
     arithmetic.settle("portable")
-    if "--wide" in arguments:
+    if options.wide:
         arithmetic.widen()
     with tempfile.TemporaryDirectory() as temporary:
-        folders = [argument for argument in arguments if not argument.startswith("--")]
-        folder = Path(folders[0] if folders else temporary)
-        compute(folder)
-        if "--write" in arguments:
+        folder = options.folder or Path(temporary)
+        compute(folder, options.skip)
+        if options.write:
             write_json(HASHES, hashes(folder))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

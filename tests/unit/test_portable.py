@@ -15,15 +15,14 @@ WIDEN = arithmetic.widen  # other tests take it away (tests/conftest.py)
 INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
 
 
-@pytest.mark.parametrize("width", [pytest.param("narrow", marks=needs_avx2), pytest.param("wide", marks=needs_avx512)])
-def test_the_committed_hashes(width: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [pytest.param([], marks=needs_avx2), pytest.param(["--wide"], marks=needs_avx512)], ids=str)
+def test_the_committed_hashes(width: list[str], tmp_path: Path) -> None:
     """Arrays, partitions, cohorts, initial models, two rounds of every method, a step of every model: on this processor, with
     AVX2 alone and with all that it has, the bytes whose hashes are committed.
 
     To change them on purpose: python -m tests.portable.compute --write.
     """
-    code = f"import sys; from tests.portable import compute; compute.main(['{tmp_path}/files', '--{width}'])"
-    done = python(code)
+    done = python(f"from tests.portable import compute; compute.main({[f'{tmp_path}/files', *width]})")
     assert done.returncode == 0, done.stderr[-3000:]
     found, committed = hashes(tmp_path / "files"), read_json(HASHES)
     assert found.keys() == committed.keys()
