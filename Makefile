@@ -40,10 +40,11 @@ test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
-	$(BIN)/python -m pytest -n 2 tests/portable/emulated.py
+	$(BIN)/python -m pytest tests/portable/emulated.py
 
-bench: $(READY)  ## time our engines against a plain loop (minutes; leave the machine alone meanwhile)
+bench: $(READY)  ## time our engines against a plain loop, and rounds by cohort (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.scaling
 
 bench-peers: $(READY) $(PEERS:%=benchmarks/.envs/%/.ready)  ## and against other simulators, each in its own environment
 	$(BIN)/python -m benchmarks.run --peers

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,25 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]]:
+    """What the others compute, all at the same time."""
+    assert EMULATOR, "qemu-x86_64 is missing; install Debian's qemu-user"
+
+    def emulate(processor: str) -> Path:
+        folder = tmp_path_factory.mktemp(processor) / "files"
+        compute(folder, EMULATOR, "-cpu", processor)
+        return folder
+
+    with ThreadPoolExecutor() as pool:
+        return {processor: pool.submit(emulate, processor) for processor in PROCESSORS}
+
+
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_same_bytes(processor: str, here: Path, tmp_path: Path) -> None:
+def test_same_bytes(processor: str, here: Path, emulated: dict[str, Future[Path]]) -> None:
     """Partitions, cohorts, proxy splits, initial models; models and metrics of every method after two rounds; every
     architecture after a step."""
-    assert EMULATOR, "qemu-x86_64 is missing; install Debian's qemu-user"
-    compute(tmp_path / "files", EMULATOR, "-cpu", processor)
-    same(here, tmp_path / "files")
+    same(here, emulated[processor].result())
 
 
 def same(here: Path, there: Path) -> None:
