@@ -76,6 +76,23 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: not valid JSON ({error}); delete it and run the same command again") from error
 
 
+def read_yaml(path: Path, missing: str = "") -> Any:
+    """The parsed file, {} when it is empty. UserError when it is not YAML, or missing: then with what to do, `missing`."""
+    import yaml
+
+    try:
+        text = Path(path).read_text()
+        with contextlib.suppress(yaml.YAMLError):
+            return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}  # libyaml's is faster by far
+        return yaml.safe_load(text) or {}  # and this one names the line of a mistake
+    except FileNotFoundError as error:
+        raise UserError("; ".join(filter(None, [f"{path}: no such file", missing]))) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+
+
 def sha256_file(path: Path) -> str:
     """Hex sha256 of a file's bytes."""
     with Path(path).open("rb") as stream:

@@ -157,7 +157,7 @@ def evidence(options: Namespace) -> None:
 def _project(options: Namespace) -> "Project":
     """The project under params.yaml and --set."""
     from fedrepro.config.project import load_project
-    from fedrepro.config.schema import read_yaml
+    from fedrepro.files import read_yaml
 
     content = json.loads(options.params) if getattr(options, "params", None) else read_yaml(ROOT / "params.yaml")
     asked = dict(map(_setting, options.set))

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fedrepro.config.schema import Strict, check, read_yaml
+from fedrepro.config.schema import Strict, check
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
 from fedrepro.registry import unknown
 
 Combine = Literal["each", "mean"]

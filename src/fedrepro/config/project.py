@@ -10,10 +10,11 @@ from typing import Any
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
 from fedrepro.config.places import FIGURES, TABLES, is_figure, table_path
-from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check, read_yaml
+from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
 from fedrepro.methods.parts import PARTS
 from fedrepro.registry import Call, coerce, unknown
 

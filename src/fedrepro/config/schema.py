@@ -3,10 +3,8 @@
 Unknown keys are errors everywhere. A validation error becomes one line that names file, key and value.
 """
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fedrepro.errors import UserError
@@ -140,18 +138,6 @@ def check(model: type[Model], value: Any, where: str) -> Model:
             message = "give a number, a word, true, false or null"
         what = f"{key} = {first['input']!r}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
-
-
-def read_yaml(path: Path) -> Any:
-    """The parsed file. UserError when it is missing or not YAML."""
-    try:
-        return yaml.safe_load(Path(path).read_text()) or {}
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" at line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
 
 
 def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:

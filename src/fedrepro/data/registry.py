@@ -9,11 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash
+from fedrepro.files import canonical_hash, read_yaml
 from fedrepro.registry import unknown
 
 REGISTRY = Path("data/registry.yaml")
@@ -222,14 +221,9 @@ def load_registry(path: Path = REGISTRY) -> dict[str, Entry]:
     UserError naming file, data set and key for anything that is missing, misspelt, of the wrong type or contradictory.
     """
     path = Path(path)
-    try:
-        content = yaml.safe_load(path.read_text())
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the command in the project's root folder") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path, missing="run the command in the project's root folder")
     if not isinstance(content, dict) or not content:
-        raise UserError(f"{path}: expected data sets by name, found {type(content).__name__}")
+        raise UserError(f"{path}: expected data sets by name, found {type(content).__name__ if content else 'nothing'}")
     entries = _Entries(path, {name: _entry(path, name, value) for name, value in content.items()})
     for name, entry in entries.items():
         if entry.same_as is not None and entry.same_as not in entries:
