@@ -42,7 +42,7 @@ test: $(READY)  ## all tests, on the CPU, without network
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
 	$(BIN)/python -m pytest tests/portable/emulated.py
 
-bench: $(READY)  ## time our engines against a plain loop, and rounds by cohort (minutes; leave the machine alone meanwhile)
+bench: $(READY)  ## time our engines against a plain loop, and rounds by their clients (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.scaling
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
 
 CHOICES = ("portable", "native")
 VARIABLE = "FEDREPRO_ARITHMETIC"  # the choice, for the processes that this one starts
@@ -91,11 +92,9 @@ def chosen(option: str | None, params: Path = Path("params.yaml"), environment: 
     """The choice of the command line, else of the process that started this one, else of params.yaml, else "portable"."""
     found = option or environment.get(VARIABLE)
     if found is None and params.is_file():
-        import yaml
-
         try:
-            content = yaml.safe_load(params.read_text())
-        except (yaml.YAMLError, UnicodeDecodeError):
+            content = read_yaml(params)
+        except UserError:
             content = None  # a mistake that the command names when it reads the file
         found = content.get("arithmetic") if isinstance(content, dict) else None
     return "portable" if found is None else str(found)

@@ -90,7 +90,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+        problem = " ".join(str(getattr(error, "problem", error)).split())
+        raise UserError(f"{path}: not valid YAML{line}: {problem}") from error
 
 
 def sha256_file(path: Path) -> str:

@@ -62,13 +62,12 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]
     """What the others compute, all at the same time."""
     assert EMULATOR, "qemu-x86_64 is missing; install Debian's qemu-user"
 
-    def emulate(processor: str) -> Path:
-        folder = tmp_path_factory.mktemp(processor) / "files"
+    def emulate(processor: str, folder: Path) -> Path:
         compute(folder, EMULATOR, "-cpu", processor)
         return folder
 
-    with ThreadPoolExecutor() as pool:
-        return {processor: pool.submit(emulate, processor) for processor in PROCESSORS}
+    with ThreadPoolExecutor(len(PROCESSORS)) as pool:
+        return {name: pool.submit(emulate, name, tmp_path_factory.mktemp(name) / "files") for name in PROCESSORS}
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -93,7 +92,7 @@ for number, line in enumerate(process.stdout):
     if number == {TOLD}:
         process.kill()
         print("{CRASH} 11", file=sys.stderr, flush=True)
-        os.kill(os.getpid(), 11)
+        os.kill(os.getpid(), 9)
     print(line, end="", flush=True)
 """
 
@@ -108,4 +107,9 @@ def test_a_crash_loses_one_step(here: Path, tmp_path: Path) -> None:
 
 def test_the_same_crash_every_time(tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match="after 0 steps"):
-        compute(tmp_path, sys.executable, "-c", f"import os, sys; sys.stderr.write('{CRASH}'); sys.stderr.flush(); os.abort()")
+        compute(
+            tmp_path,
+            sys.executable,
+            "-c",
+            f"import os, sys; print('{CRASH}', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)",
+        )

@@ -196,7 +196,13 @@ def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a: [", "not valid YAML"), ("", "expected data sets"), ("a: 3", "a: expected keys")]
+    ("text", "line"),
+    [
+        ("mnist: 3\na: [", "not valid YAML at line 2"),
+        ("a: \0", "not valid YAML: unacceptable character"),
+        ("", "expected data sets by name, found nothing"),
+        ("a: 3", "a: expected keys"),
+    ],
 )
 def test_refuses_what_is_no_registry(text, line, tmp_path):
     path = tmp_path / "registry.yaml"
