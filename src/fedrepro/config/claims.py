@@ -26,7 +26,8 @@ class Claim(Strict):
 
     id: str
     text: str
-    where: str  # where it is printed: "Table 1"
+    says: str | None = None  # the paper's own words, letter by letter; null: no sentence, the claim is read off printed numbers
+    where: str  # where those words, or the numbers, stand: "section 6.2", "Table 1"
     kind: str  # one of KINDS
     table: str
     columns: Columns
