@@ -34,6 +34,7 @@ MODELS: dict[str, Known] = {
     "mlp": Known("mlp", _GREY, {"hidden": (200, 200)}),
     "two_nn": Known("mlp", _GREY, {"hidden": (512, 256)}),
     "logistic": Known("mlp", _GREY, {"hidden": ()}),
+    "logistic_sigmoid": Known("logistic_sigmoid", _GREY),
     "lenet": Known("lenet", _GREY, smallest_side=4),
     "mnist_cnn": Known("mnist_cnn", _GREY, smallest_side=16),
     "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),

@@ -13,6 +13,7 @@ WIDTHS = {
     "mlp": 200,
     "two_nn": 256,
     "logistic": 784,
+    "logistic_sigmoid": 10,  # its last layer is the sigmoid
     "lenet": 1568,
     "resnet8": 64,
     "resnet18": 512,
@@ -34,7 +35,8 @@ def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
     assert torch.equal(parts.head(params, features), logits)
     assert torch.equal(parts.buffers.flat, whole.buffers.flat)
     assert (features.shape[0], features.shape[-1]) == (3, WIDTHS.get(name, features.shape[-1]))
-    assert features.shape[-1] != 10
+    assert features.shape[-1] != 10 or name == "logistic_sigmoid"
+    assert features.shape != logits.shape or not torch.equal(features, logits)
 
 
 def test_a_detector_has_none() -> None:

@@ -39,6 +39,7 @@ INPUTS = {
     "mlp": {"fc1": 784, "fc2": 200, "fc3": 200}.__getitem__,
     "two_nn": {"fc1": 784, "fc2": 512, "fc3": 256}.__getitem__,
     "logistic": {"fc1": 784}.__getitem__,
+    "logistic_sigmoid": {"fc1": 784}.__getitem__,
     "mnist_cnn": {"conv1": 25, "conv2": 800, "fc1": 1024, "fc2": 512}.__getitem__,
     "lenet": {"conv1": 25, "conv2": 400, "fc": 1568}.__getitem__,
     "simple_cnn": {"conv1": 27, "conv2": 288, "conv3": 576, "fc1": 1024, "fc2": 64}.__getitem__,

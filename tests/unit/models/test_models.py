@@ -86,6 +86,7 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
         nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
     ),
     "logistic": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
+    "logistic_sigmoid": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10), nn.Sigmoid()),
     "mnist_cnn": lambda: nn.Sequential(
         nn.Conv2d(1, 32, 5),
         nn.ReLU(),
@@ -139,6 +140,7 @@ PARAMETERS = [
     ("mlp", (1, 28, 28), 10, 199_210),
     ("two_nn", (1, 28, 28), 10, 535_818),
     ("logistic", (1, 28, 28), 10, 7_850),
+    ("logistic_sigmoid", (1, 28, 28), 10, 7_850),
     ("mnist_cnn", (1, 28, 28), 10, 26 * 32 + 801 * 64 + 1025 * 512 + 513 * 10),
     ("lenet", (1, 28, 28), 10, 28_938),
     ("simple_cnn", (3, 32, 32), 10, 122_570),
@@ -162,6 +164,7 @@ PARAMETERS = [
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
 SMALL |= {
+    "logistic_sigmoid": (2, 3, 3),
     "simple_cnn": (2, 18, 20),
     "resnet8": (2, 9, 12),
     "resnet20": (1, 8, 8),
@@ -309,7 +312,7 @@ def test_the_smallest_image(name: str, smallest: int) -> None:
             build(name, shape, 3)
 
 
-@pytest.mark.parametrize("name", ["mlp", "two_nn", "logistic"])
+@pytest.mark.parametrize("name", ["mlp", "two_nn", "logistic", "logistic_sigmoid"])
 def test_closed_form_gradient(name: str) -> None:
     """Perceptrons by hand against autograd, float64, to 1e-12; nothing handed in is changed."""
     model = build(name, (1, 4, 4), 5)
