@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+TIE = 1e-12  # gains that differ by less, relative to the largest that there could be, are equal: above rounding, 1e-16 a term
+
 
 def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generator) -> Tensor:
     """Which unit of each client takes each of L places, int64 [K, L]; at first each its own. float64 on the CPU.
@@ -11,6 +13,9 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
     Clients are taken out one by one, in random order, and assigned anew: `sweeps` times, or until nothing changes. With as many
     vectors in every place, what the posterior gains from v in a place with the sum W of the others is <W, v>, but for terms
     that are the same for every assignment. `prior` is added to the first of the D coordinates of each sum.
+
+    Of equally good assignments the one that leaves more units in their own places (our choice: otherwise rounding would decide,
+    and a client alone, for which all are equally good, would have its units shuffled).
     """
     from scipy.optimize import linear_sum_assignment  # half a second to import
 
@@ -23,6 +28,7 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
         for k in rng.permutation(clients).tolist():
             others_LD = total_LD - units_KLD[k][order_KL[k]]
             gain_LL = torch.mm(others_LD, units_KLD[k].mT)
+            gain_LL.diagonal().add_(TIE * total_LD.norm(dim=1).max() * units_KLD[k].norm(dim=1).max())
             order_KL[k] = torch.from_numpy(linear_sum_assignment(gain_LL.numpy(), maximize=True)[1])
             total_LD = others_LD + units_KLD[k][order_KL[k]]
         if torch.equal(order_KL, before):

@@ -17,6 +17,7 @@ from fedrepro.types import Cohort
 from tests import toy
 
 FLAT = "pfnm(sigma0=1e9)"  # a prior that knows nothing
+KNOWS_NOTHING = "pfnm(sigma0=1e150)"  # and does not move the last bit either
 
 
 def net(hidden: int = 2, seed: int = 8) -> Tree:
@@ -95,6 +96,51 @@ def test_one_client_and_no_hidden_layer() -> None:
     found, moved = aggregated(FLAT, plain, plain, other)
     assert moved == 0
     torch.testing.assert_close(found.flat, (plain.flat + other.flat) / 2, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_client_alone_keeps_its_units(seed: int) -> None:
+    """All assignments are equally good for it: none moves, whatever rounding says; its own update, to the bit."""
+    anchor, one = net(seed=seed), net(seed=seed + 100)
+    found, moved = aggregated(KNOWS_NOTHING, anchor, one)
+    assert moved == 0
+    assert torch.equal(found.flat, anchor.flat + (one.flat - anchor.flat))
+    assert aggregated("pfnm", anchor, one)[1] == 0
+
+
+AFTER = ("", "+server_sgd(server_lr=0.5)", "+fedavgm", "+fedadam", "+elastic", "+feddyn", "+scaffold", "+igfl_c", "+gh")
+
+
+@pytest.mark.parametrize("more", [*AFTER, "+server_ft(server_epochs=2, server_lr=0.05)", "+feddf(server_epochs=2)"])
+def test_rounds_of_one_client_are_those_of_the_plain_mean(more: str) -> None:
+    """To the bit, over three rounds with one client each, with every slot that comes before and after."""
+    task = toy.make_task(rounds=3, cohorts=((1,), (3,), (1,)))
+    plain, found = (train(task, compose(f"{text}{more}")) for text in ("mean(weighting=uniform)", KNOWS_NOTHING))
+    assert torch.equal(found.params.flat, plain.params.flat)
+    assert not torch.equal(found.params.flat, task.params.flat)
+    assert toy.values_of(found.progress.rows, "pfnm_moved") == [0.0] * 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_clients_keep_places_of_units_that_did_not_move_far(seed: int) -> None:
+    """Units that are the same, and units that are dead, tie: they keep their places too. The uniform mean."""
+    first = net(seed=seed)
+    for name in ("fc1.weight", "fc1.bias", "fc2.bias"):
+        first[name][3:6] = first[name][2].clone()  # four units alike
+        first[name][10:20] = 0  # ten dead ones
+    first["fc2.weight"][:, 3:6], first["fc2.weight"][:, 10:20] = first["fc2.weight"][:, 2:3].clone(), 0
+    rng = np.random.default_rng(seed)
+    noise = torch.from_numpy(rng.normal(0, 1e-3, (2, len(first.flat))))
+    for row in noise:
+        for name, view in first.like(row).items():
+            if name == "fc2.weight":
+                view[:, 2:6] = view[:, 10:20] = 0
+            elif name.startswith("fc1"):
+                view[2:6] = view[10:20] = 0
+    nets = [first.like(first.flat + row) for row in noise]
+    found, moved = aggregated(FLAT, first, *nets)
+    assert moved == 0
+    torch.testing.assert_close(found.flat, (nets[0].flat + nets[1].flat) / 2, rtol=0, atol=1e-9)
 
 
 def posterior(units_KLD: Tensor, order_KL: Tensor, prior: Tensor) -> float:

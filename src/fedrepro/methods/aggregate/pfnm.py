@@ -10,7 +10,8 @@ are the posterior mean (prior_mean / sigma0^2 + sum_j v_jl / sigma^2) / (1 / sig
 Not as there: a global model has a fixed layout here, so the number of units stays and none is added. As each client fills every
 place, the paper's prior over the number of units is the same for all assignments and decides nothing. All weights of a unit
 have the same precision: the reference code weighs outgoing ones by a client's share of each class, which a server does not see.
-Limiting case: where every unit stays in its place and sigma0 is large, the uniform mean.
+Limiting cases: where every unit stays in its place and sigma0 is large, the uniform mean. Of equally good places a unit takes
+its own (our choice), so that a client alone in a round keeps all of them: with a large sigma0, its own update.
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ class Pfnm(Aggregate):
         means = [self._mean(found[name], self.prior_bias if name in hidden else 0.0) for name in models.layout.names]
         means[-1] = found[models.layout.names[-1]].mean(0)  # the outputs' biases are averaged
         flat = torch.cat([mean.flatten() for mean in means])
+        if len(x.clients) == 1:  # what training made of w, and the prior of that: w_1 - w would round the update anew
+            return x.anchor.like(x.updates.flat[0] + (flat - models.flat[0]).to(x.anchor.flat)), state
         return x.anchor.like(flat.to(x.anchor.flat) - x.anchor.flat), state
 
     def _mean(self, of_clients: Tensor, prior: float) -> Tensor:
