@@ -4,6 +4,7 @@ Client 0 (two samples) has the gradient 2 everywhere, client 1 (one sample) the 
 0.1, no momentum, no weight decay, w = 1 at the start.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,16 @@ import torch
 from fedrepro import tree
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Task
+from fedrepro.engine.vectorised import VectorisedEngine
 from fedrepro.methods.compose import compose
+from fedrepro.models import build, initial
+from fedrepro.tree import Tree
 from fedrepro.types import Batch
 from tests import toy
 
 PLAIN = {"local_epochs": 2, "batch_size": 2, "client_momentum": 0.0, "weight_decay": 0.0, "client_lr_decay": 1.0}
+ENGINES = pytest.mark.parametrize("engine", [SequentialEngine, VectorisedEngine])
 BOTH = pytest.mark.parametrize("option", [1, 2])
 
 
@@ -78,6 +84,61 @@ def test_option_1_is_the_gradient_at_the_received_model() -> None:
     assert cohort.messages is not None
     torch.testing.assert_close(engine.own[3]["control"].flat, expected.flat, rtol=0, atol=1e-14)
     torch.testing.assert_close(cohort.messages.flat[0], expected.flat, rtol=0, atol=1e-14)
+
+
+def controls(text: str, engine: type, task: Task) -> torch.Tensor:
+    """c_i of every client of the first cohort after its first round, [K, D]."""
+    method = toy.linear(text) if task.model is toy.ONE_WEIGHT else compose(text)
+    cohort, _ = engine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    assert cohort.messages is not None
+    return cohort.messages.flat
+
+
+def test_option_1_counts_samples_and_not_batches() -> None:
+    """Samples 2, 2 and 5 in batches of two: (2 * 2 + 1 * 5) / 3 = 3, where the mean of the batches is (2 + 5) / 2 = 3.5; two
+    epochs see each sample twice. Beside it a client with one sample, -1."""
+    task = toy.linear_task(1, **PLAIN)
+    x = torch.tensor([2.0, 2.0, 5.0, -1.0], dtype=torch.float64).reshape(4, 1, 1, 1)
+    data = Batch(x, torch.zeros(4, dtype=torch.int64))
+    orders = [torch.tensor(one) for one in ([0, 1, 2], [3])]
+    task = replace(task, train=data, evaluation=data, client_index=orders, client_sizes=torch.tensor([3.0, 1.0]).double())
+    assert controls("scaffold(option=1)", SequentialEngine, task).flatten().tolist() == pytest.approx([3.0, -1.0], abs=1e-14)
+
+
+@ENGINES
+def test_option_1_is_the_whole_gradient_whatever_the_batches(engine: type) -> None:
+    """Of every client, by autograd, in batches of 6 with smaller last ones."""
+    task = toy.make_task(batch_size=6, cohorts=((0, 1, 3),))
+    for k, found in zip((0, 1, 3), controls("scaffold(option=1)", engine, task), strict=True):
+        data = task.train.take(task.client_index[k])
+        loss = lambda p, data=data: task.model.loss(task.model.forward(p, task.buffers, data.x, True)[0], data.y)  # noqa: E731
+        torch.testing.assert_close(found, tree.gradient(loss, task.params).flat, rtol=0, atol=1e-14)
+
+
+@ENGINES
+def test_option_1_of_text(engine: type) -> None:
+    """Windows have an axis of characters: samples are windows."""
+    model = build("char_lstm", (5,), 7)
+    data = model.random(7, torch.Generator().manual_seed(0))
+    params = initial.draw(model, 8)
+    params = params.like(params.flat.double())
+    sizes = torch.tensor([5.0, 2.0], dtype=torch.float64)
+    task = replace(
+        toy.linear_task(1, **PLAIN),
+        model=model,
+        train=data,
+        evaluation=data,
+        client_index=[torch.arange(5), torch.arange(5, 7)],
+        held_out=[torch.arange(0)] * 2,
+        client_sizes=sizes,
+        params=params,
+        buffers=Tree(model.buffer_layout, torch.zeros(0, dtype=torch.float64)),
+    )
+    for rows, found in zip(task.client_index, controls("scaffold(option=1)", engine, task), strict=True):
+        own = data.take(rows)
+        loss = lambda p, own=own: model.loss(model.forward(p, task.buffers, own.x, True)[0], own.y)  # noqa: E731
+        torch.testing.assert_close(found, tree.gradient(loss, params).flat, rtol=0, atol=1e-13)
 
 
 def test_option_1_moves_running_statistics_once_a_batch() -> None:
