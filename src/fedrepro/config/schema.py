@@ -60,15 +60,19 @@ class Sourced(Strict):
 class PrintedSeeds(Strict):
     """How many seeds a printed number is the mean of: its own noise, when ours is compared with it."""
 
-    value: int = Field(ge=1)
+    value: int | None = Field(ge=1)  # null: the paper does not give it
     source: str
 
 
 class Choice(Strict):
-    """A numbered deviation from the paper, or of the paper's text from its authors' code."""
+    """A numbered deviation from the paper, or of the paper's text from its authors' code.
+
+    `short`: in a few words, where what is run departs from what the paper states; pages list these at their top.
+    """
 
     id: str
     text: str
+    short: str = ""
 
 
 class Disagreement(Strict):
