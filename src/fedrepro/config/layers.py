@@ -8,6 +8,7 @@ from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
 from fedrepro.config.table import Budget, Header, Metric, Table
 from fedrepro.config.tune import Tune, TuneBudget
+from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand
@@ -41,8 +42,13 @@ class Layers:
     trial_rounds: int | None = None  # instead of all rounds, while candidates are compared
 
     def settings(self, where: str) -> dict[str, Sourced]:
-        """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml."""
-        found = self._as_printed()
+        """Every setting; later layers win: protocol, data set, table, column, scale, budget, params.yaml.
+
+        Schedules follow the rounds: those of the paper's files are written for the protocol's, those of a scale, a budget or
+        params.yaml for the rounds of the run that these make (a trial is a shorter one of it), see `schedule.scaled`.
+        """
+        printed = self._as_printed()
+        found = dict(printed)
         if self._dataset != self._own_dataset:
             found["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
         for key, value in self.scale.settings.items():
@@ -54,16 +60,20 @@ class Layers:
             found |= {key: Sourced(value=value, source=source) for key, value in budget.changes.items()}
         for key, value in self.params.settings.items():
             found[key] = _edit(found.get(key), value)
+        whole = found.get("rounds")
         if self.trial_rounds:
             found["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
         for key, item in found.items():
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
-            place = where if item.source != "scale" else f"papers/scales.yaml: {self.scale_name}: settings"
-            found[key] = Sourced(value=coerce(f"{place}: {key}", item.value, SETTINGS[key]), source=item.source)
+            value = coerce(f"{self._place(item, where)}: {key}", item.value, SETTINGS[key])
+            found[key] = Sourced(value=value, source=item.source)
         missing = sorted(set(SETTINGS) - set(found) - set(_OPTIONAL))
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
+        for key in (key for key in schedule.DEFAULTS if key in found):
+            written = printed.get("rounds", whole) if found[key] == printed.get(key) else whole
+            found[key] = _follow(key, found[key], found["rounds"], written or found["rounds"], self._place(found[key], where))
         return {key: item for key, item in found.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
     def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
@@ -71,7 +81,8 @@ class Layers:
         paper = self._as_printed()
         paper["dataset"] = Sourced(value=self._dataset, source="")
         known = {key: coerce(key, item.value, SETTINGS[key]) for key, item in paper.items() if key not in REPORTED}
-        changed = {key: item for key, item in settings.items() if item.source != EDITED}
+        follows = schedule.DEFAULTS if settings["rounds"].source == EDITED else ()
+        changed = {key: item for key, item in settings.items() if item.source != EDITED and key not in follows}
         return {key: known[key] for key, item in changed.items() if key in known and item.value != known[key]}
 
     @property
@@ -171,6 +182,11 @@ class Layers:
         lists = [budget.rows for budget in self.budgets if budget.rows is not None]
         return f"not in the budget of the table at scale {self.scale_name}" if lists and row not in lists[-1] else None
 
+    def _place(self, item: Sourced, where: str) -> str:
+        """The file, and the place in it, where a person wrote a setting's value; `where`: of the cell."""
+        places = {"scale": f"papers/scales.yaml: {self.scale_name}: settings", EDITED: f"{EDITED}: settings"}
+        return places.get(item.source, where)
+
     def _as_printed(self) -> dict[str, Sourced]:
         """The settings that the paper's own files give, before any scale."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
@@ -228,6 +244,18 @@ def argument_sources(method: Method, text: str, arguments: SourcedArguments, tab
 def _edit(below: Sourced | None, value: object) -> Sourced:
     """A value of params.yaml; one that says what holds anyway changes nothing, its source neither."""
     return below if below is not None and below.value == value else Sourced.model_validate({"value": value, "source": EDITED})
+
+
+def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: str) -> Sourced:
+    """A schedule, written for `written` rounds, as a run of `rounds` has it."""
+    now, of = (coerce("rounds", one.value, int) for one in (rounds, written))
+    try:
+        text = schedule.scaled(str(item.value), key, now, of)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    if text == item.value:
+        return item
+    return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {now} as of {of}")
 
 
 def _multiply(times: float, below: Sourced | None, key: str) -> float | int:

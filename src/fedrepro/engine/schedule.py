@@ -2,11 +2,12 @@
 
 `exponential` is FedLAW's; `cosine(half=false)` is Elastic aggregation's, whose first round has twice client_lr;
 `exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases, and for epochs
-`constant+fewer(start=300)` another. No torch: settings are read everywhere.
+`constant+fewer(start=300)` another. They are written for a number of rounds; `scaled` makes of them what fewer rounds take. No
+torch: settings are read everywhere.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
@@ -23,11 +24,12 @@ DEFAULTS = {"schedule": "exponential", "epochs": "constant"}
 class Schedule:
     """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there.
 
-    `settings`: those that may take it.
+    `settings`: those that may take it. `lengths`: its arguments that count rounds, with the least that each may be.
     """
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ("schedule",)
+    lengths: ClassVar[dict[str, int]] = {}
 
     start: int = 0
 
@@ -84,6 +86,8 @@ class Cosine(Schedule):
 class Cyclic(Schedule):
     """A triangle: from the first rate down to `lowest` > 0 and back, straight, every `period` >= 2 rounds."""
 
+    lengths = {"period": 2}  # noqa: RUF012
+
     period: int = 20
     lowest: float = 5e-5
 
@@ -102,6 +106,7 @@ class Stage(Schedule):
     """first * factor^floor(t / every); `factor` > 0, `every` >= 1 rounds."""
 
     settings = ("schedule", "epochs")
+    lengths = {"every": 1}  # noqa: RUF012
 
     every: int = 20
     factor: float = 0.5
@@ -120,6 +125,7 @@ class Fewer(Schedule):
     """first - by * floor(t / every); `by` >= 1 epochs, `every` >= 1 rounds. There is always one epoch."""
 
     settings = ("epochs",)
+    lengths = {"every": 1}  # noqa: RUF012
 
     every: int = 20
     by: int = 1
@@ -155,6 +161,35 @@ def canonical(text: str, setting: str = "schedule") -> str:
     """Every schedule with every argument; the default stays as it is, since older runs have none in their names."""
     found, default = schedules(text, setting), DEFAULTS[setting]
     return default if found == schedules(default, setting) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
+
+
+def scaled(text: str, setting: str, rounds: int, of: int) -> str:
+    """`text`, which is written for `of` rounds, for a run of `rounds`: the very text where no round is named in it.
+
+    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`); what counts
+    per round (a factor, client_lr_decay) stays. Phases that would fall together are kept a round apart, and the last one gets a
+    round (our choice: a phase that is written down is never left out in silence).
+    UserError for a start that the `of` rounds never reach, and for more phases than `rounds`.
+    """
+    found = schedules(text, setting)
+    if min(rounds, of) < 1:  # is refused elsewhere
+        return text
+    if found[-1].start >= of:
+        raise UserError(
+            f"{setting} = {text!r}: start = {found[-1].start} is never reached in {of} rounds; make it less than {of}"
+        )
+    if len(found) > rounds:
+        raise UserError(
+            f"{setting} = {text!r}: {len(found)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
+        )
+    part = lambda count: -(-count * rounds // of)  # noqa: E731
+    made: list[Schedule] = []
+    for place, one in enumerate(found):
+        latest = rounds - (len(found) - place)
+        start = min(max(part(one.start), place and made[-1].start + 1), latest)
+        lengths = {key: max(least, part(getattr(one, key))) for key, least in one.lengths.items()}
+        made.append(replace(one, start=start, **lengths))
+    return text if rounds == of or tuple(made) == found else "+".join(str(SCHEDULES.canonical(one)) for one in made)
 
 
 def epochs(text: str, local_epochs: int, round: int, rounds: int) -> int:
