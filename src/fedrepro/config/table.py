@@ -211,22 +211,28 @@ class Table(Strict):
                     raise ValueError(f"budget of {place}: tune: {unknown('key that a cell tunes', key, tuned)}")
 
 
-_TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+"}  # how those of several axes are joined
+# How those of several axes are joined.
+_TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+", "published": "+"}
 
 
 def _joined(one: Any, other: Any) -> dict[str, Any]:
-    """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise."""
+    """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise.
+
+    A name in print is a method's: `fedavg` with `ima` is `fedavg+ima`, with {data: mnist} it is {method: fedavg, data: mnist}.
+    """
     for part in (one, other):
         if not isinstance(part, dict):
             raise ValueError(f"an entry of an axis is written {{key: ..., label: ...}}, not {part!r}")
     found = {**one, **other}
     for key in one.keys() & other.keys():
         mine, added = one[key], other[key]
+        if key == "published" and isinstance(mine, dict) != isinstance(added, dict):
+            mine, added = (part if isinstance(part, dict) else {"method": part} for part in (mine, added))
         if key == "demo":
             found[key] = mine and added
         elif isinstance(mine, dict) and isinstance(added, dict) and not (mine.keys() & added.keys()):
             found[key] = mine | added
-        elif key in _TEXTS:
+        elif key in _TEXTS and isinstance(mine, str) and isinstance(added, str):
             found[key] = f"{mine}{_TEXTS[key]}{added}"
         else:
             raise ValueError(f"two axes give {key}: {mine!r} and {added!r}")

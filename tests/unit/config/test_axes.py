@@ -12,6 +12,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render
 
+NAMED = {"key": "a", "label": "a", "demo": True}
 ROUNDS = {"name": "test_accuracy", "unit": "rounds", "description": "rounds to 64 %", "better": "lower"}
 
 
@@ -84,6 +85,36 @@ def test_axes_stand_for_every_combination(files: Files) -> None:
     assert cell(short, "fedprox", "fashion_mnist-top1")["printed"] == cell(long, "fedprox", "fashion_mnist")["printed"] == 51
 
 
+def test_names_in_print_are_joined_like_methods(files: Files) -> None:
+    """Two words make the method's name in print; a word beside {data: ...} is the method."""
+    bases = [{"key": name, "label": name, "method": name, "published": name} for name in ("fedavg", "fedprox")]
+    more = [{"key": key, "label": key, "method": method, "published": key} for key, method in (("gh", "gh"), ("m", "fedavgm"))]
+    files.table["rows"] = {"axes": [bases, more]}
+    pairs = [f"{base['key']}+{one['key']}" for base in bases for one in more]
+    files.numbers = "data,method,value,note\n" + "".join(
+        f"{data},{pair},{i},\n" for data in ("mnist", "fashion_mnist") for i, pair in enumerate(pairs, 40)
+    )
+    made = files.plan(FULL)
+    assert [cell(made, pair.replace("+", "-"), "mnist")["printed"] for pair in pairs] == [40, 41, 42, 43]
+    assert [row["as"] for row in made["rows"]] == pairs
+
+
+def test_a_word_in_print_beside_other_keys_is_the_method(files: Files) -> None:
+    """Rows by method and data set, columns that say nothing of what is printed."""
+    methods = [{"key": name, "label": name, "method": name, "published": name} for name in ("fedavg", "fedprox")]
+    data = [{"key": one["key"], "label": one["key"], "published": one["published"]} for one in files.table["columns"]]
+    for axis, setting in zip(data, (one["setting"] for one in files.table["columns"]), strict=True):
+        axis["setting"] = {"dataset": setting["dataset"]}
+    files.table["columns"] = [{"key": "mlp", "label": "MLP", "demo": True, "published": {}}]
+    files.table["columns"][0]["setting"] = {"model": "mlp", "partition": "iid"}
+    for axes in ([methods, data], [data, methods]):
+        files.table["rows"] = {"axes": axes}
+        made = files.plan(FULL)
+        found = {frozenset(one["row"].split("-")): one["printed"] for one in made["cells"]}
+        assert found[frozenset(("fedprox", "mnist"))] == 51
+        assert found[frozenset(("fedavg", "fashion_mnist"))] == 50
+
+
 def test_methods_may_stand_in_the_columns(files: Files) -> None:
     """The same cells, runs and printed numbers with rows and columns exchanged."""
     before = files.plan(FULL)
@@ -116,6 +147,8 @@ def test_parts_of_both_axes_make_a_method(files: Files) -> None:
         ({"axis": []}, ["columns", "`axes:`"]),
         ({"axes": [[{"key": "a", "label": "a"}], ["b"]]}, ["an entry of an axis", "'b'"]),
         ({"axes": [[{"key": "a", "label": "a", "read": "best()"}], [{"key": "b", "read": "last(1)"}]]}, ["two axes give read"]),
+        ({"axes": [[NAMED | {"published": {"method": "a"}}], [NAMED | {"published": "b"}]]}, ["two axes give published"]),
+        ({"axes": [[NAMED | {"published": {"data": "a"}}], [NAMED | {"published": {"data": "b"}}]]}, ["give published", "'a'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns.0.read", "'last'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "at(999)"}], ["a: read", "200 rounds"]),
     ],
