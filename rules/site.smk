@@ -5,7 +5,7 @@ rule page:
     input:
         plans=lambda w: FLOW.page_plans(w.scale, w.paper),
         evidence=lambda w: FLOW.page_evidence(w.scale, w.paper),
-        claims=lambda w: FLOW.page_claims(w.paper),
+        words=lambda w: FLOW.page_words(w.paper),
     output:
         update(expand("reports/{{scale}}/{{paper}}/index{ending}", ending=[".md", ".json"])),
         update(report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"})),
@@ -20,7 +20,7 @@ rule current_page:
     input:
         lambda w: [path for table in FLOW.page_tables(FLOW.current(w.paper), w.paper) for path in FLOW.current_files(w.paper, table)],
         plans=lambda w: FLOW.page_plans(FLOW.current(w.paper), w.paper),
-        claims=lambda w: FLOW.page_claims(w.paper),
+        words=lambda w: FLOW.page_words(w.paper),
     output:
         update(expand("reports/{{paper}}/index{ending}", ending=[".md", ".html", ".json"])),
         update(directory("reports/{paper}/figures/index")),

@@ -11,6 +11,7 @@ from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.engine.records import read
 from fedrepro.reports.analysis.paired import mean
+from fedrepro.units import unit
 
 
 class Outcome:
@@ -28,11 +29,11 @@ class Outcome:
         own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
         own = [shown for shown in own if not shown.reading.diagnostic] or [last_round(evidence["config"]["model"])]
         shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
-        value, unit = shown.reading.of(evidence), " %" if shown.unit == "percent" else ""
+        value, sign = shown.reading.of(evidence), unit(shown.unit).sign
         if value is None:
             return "diverged"
         name = shown.reading.metric.replace("_", " ")
-        return f"{name} {shown.number(value)}{unit} ({shown.reading.rounds(evidence['config']['rounds'])})"
+        return f"{name} {shown.number(value)}{sign} ({shown.reading.rounds(evidence['config']['rounds'])})"
 
     def lines(self) -> list[str]:
         """Three lines a cell, then the next command."""
@@ -112,5 +113,5 @@ def summary(shown: Shown, values: dict[int, float | None]) -> str:
 
 def reading_of(shown: Shown, config: dict[str, Any]) -> str:
     """`test accuracy, mean of the last 3 of 8 rounds`."""
-    unit = " in %" if shown.unit == "percent" else ""
-    return f"{shown.reading.metric.replace('_', ' ')}{unit}, {shown.reading.rounds(config['rounds'])}"
+    sign = unit(shown.unit).sign.strip()
+    return f"{shown.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown.reading.rounds(config['rounds'])}"

@@ -272,6 +272,9 @@ def _render(add: Add) -> None:
     site = add("site", "reporting", "render the list of all papers' pages, reports/index")
     site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
 
+    spread = add("spread", "reporting", "estimate anew, from published evidence, how far a paper's seeds lie apart")
+    spread.add_argument("paper")
+
     summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
     summary.add_argument("documents", nargs="*", type=Path, help="JSON reports of tables")
     help = "file for the cells; means.json beside it has the methods"

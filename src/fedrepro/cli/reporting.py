@@ -42,13 +42,16 @@ def figure(options: Namespace) -> None:
 
 
 def page(options: Namespace) -> None:
-    from fedrepro.config.claims import load_claims
+    from fedrepro.config.named import check_claims
+    from fedrepro.config.project import load_project
+    from fedrepro.config.words import load_words
     from fedrepro.reports.render import render_page
 
     plan = read_json(options.plans[0])
-    claims = load_claims(ROOT, plan["paper"])
+    check_claims(load_project(ROOT, {}), plan["paper"])  # whatever params.yaml says
+    words = load_words(ROOT, plan["paper"])
     folder = ROOT / "reports" / plan["scale"] / plan["paper"]
-    for path in render_page(options.plans, folder, claims, out_stem=options.out):
+    for path in render_page(options.plans, folder, words, out_stem=options.out):
         print(path)
 
 
@@ -92,3 +95,11 @@ def ui(options: Namespace) -> None:
 
     console.say(str(sync(sorted((ROOT / PLANS).rglob("*.json")), ROOT)))
     ui(ROOT, options.host, options.port)
+
+
+def spread(options: Namespace) -> None:
+    """Estimates anew how far seeds lie apart, from the evidence that is there at scale full."""
+    from fedrepro.reports.spreads import measured, spreads, write_spreads
+
+    made = spreads(measured(ROOT, options.paper))
+    print(write_spreads(made, ROOT, options.paper))

@@ -12,6 +12,7 @@ from fedrepro.config.reading import Last, Reading, readings
 from fedrepro.errors import UserError
 from fedrepro.models.names import primary_metric
 from fedrepro.registry import named_arguments, parse
+from fedrepro.units import unit
 
 # A setting that follows from another one; it is no change by itself.
 _FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
@@ -29,8 +30,8 @@ class Shown:
     better: str  # higher or lower
 
     def number(self, value: float | None, sign: str = "") -> str:
-        """`85.20`; percent with two decimals, others with three; `diverged` for None."""
-        return "diverged" if value is None else f"{value:{sign}.{2 if self.unit == 'percent' else 3}f}".replace("-", "−")
+        """`85.20`, at the decimals of the unit; `diverged` for None."""
+        return "diverged" if value is None else unit(self.unit).text(value, sign)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ class Level(Claim):
 
     of: Annotated[list[str], Field(min_length=1)]  # rows
     metric: str  # one of the curves that a run records
+    unit: Literal["ratio", "percent", "rounds", "fraction", "weight", "loss", "norm", "eigenvalue"] = "ratio"  # of the metric
     side: Literal["above", "below"]
     value: float
     read: Literal["mean", "last"] = "mean"  # over the rounds

@@ -16,6 +16,7 @@ from fedrepro.config.places import table_path
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
+from fedrepro.config.spreads import read_spreads
 from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
 from fedrepro.data import partition
@@ -66,6 +67,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(cell | {"tuned": bool(own)})
             tried += own
+    compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
     base = table.variant_of and plan(project, paper_name, table.variant_of, scale_name)
     made = {"source": table.source, "cells": cells, "candidates": tried, "runs": runs}
     return {
@@ -83,7 +85,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         "printed_seeds": paper.printed_seeds.model_dump(),
         "seeds": seeds,
         "asked": asked(cells, tried, seeds),
-        "comparable": scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried])),
+        "comparable": compared,
+        "spreads": read_spreads(project.root, paper_name) if compared else {},
         "metric": table.metric.shown,
         **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
         "variant_of": table.variant_of,

@@ -66,3 +66,11 @@ def _name(row: Header) -> str:
     """What the published file calls the row's method."""
     named = row.published.get("method") if isinstance(row.published, dict) else row.published
     return named or row.key
+
+
+def printed_total(folder: Path) -> int:
+    """How many results the tables of a paper print, by the CSV files in `folder`: rows with a value, without differences and
+    ratios, which follow from others, and without numbers of the running text."""
+    files = [path for path in sorted(Path(folder).glob("*.csv")) if not path.stem.endswith("_text")]
+    rows = (row for path in files for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    return sum(bool(row["value"]) and not row["metric"].endswith(("_delta", "_over_fma")) for row in rows)

@@ -13,7 +13,7 @@ from fedrepro.engine.diagnosed import curve_name
 from fedrepro.registry import Registry, parse, require
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
-PLAN_SCHEMA = 7  # of a plan's file: raise it when a key changes its meaning or goes away
+PLAN_SCHEMA = 8  # of a plan's file: raise it when a key changes its meaning or goes away
 READINGS = Registry("reading")
 Curve = list[float | None]  # a metric by round; None where it was not measured
 

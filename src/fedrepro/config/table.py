@@ -11,6 +11,7 @@ from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict
 from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
+from fedrepro.units import unit
 
 
 class Budget(Strict):
@@ -50,6 +51,14 @@ class Metric(Strict):
     def shown(self) -> dict[str, Any]:
         """What reports say of it."""
         return self.model_dump(exclude={"diagnostic"})
+
+    @field_validator("unit")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            return unit(name).name
+        except UserError as error:
+            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _measured(self) -> "Metric":

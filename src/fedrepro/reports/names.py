@@ -1,6 +1,9 @@
 """How numbers, units and pairs of methods are written; pictures and pages say them alike."""
 
+import re
+
 from fedrepro.reports.model import Gap, GapSetting
+from fedrepro.units import unit
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
@@ -11,6 +14,11 @@ def decimal(value: float | None, digits: int = 2) -> str:
 def signed(value: float | None, digits: int = 2) -> str:
     """With its sign and a true minus; a dash for nothing."""
     return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorts table2 before table10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def metric_label(name: str) -> str:
@@ -45,7 +53,7 @@ def gap_title(gap: Gap) -> str:
 
 def gap_unit(gap: Gap) -> str:
     """What a difference is counted in."""
-    return "percentage points" if gap.unit == "percent" else gap.unit
+    return "percentage points" if gap.unit == "percent" else unit(gap.unit).difference or gap.unit
 
 
 def gap_interval(one: GapSetting) -> str:

@@ -3,16 +3,16 @@
 Nothing is trained and no clock is read.
 """
 
-import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fedrepro.config.claims import Claim
+from fedrepro.config.words import Words
 from fedrepro.errors import UserError
 from fedrepro.files import write_atomic, write_json, write_text
-from fedrepro.reports.analysis import claims, figure, page, table
+from fedrepro.reports.analysis import answers, claims, figure, page, table
+from fedrepro.reports.analysis.fit import fits
 from fedrepro.reports.analysis.gaps import gaps
 from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.figures import agreement, candidates, learning, make_kind, partitions, tidy
@@ -20,6 +20,7 @@ from fedrepro.reports.figures import gaps as gap_pictures
 from fedrepro.reports.load import load_evidence, load_figure, load_page, load_plan, load_table
 from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
+from fedrepro.reports.names import natural
 from fedrepro.reports.pages import paper, site
 from fedrepro.reports.pages import table as table_page
 from fedrepro.reports.pages.sections import Document
@@ -68,22 +69,22 @@ def _write_figure(made: Figure, stem: Path) -> list[Path]:
 
 
 def render_page(
-    plan_paths: Sequence[Path], folder: Path, claimed: list[Claim], root: Path = Path(), out_stem: Path | None = None
+    plan_paths: Sequence[Path], folder: Path, words: Words, root: Path = Path(), out_stem: Path | None = None
 ) -> list[Path]:
     """Writes `<out_stem>.md`, `.html`, `.json` and pictures beside them; returns the three, the Markdown page first.
 
-    `plan_paths` are all tables and figures of one paper at one scale, `claimed` what it says of them; `folder` is where the
+    `plan_paths` are all tables and figures of one paper at one scale, `words` what is said of them; `folder` is where the
     paper's reports lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the
     project; `out_stem` is `<folder>/index` where it is None. The bytes depend on those, on drawn partitions, and on which
     tables and figures have an up-to-date report in the folder.
-    UserError when a plan or a receipt is damaged.
+    UserError when a plan or a receipt is damaged, or a sentence of the summary says what does not hold.
     """
     folder = Path(folder)
     stem = folder / "index" if out_stem is None else Path(out_stem)
     pictures = stem.parent / PICTURES
     shutil.rmtree(pictures, ignore_errors=True)
     pictures.mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
-    every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: _natural(plan.table))
+    every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
     settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in every]
     made = [
         (plan, of, table.table(plan, of, folder / "evidence", choices=choices))
@@ -91,16 +92,21 @@ def render_page(
         if not plan.kind
     ]
     run = [one for one in made if one[1]]
-    found = [gap for _, _, report in run for gap in gaps(report)]
+    found = [gap for _, _, report in run if not report.variant_of for gap in gaps(report)]
     picture = agreement.draw([report for _, _, report in run if not report.variant_of], pictures)
+    plans, evidence = {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}
+    verdicts = claims.judge(words.claims, plans, evidence)
+    facts = answers.facts(plans, evidence, verdicts, fits([report for _, _, report in run]))
     document = page.page(
         made,
         [_drawn(plan, of, choices, folder, pictures) for plan, of, choices in settled if plan.kind],
-        claims.judge(claimed, {plan.table: plan for plan, _, _ in made}, {plan.table: of for plan, of, _ in made}),
+        verdicts,
         [replace(gap, path=gap_pictures.draw(gap, pictures).as_posix()) for gap in found],
         {plan.table: _pictures(plan, of, report, folder, pictures) for plan, of, report in run},
         picture and picture.as_posix(),
         partitions.collect([(plan, of) for plan, of, _ in run], folder, root),
+        words,
+        answers.answers(words.summary, facts, every[0]),
     )
     return [*_write(paper.page(document), stem), write_json(_ending(stem, "json"), encode(document))]
 
@@ -150,8 +156,3 @@ def _drawn(
     if known == made and all(own.with_suffix(ending).exists() for ending in (".svg", ".csv")):
         return plan, made, own.with_suffix(".svg").as_posix()
     return plan, made, _write_figure(made, pictures / plan.table)[0].as_posix()
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """table2 before table10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -78,7 +78,7 @@ class Workflow:
             tables.append(str(table_path(Path(), paper, name)))
             made = self.plan(scale, paper, name)
             name = made["of"] or made["variant_of"]
-        printed = sorted(map(str, folder.glob("published/*.csv")))
+        printed = sorted(map(str, [*folder.glob("published/*.csv"), *folder.glob("spread.json")]))
         return [*own, "papers/scales.yaml", "data/registry.yaml", f"{folder}/paper.yaml", *tables, *printed]
 
     def _require_edited(self, scale: str, paper: str) -> None:
@@ -165,10 +165,12 @@ class Workflow:
             if path.exists() or committed(Path(), path.parent.name, int(path.stem[4:]))
         ]
 
-    def page_claims(self, paper: str) -> list[str]:
-        """What the paper says of its tables, where it is written down."""
-        path = Path("papers", paper, "claims.yaml")
-        return [str(path)] if path.exists() else []
+    def page_words(self, paper: str) -> list[str]:
+        """What is said of the paper beside its numbers, where it is written down. Mistaken claims end the process as `load`."""
+        with session.one_line():
+            self.made.require_claims(paper)
+        names = (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")
+        return [str(path) for path in (Path("papers", name) for name in names) if path.exists()]
 
     def rendered(self, scale: str, paper: str) -> str:
         """Changes whenever the report of one of the paper's tables does; a page links those that say the same as itself.

@@ -7,9 +7,6 @@ from typing import Any
 from fedrepro.reports.analysis.paired import mean, paired, printed_gap, signed_rank
 from fedrepro.reports.model import Cell, Comparison, Metric, Plan, Row, Score
 
-# Two values that read the same in print are tied: at two decimals of a percentage, four of a fraction.
-_DECIMALS = {"percent": 2, "fraction": 4}
-
 
 def comparisons(plan: Plan, cells: list[Cell]) -> tuple[Comparison, ...]:
     """Per metric and pair of rows: over how many settings, wins, ties, losses, mean difference, exact Wilcoxon signed-rank p.
@@ -73,7 +70,8 @@ def _measured(method: Cell, baseline: Cell) -> float | None:
 def _score(differences: Sequence[float | None], metric: Metric) -> Score:
     """Counts and test of the differences that exist; a win is a difference for the better."""
     known = [round(value, 6) for value in differences if value is not None]
-    read = [round(value, _DECIMALS.get(metric.unit, 2)) * (1 if metric.higher else -1) for value in known]
+    # Two values that read the same at the decimals shown are tied.
+    read = [round(value, metric.digits) * (1 if metric.higher else -1) for value in known]
     p = signed_rank([round(value, 6) for value in read])
     return Score(
         settings=len(known),

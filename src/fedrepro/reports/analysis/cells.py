@@ -2,13 +2,12 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
-from fedrepro.reports.analysis.verdict import RULE, first_status, judged, margin, pooled
+from fedrepro.reports.analysis.verdict import RULE, judged, margin
 from fedrepro.reports.model import STATUSES, Alternative, Cell, Evidence, Metric, Place, Plan, Receipt, Rule, Spread, Status
 
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
@@ -26,33 +25,11 @@ def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
 
 
 def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
-    """The cells with `difference`, `margin` and `status` by `rule`. Below full scale no difference is ever computed."""
-    spread = spreads(cells, plan)
-    return [_judge(cell, plan, spread.get(cell.setting), rule) for cell in cells]
+    """The cells with `difference`, `margin` and `status` by `rule`. Below full scale no difference is ever computed.
 
-
-def spreads(cells: list[Cell], plan: Plan) -> dict[str, Spread]:
-    """Of every column with a row of two seeds, over the rows without a diverged seed; none where nothing may be compared.
-
-    Rows that read the same of the same run count once: shown twice, it does not say twice how seeds differ.
+    A table that varies another has differences and margins and is not judged: readings are tried with the printed number known.
     """
-    values: dict[str, dict[Any, list[float]]] = {}
-    for cell in cells if plan.comparable else ():
-        known = [value for value in cell.per_seed.values() if value is not None]
-        if len(known) == len(cell.per_seed):
-            values.setdefault(cell.setting, {})[cell.run_id, cell.metric, cell.read] = known
-    return {column: spread for column, rows in values.items() if (spread := pooled([*rows.values()]))}
-
-
-def first_counts(cells: Iterable[tuple[Cell, Spread | None]]) -> dict[str, int]:
-    """How many of the compared cells the first rule called what; with each cell the spread of its column."""
-    compared = ((cell, spread) for cell, spread in cells if cell.status in COMPARED)
-    return dict(
-        Counter(
-            "not reproduced" if cell.difference is None else first_status(cell.difference, spread, cell.point)
-            for cell, spread in compared
-        )
-    )
+    return [_judge(cell, plan, plan.spreads.get(cell.metric), rule) for cell in cells]
 
 
 def count_statuses(cells: list[Cell]) -> dict[Status, int]:
@@ -62,8 +39,9 @@ def count_statuses(cells: list[Cell]) -> dict[Status, int]:
 
 
 def alternatives(cells: list[Cell], plan: Plan) -> tuple[Alternative, ...]:
-    """How many cells have each status under the neighbours of the rule; empty when nothing may be compared."""
-    counted = [(rule, count_statuses(judge(cells, plan, rule))) for rule in ALTERNATIVES if plan.comparable]
+    """How many cells have each status under the neighbours of the rule; empty when nothing is judged."""
+    rules = ALTERNATIVES if plan.comparable and not plan.variant_of else ()
+    counted = [(rule, count_statuses(judge(cells, plan, rule))) for rule in rules]
     return tuple(Alternative(rule.tolerance, rule.widest, counts) for rule, counts in counted)
 
 
@@ -80,6 +58,7 @@ def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
         method_label=row.label,
         setting_label=column.title,
         metric=cell.metric.name,
+        unit=cell.metric.unit,
         digits=cell.metric.digits,
         printed=cell.printed,
         note=cell.note or "",
@@ -134,11 +113,13 @@ def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
         return replace(cell, status="not printed")
     if not plan.comparable:
         return replace(cell, status="not comparable")
-    if cell.mean is None:  # a seed diverged, which the paper's run did not
-        return replace(cell, status="not reproduced")
-    reach = spread and margin(spread, len(cell.per_seed), plan.printed_seeds.value, rule.level)
+    if cell.mean is None:  # a seed diverged
+        return replace(cell, status="not judged" if plan.variant_of else "not reproduced")
+    values = [value for value in cell.per_seed.values() if value is not None]
+    reach = margin(values, spread, plan.printed_seeds.assumed, rule.level)
     difference = round(cell.mean - cell.printed, 6)
-    return replace(cell, difference=difference, margin=reach, status=judged(difference, reach, rule, cell.point))
+    status = "not judged" if plan.variant_of else judged(difference, reach, rule, cell.point)
+    return replace(cell, difference=difference, margin=reach, status=status)
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str, metrics: dict[str, Metric]) -> list[Cell]:

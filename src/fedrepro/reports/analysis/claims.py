@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from fedrepro.config.claims import Claim, Small
 from fedrepro.reports.analysis.numbers import KINDS, Number, Source, mean_of
-from fedrepro.reports.analysis.paired import interval, mean
+from fedrepro.reports.analysis.paired import LEVEL, MOST, holm, interval, mean, seeds_needed, t_test
 from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import VERDICTS, ClaimNumber, ClaimVerdict, Evidence, Plan, Verdict
 
@@ -21,13 +21,15 @@ PAIRED = (
     f"it or within {RULE.tolerance:g} point of our mean (0.01 where the unit is no percentage). Direction only: every seed, or "
     "the whole interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the "
     "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
-    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight."
+    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight. A claim that "
+    "stays inconclusive says how many seeds it would take at the means and deviations measured."
 )
 MANY = 4  # missing cells that a page still names one by one
 OWN_RULE = ("equal", "small")  # kinds whose docstring says all
 COMBINED = {
     "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
-    "least that.",
+    "least that. Before one of them contradicts, its p-value is adjusted for their number (Holm, 1979): with many numbers one "
+    "interval lies on the other side by chance.",
     "mean": "Of several numbers the mean, seed by seed, is judged.",
 }
 
@@ -61,14 +63,19 @@ def _several(claim: Claim) -> bool:
 
 
 def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
-    about = claim.id, claim.text, claim.where, claim.kind, rule(claim)
+    about = claim.id, claim.text, claim.says, claim.where, claim.kind, rule(claim)
     if source is None:
         return ClaimVerdict(*about, "not run", f"there is no {claim.table} here", ())
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
-    outcomes: list[tuple[Number, Verdict, str]] = [(number, *_outcome(claim, number)) for number in judged]
+    against = holm([_p_against(claim, number) for number in judged])
+    outcomes: list[tuple[Number, Verdict, str]] = [
+        (number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(judged, against, strict=True)
+    ]
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
+    if verdict == "inconclusive":
+        why += _would_take([_seeds(claim, number) for number, verdict, _ in outcomes if verdict == "inconclusive"])
     if not source.comparable:
         if any(number.per_seed for number in judged):
             verdict, why = "not comparable", source.why_not
@@ -79,26 +86,60 @@ def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
     return ClaimVerdict(*about, verdict, why, tuple(numbers))
 
 
-def _outcome(claim: Claim, number: Number) -> tuple[Verdict, str]:
-    """Verdict on one number, and why."""
+def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]:
+    """Verdict on one number, and why. `against`: it lies significantly on the other side."""
     if number.missing:
         return "not run", number.missing
     diverged = [str(seed) for seed, value in number.per_seed.items() if value is None]
     if diverged:
         return "inconclusive", f"{number.label}: diverged at seed {', '.join(diverged)}"
     if isinstance(claim, Small):
-        return _small(number, claim.value), _told(number)
-    return (_same(number) if claim.kind == "equal" else _directed(number)), _told(number)
+        return _small(number, claim.value, against), _told(number)
+    return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _told(number)
 
 
-def _directed(number: Number) -> Verdict:
+def _beyond(claim: Claim, number: Number) -> float | None:
+    """How far the mean lies on the side that contradicts the claim; None where the number claims no side, or has none."""
+    if number.missing or len(number.values) < 2 or None in number.per_seed.values():
+        return None
+    off = mean(number.values) - number.reference
+    if isinstance(claim, Small):
+        return abs(off) - claim.value
+    if claim.kind == "equal":
+        return abs(off)
+    return -number.side * off if number.side else None
+
+
+def _p_against(claim: Claim, number: Number) -> float:
+    """The two-sided p-value of a t-test that the number lies where it would contradict the claim; 1 where it does not."""
+    beyond = _beyond(claim, number)
+    return 1.0 if beyond is None or round(beyond, 6) <= 0 else t_test(beyond, number.values)
+
+
+def _seeds(claim: Claim, number: Number) -> int | None:
+    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have."""
+    beyond = _beyond(claim, number)
+    return None if beyond is None else seeds_needed(beyond, number.values)
+
+
+def _would_take(seeds: Sequence[int | None]) -> str:
+    known = sorted({one for one in seeds if one is not None})
+    if not known:
+        return ""
+    least, most = (f"{one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
+    return f". To decide would take about {least} seeds" + (
+        f" for one of these numbers, {most} for all" if least != most else ""
+    )
+
+
+def _directed(number: Number, against: bool) -> Verdict:
     """The verdict by `PAIRED` on a number without gaps."""
     values, ends = number.values, interval(number.values)
     away = [number.side * round(value - number.reference, 6) for value in values]
-    low, high = sorted(number.side * round(end - number.reference, 6) for end in ends) if ends else (None, None)
+    low = min(number.side * round(end - number.reference, 6) for end in ends) if ends else None
     if not number.side:
         return "inconclusive"  # the paper prints no difference, which is no direction
-    if high is not None and high < 0:
+    if against:
         return "contradicted"
     if low is not None and low > 0 and _sized(number, ends):
         return "reproduced"
@@ -112,23 +153,22 @@ def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
     return near or ends[0] <= number.printed <= ends[1]
 
 
-def _same(number: Number) -> Verdict:
+def _same(number: Number, against: bool) -> Verdict:
     """The verdict on a difference that is claimed to be exactly nothing."""
-    values, tolerance, ends = number.values, RULE.tolerance * number.point, interval(number.values)
+    values, tolerance = number.values, RULE.tolerance * number.point
     if not any(values):
         return "reproduced"
     if max(abs(value) for value in values) <= tolerance:
         return "direction only"
-    apart = ends is not None and (ends[0] > 0 or ends[1] < 0) and abs(mean(values)) > tolerance
-    return "contradicted" if apart else "inconclusive"
+    return "contradicted" if against and abs(mean(values)) > tolerance else "inconclusive"
 
 
-def _small(number: Number, bound: float) -> Verdict:
+def _small(number: Number, bound: float, against: bool) -> Verdict:
     """The verdict on a difference that is claimed to be at most `bound`, either way."""
     ends = interval(number.values)
     if ends is not None and max(abs(ends[0]), abs(ends[1])) <= bound:
         return "reproduced"
-    if ends is not None and (ends[0] > bound or ends[1] < -bound):
+    if against:
         return "contradicted"
     return "direction only" if max(abs(value) for value in number.values) <= bound else "inconclusive"
 

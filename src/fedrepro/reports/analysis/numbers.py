@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from fedrepro import units
 from fedrepro.config import scales
 from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
 from fedrepro.reports.analysis.cells import tabulate
@@ -29,7 +30,7 @@ class Number:
     missing: str = ""  # what has not run; empty: nothing
     reference: float = 0.0
     side: int = 0
-    point: float = 1.0  # what counts as one point in this unit
+    unit: str = "percent"
     signed: bool = True  # a difference, whose sign is written
 
     @property
@@ -37,10 +38,14 @@ class Number:
         """Those of the seeds that finished."""
         return [value for value in self.per_seed.values() if value is not None]
 
+    @property
+    def point(self) -> float:
+        """One point in its unit."""
+        return units.unit(self.unit).one_point(self.printed)
+
     def show(self, value: float) -> str:
         """`+3.21` or `1.043`, with a true minus."""
-        digits = 2 if self.point == 1 else 3
-        return (f"{value:+.{digits}f}" if self.signed else f"{value:.{digits}f}").replace("-", "−")
+        return units.unit(self.unit).text(value, "+" if self.signed else "")
 
 
 Numbers = tuple[list[Number], list[Number]]
@@ -91,10 +96,10 @@ class Source:
                 said.append(f"{where}: no seed {', '.join(absent)} yet")
         return "; ".join(dict.fromkeys(said))
 
-    def point(self, column: str) -> float:
-        """One point in the unit of a column."""
-        found = self.columns.get(column)
-        return found.metric.point if found else 1.0
+    def unit(self, row: str, column: str) -> str:
+        """The unit of a cell."""
+        cell = self.cells.get((row, column))
+        return cell.unit if cell else "percent"
 
     def higher(self, column: str) -> bool:
         """Whether more is better in a column."""
@@ -165,7 +170,13 @@ def level(claim: Level, source: Source) -> Numbers:
         side = 1 if claim.side == "above" else -1
         when = "in the last round, " if claim.read == "last" else ""
         label = f"{claim.metric} of {source.name(row, column)} ({when}{claim.side} {claim.value:g})"
-        about: dict[str, Any] = {"missing": missing, "reference": claim.value, "side": side, "point": 0.01, "signed": False}
+        about: dict[str, Any] = {
+            "missing": missing,
+            "reference": claim.value,
+            "side": side,
+            "unit": claim.unit,
+            "signed": False,
+        }
         numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
     return numbers, []
 
@@ -182,11 +193,12 @@ def speed(claim: Speed, source: Source) -> Numbers:
         needed = [_needed(source.curves(one, column, metric), ends, higher) for one in (row, baseline)]
         target = f"rounds to the end of {source.name(baseline, column)}"
         shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
-        about: dict[str, Any] = {"missing": missing, "point": 0.01, "signed": False}
+        about: dict[str, Any] = {"missing": missing, "unit": "ratio", "signed": False}
         runs = _runs(source, (row, column), (baseline, column))
         judged.append(
             Number(f"{source.name(row)}: share of the {target}", column, shares, runs, reference=1.0, side=-1, **about)
         )
+        about["unit"] = "rounds"
         for one, rounds in zip((row, baseline), needed, strict=True):
             shown.append(Number(f"{source.name(one)}: {target}", column, rounds, _runs(source, (one, column)), **about))
     return judged, shown
@@ -223,7 +235,7 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
         missing="; ".join(dict.fromkeys(number.missing for number in numbers if number.missing)),
         reference=first.reference,
         side=side,
-        point=first.point,
+        unit=first.unit,
         signed=first.signed,
     )
 
@@ -239,7 +251,7 @@ def _gap(source: Source, pair: tuple[str, str], column: str) -> Number:
         per_seed = paired(first.per_seed, second.per_seed)
         printed = printed_gap(first.printed, second.printed)
     label = f"{source.name(row)} − {source.name(baseline, column)}"
-    about: dict[str, Any] = {"missing": source.missing((row, column), (baseline, column)), "point": source.point(column)}
+    about: dict[str, Any] = {"missing": source.missing((row, column), (baseline, column)), "unit": source.unit(row, column)}
     runs = _runs(source, (row, column), (baseline, column))
     return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
 

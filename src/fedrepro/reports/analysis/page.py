@@ -5,11 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fedrepro.reports.analysis.cells import count_statuses, first_counts
+from fedrepro.config.words import Words
+from fedrepro.reports.analysis.cells import count_statuses
 from fedrepro.reports.analysis.fit import fits
 from fedrepro.reports.model import (
     VERDICTS,
+    Answers,
     Cell,
+    Changed,
     ClaimVerdict,
     ColumnCurves,
     Evidence,
@@ -23,8 +26,8 @@ from fedrepro.reports.model import (
     PageTable,
     Partition,
     Plan,
+    PrintedShare,
     Shown,
-    Spread,
     Table,
 )
 from fedrepro.reports.model.codec import fields
@@ -51,6 +54,8 @@ def page(
     shown: dict[str, Pictured],
     picture: str | None,
     partitions: tuple[Partition, ...],
+    words: Words,
+    answers: Answers | None,
 ) -> Page:
     """Everything that the page says. `tables` and `figures` are of one paper and scale, and not both empty; those without
     evidence are only named.
@@ -68,8 +73,10 @@ def page(
         scale=plan.scale,
         scale_note=next((table.scale_note for table in run if not table.on_budget), ""),
         about=_about(tables, cost, [p for p, *_ in (*tables, *figures)]),
-        counts=count_statuses([cell for cell, _ in judged]),
-        first_rule=first_counts(judged),
+        answers=answers,
+        changes=_changes(words, plan.paper) if any(table.comparable for table in run) else (),
+        printed=PrintedShare(_measured_in_print(run), words.printed),
+        counts=count_statuses(judged),
         verdicts=_sum(([claim.verdict] for claim in claims), VERDICTS),
         claims=tuple(claims),
         tables=tuple(_shown(table, shown[table.table]) for table in run),
@@ -100,15 +107,36 @@ def _pictured(figure: Figure, path: str) -> PageFigure:
     return PageFigure(*about, path, figure.warnings, figure.command)
 
 
-def _once(tables: Sequence[Table]) -> list[tuple[Cell, Spread | None]]:
-    """The cells of the tables that vary no other, each with its column's spread. A number that several print counts once."""
-    found: dict[tuple, tuple[Cell, Spread | None]] = {}
+def _changes(words: Words, paper: str) -> tuple[Changed, ...]:
+    own = {claim.id for claim in words.claims}
+    return tuple(
+        Changed(
+            one.date,
+            one.what,
+            one.why,
+            tuple(id for id in one.claims if id in own),
+            {move: tuple(places) for move, places in one.moved.get(paper, {}).items()},
+            one.counts.get(paper, ""),
+        )
+        for one in words.changes
+    )
+
+
+def _measured_in_print(tables: Sequence[Table]) -> int:
+    """How many printed numbers have a measured one beside them, in tables that are printed as they stand."""
+    printed = (cell for table in tables if not (table.variant_of or table.stand_in) for cell in table.cells)
+    return sum(cell.printed is not None and cell.mean is not None for cell in printed)
+
+
+def _once(tables: Sequence[Table]) -> list[Cell]:
+    """The cells of the tables that vary no other. A number that several print counts once."""
+    found: dict[tuple, Cell] = {}
     for table in tables:
         names = {row.key: row.name for row in table.rows}
         for cell in () if table.variant_of else table.cells:
             own = () if cell.run_id and cell.printed is not None else (table.table, cell.setting)
             key = (names[cell.method], cell.metric, cell.read, cell.printed, cell.run_id, *own)
-            found.setdefault(key, (cell, table.spreads.get(cell.setting)))
+            found.setdefault(key, cell)
     return list(found.values())
 
 

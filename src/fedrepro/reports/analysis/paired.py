@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
+MOST = 1000  # seeds beyond which counting stops
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -19,6 +20,33 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     reach = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2)) * statistics.stdev(values) / math.sqrt(len(values))
     centre = mean(values)
     return centre - reach, centre + reach
+
+
+def t_test(distance: float, values: Sequence[float]) -> float:
+    """The two-sided p-value of a mean of `values` (at least 2) that lies `distance` from where it should: Student's t."""
+    from scipy.special import stdtr
+
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return 2 * float(stdtr(len(values) - 1, -abs(distance) / error)) if error else float(not distance)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number, in their order. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70."""
+    adjusted, highest = [1.0] * len(p_values), 0.0
+    for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[i]))
+        adjusted[i] = highest
+    return adjusted
+
+
+def seeds_needed(distance: float, values: Sequence[float]) -> int:
+    """How many seeds would make the 95 % t-interval of the mean shorter than `distance` to either side, if further ones varied
+    as `values` (at least 2) do; `MOST` where it is that many or more."""
+    from scipy.special import stdtrit
+
+    deviation = statistics.stdev(values)
+    enough = lambda n: float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n) < abs(distance)  # noqa: E731
+    return next((n for n in range(2, MOST) if enough(n)), MOST)
 
 
 def paired(first: Mapping[int, float | None], second: Mapping[int, float | None]) -> dict[int, float | None]:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from fedrepro.reports.analysis import facts, provenance, settings
+from fedrepro.reports.analysis import answers, facts, provenance, settings
 from fedrepro.reports.analysis.across import comparisons
-from fedrepro.reports.analysis.cells import alternatives, count_statuses, first_counts, spreads, tabulate
+from fedrepro.reports.analysis.cells import alternatives, count_statuses, tabulate
 from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import Choice, ColumnCurves, Evidence, Plan, Table
 
@@ -19,7 +19,8 @@ def table(
 ) -> Table:
     """The report, which depends on its arguments alone. Paths are kept as given, which is relative to the project root."""
     cells = tabulate(plan, evidence)
-    spread = spreads(cells, plan)
+    remarks, waiting = answers.remarks(plan, evidence)
+    shown = {cell.metric for cell in cells} if plan.comparable else set()
     return Table(
         paper=plan.paper,
         paper_name=plan.paper_name,
@@ -45,9 +46,8 @@ def table(
         counts=count_statuses(cells),
         rule=RULE,
         rule_alternatives=alternatives(cells, plan),
-        first_rule=first_counts((cell, spread.get(cell.setting)) for cell in cells),
         printed_seeds=plan.printed_seeds,
-        spreads=spread,
+        spreads={metric: one for metric, one in plan.spreads.items() if metric in shown},
         choices=choices,
         tuning=tuning and tuning.as_posix(),
         comparisons=comparisons(plan, cells),
@@ -57,7 +57,8 @@ def table(
         disagreements=plan.disagreements,
         deviations=plan.deviations,
         known_gaps=plan.known_gaps,
-        remarks=plan.remarks,
+        remarks=remarks,
+        waiting=waiting,
         figures=figures,
         command=plan.command,
         provenance=provenance.provenance(plan, evidence),

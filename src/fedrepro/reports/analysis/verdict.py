@@ -1,64 +1,82 @@
-"""Whether a measured mean is the printed number: the rule, and the statistics behind it. Pure."""
+"""Whether a measured mean is the printed number: the rule, and the statistics behind it. Pure.
+
+Smyth, "Linear models and empirical Bayes methods for assessing differential expression in microarray experiments", Statistical
+Applications in Genetics and Molecular Biology 3 (2004), article 3: three seeds say little of a variance, so it is moderated by
+what the paper's other measurements of the metric say.
+"""
 
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from fedrepro.reports.model import Rule, Spread, Status
 
 RULE = Rule()
-FIRST_FACTOR = 2.48  # of the first rule, see `first_status`
 
 
 def judged(difference: float, margin: float | None, rule: Rule = RULE, point: float = 1.0) -> Status:
-    """The status of a difference between our mean and the printed number; `margin` is None where one seed shows no spread."""
-    distance = round(abs(difference), 6)  # 90.29 - 89.29 is one point, not a hair more
-    if distance <= round(rule.tolerance * point, 6):
-        return "reproduced"
+    """The status of a difference between our mean and the printed number.
+
+    `margin` is None where nothing is known of how seeds differ, which tells nothing.
+    """
     if margin is None:
         return "inconclusive"
-    if distance > round(margin, 6):
+    distance, reach, tolerance = round(abs(difference), 6), round(margin, 6), round(rule.tolerance * point, 6)
+    if distance > max(reach, tolerance):
         return "not reproduced"
-    return "consistent" if round(margin, 6) <= round(rule.widest * point, 6) else "inconclusive"
+    if reach > round(rule.widest * point, 6):
+        return "inconclusive"
+    return "reproduced" if distance <= tolerance else "consistent"
 
 
-def first_status(
-    difference: float, spread: Spread | None, point: float = 1.0
-) -> Literal["reproduced", "within noise", "not reproduced"]:
-    """By the rule that stood before the runs: within 1 point, or within 2.48 pooled deviations.
+def margin(values: Sequence[float], spread: Spread | None, printed: int, level: float = RULE.level) -> float | None:
+    """Half the width of the prediction interval of (mean of `values` - mean of `printed` seeds of the paper):
+    t((1 + level) / 2, d0 + d) * sqrt((d0 s0^2 + d s^2) / (d0 + d)) * sqrt(1 / n + 1 / printed), d = n - 1.
 
-    2.48 = t(0.975, 2) / sqrt(3) belongs to a deviation from three seeds, not to one pooled over rows, and the printed number
-    counted as exact. It stays to show how the counts moved.
+    Without a `spread` d0 is 0; None where d is 0 too.
     """
-    distance = round(abs(difference), 6)
-    if distance <= round(point, 6):
-        return "reproduced"
-    return "within noise" if spread and distance <= round(FIRST_FACTOR * spread.deviation, 6) else "not reproduced"
-
-
-def margin(spread: Spread, ours: int, printed: int, level: float = RULE.level) -> float:
-    """Half the width of the prediction interval of (mean of `ours` seeds - mean of `printed` seeds):
-    t((1 + level) / 2, freedom) * deviation * sqrt(1 / ours + 1 / printed)."""
     from scipy.special import stdtrit  # a fifth of a second that most commands need not wait for
 
-    return float(stdtrit(spread.freedom, (1 + level) / 2)) * spread.deviation * math.sqrt(1 / ours + 1 / printed)
-
-
-def pooled(rows: Iterable[Sequence[float]]) -> Spread | None:
-    """The spread over the seeds of every row; None when no row has two seeds."""
-    rows = [row for row in rows if len(row) > 1]
-    freedom = sum(len(row) - 1 for row in rows)
+    own, prior = len(values) - 1, 0.0 if spread is None else math.inf if spread.freedom is None else spread.freedom
+    freedom = prior + own
     if not freedom:
         return None
-    squares = math.fsum(statistics.variance(row) * (len(row) - 1) for row in rows)
-    return Spread(math.sqrt(squares / freedom), freedom, _equal(rows))
+    if math.isinf(prior) and spread:
+        deviation, quantile = spread.deviation, statistics.NormalDist().inv_cdf((1 + level) / 2)
+    else:
+        known = prior * (spread.deviation if spread else 0.0) ** 2 + (own * statistics.variance(values) if own else 0.0)
+        deviation, quantile = math.sqrt(known / freedom), float(stdtrit(freedom, (1 + level) / 2))
+    return quantile * deviation * math.sqrt(1 / len(values) + 1 / printed)
 
 
-def _equal(rows: list[Sequence[float]]) -> float | None:
-    rows = [row for row in rows if len(row) > 2]
-    if len(rows) < 2 or not any(map(statistics.variance, rows)):
+def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
+    """s0 and d0 of Smyth (2004), section 6.2, from the seeds of each measurement; None for fewer than two that vary.
+
+    A measurement of one seed, or whose seeds all have the same value, says nothing of log s^2 and is left out. Variances that
+    differ by no more than chance give infinitely many degrees of freedom.
+    """
+    from scipy.special import digamma, polygamma
+
+    logs, halves = [], []
+    for values in measurements:
+        if len(values) > 1 and (variance := statistics.variance(values)) > 0:
+            half = (len(values) - 1) / 2
+            logs.append(math.log(variance) - float(digamma(half)) + math.log(half))
+            halves.append(half)
+    if len(logs) < 2:
         return None
-    from scipy.stats import levene
+    excess = statistics.variance(logs) - statistics.fmean(float(polygamma(1, half)) for half in halves)
+    if excess <= 0:
+        return Spread(math.exp(statistics.fmean(logs) / 2), None, len(logs))
+    half = _inverse_trigamma(excess)
+    log_s0 = statistics.fmean(logs) + float(digamma(half)) - math.log(half)
+    return Spread(math.exp(log_s0 / 2), 2 * half, len(logs))
 
-    return float(levene(*rows, center="median").pvalue)
+
+def _inverse_trigamma(value: float) -> float:
+    """The x > 0 at which trigamma is `value`."""
+    from scipy.optimize import brentq
+    from scipy.special import polygamma
+
+    found: float = brentq(lambda log: float(polygamma(1, math.exp(log))) - value, -30, 30, xtol=1e-13)  # type: ignore[assignment]
+    return math.exp(found)

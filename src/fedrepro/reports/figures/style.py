@@ -10,6 +10,7 @@ from typing import Any
 from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
 from fedrepro.reports.model import Column, Figure, Metric
 from fedrepro.reports.names import metric_label
+from fedrepro.units import unit
 
 # Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -79,8 +80,10 @@ def scaled_title(title: str, scale: str) -> str:
 
 def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away."""
-    unit = {"percent": " (points)" if minus else " (%)"}
-    named = ", ".join(dict.fromkeys(metric_label(one.name) + unit.get(one.unit, "") for one in metrics))
+    signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
+    named = ", ".join(
+        dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
+    )
     return wrapped(f"{named}, less that of {minus}", 34) if minus else named
 
 

@@ -8,6 +8,8 @@ from fedrepro.reports.model.choice import Choice, ReadAgain, Second, Tried
 from fedrepro.reports.model.figure import Figure, Series
 from fedrepro.reports.model.page import (
     VERDICTS,
+    Answers,
+    Changed,
     ClaimNumber,
     ClaimVerdict,
     Fit,
@@ -20,6 +22,7 @@ from fedrepro.reports.model.page import (
     PageFigure,
     PageTable,
     Partition,
+    PrintedShare,
     Verdict,
 )
 from fedrepro.reports.model.plan import (
@@ -66,8 +69,10 @@ __all__ = [
     "VERDICTS",
     "About",
     "Alternative",
+    "Answers",
     "Candidate",
     "Cell",
+    "Changed",
     "Choice",
     "ClaimNumber",
     "ClaimVerdict",
@@ -97,6 +102,7 @@ __all__ = [
     "Place",
     "Plan",
     "PrintedSeeds",
+    "PrintedShare",
     "Provenance",
     "Ran",
     "ReadAgain",

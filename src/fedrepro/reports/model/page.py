@@ -30,8 +30,9 @@ class ClaimVerdict:
     """What a paper claims, and whether it holds."""
 
     id: str
-    text: str
-    where: Annotated[str, "where it is printed"]
+    text: Annotated[str, "what is judged, in our words"]
+    says: Annotated[str | None, "the paper's own words; null: the claim is read off printed numbers"]
+    where: Annotated[str, "where those words, or the numbers, stand"]
     kind: Annotated[str, "which kind of rule decides it"]
     rule: Annotated[str, "the whole rule in words"]
     verdict: Verdict
@@ -129,6 +130,38 @@ class PageCost(RunCost):
 
 
 @dataclass(frozen=True)
+class Answers:
+    """What a person reads first: sentences, filled from the evidence."""
+
+    proposes: str
+    fails: tuple[str, ...]
+    open: Annotated[tuple[str, ...], "what the runs cannot tell"]
+    holds: tuple[str, ...]
+    missing: Annotated[str, "what could not be obtained"]
+    waiting: Annotated[tuple[str, ...], "the cells that unwritten sentences wait for"] = ()
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change of a rule or of claims after results had been read."""
+
+    date: str
+    what: str
+    why: str
+    claims: tuple[str, ...]
+    moved: Annotated[dict[str, tuple[str, ...]], "`before → after`: the cells and claims of this paper"]
+    counts: Annotated[str, "how many moved, where no more is known"]
+
+
+@dataclass(frozen=True)
+class PrintedShare:
+    """How much of what a paper prints has been run at a scale."""
+
+    measured: Annotated[int, "printed numbers of its tables that have a measured one beside them"]
+    total: Annotated[int, "all that its tables print, without differences that follow from others"]
+
+
+@dataclass(frozen=True)
 class PageAbout:
     """The opening facts; a run that several tables share counts once."""
 
@@ -166,10 +199,12 @@ class Page:
     scale: str
     scale_note: Annotated[str, "empty where every table has its own"]
     about: PageAbout
+    answers: Annotated[Answers | None, "null where nothing is said of the paper at this scale"] = None
+    changes: Annotated[tuple[Changed, ...], "of rules and claims after results had been read, oldest first"] = ()
+    printed: Annotated[PrintedShare, "of the numbers that the paper prints"]
     counts: Annotated[
         dict[Status, int], "number of cells per status, of tables that vary no other; what several tables print counts once"
     ]
-    first_rule: Annotated[dict[str, int], "how many of them the first rule called what; empty where nothing may be compared"]
     verdicts: Annotated[dict[Verdict, int], "number of claims per verdict"]
     claims: tuple[ClaimVerdict, ...]
     tables: tuple[PageTable, ...]

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+from fedrepro import units
 from fedrepro.config.reading import Reading, make
+from fedrepro.reports.model.rule import Spread
 
 Scale = Literal["demo", "short", "full", "edited-short", "edited-full"]
 
@@ -14,20 +16,15 @@ class Metric:
     """What a column shows."""
 
     name: str
-    unit: Annotated[str, "`percent`, `fraction` or another one"]
+    unit: Annotated[str, "one of `fedrepro.units`: `percent`, `fraction`, ..."]
     description: str
     better: Literal["higher", "lower"]
     ranked: Annotated[bool, "false: no value is better than another; nothing is marked best, no rows are compared"] = True
 
     @property
-    def point(self) -> float:
-        """One point: 1 in percent and in rounds, 0.01 in other units."""
-        return 1.0 if self.unit in ("percent", "rounds") else 0.01
-
-    @property
     def digits(self) -> int:
         """Decimals at which its values are shown."""
-        return {"percent": 2, "rounds": 1}.get(self.unit, 3)
+        return units.unit(self.unit).digits
 
     @property
     def higher(self) -> bool:
@@ -142,6 +139,9 @@ class Deviation:
 
     id: str
     text: str
+    short: Annotated[
+        str, "in a few words, where what was run departs from what the paper states; empty: it is silent there"
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,13 @@ class Disagreement:
 class PrintedSeeds:
     """How many seeds a printed number is the mean of."""
 
-    value: int
+    value: Annotated[int | None, "null: the paper does not say; the margin then takes 1"]
     source: str
+
+    @property
+    def assumed(self) -> int:
+        """What the margin takes."""
+        return self.value or 1
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,7 @@ class Plan:
     runs: dict[str, Run]
     asked: dict[str, tuple[int, ...]]  # run_id -> seeds that the report needs; those of candidates are added once chosen
     candidates: tuple[Candidate, ...] = ()
+    spreads: dict[str, Spread] = field(default_factory=dict)  # of each metric; where measured and printed are compared
     remarks: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     deviations: tuple[Deviation, ...] = ()

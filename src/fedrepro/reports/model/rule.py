@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-Status = Literal["reproduced", "consistent", "inconclusive", "not reproduced", "not run", "not printed", "not comparable"]
+Status = Literal[
+    "reproduced", "consistent", "inconclusive", "not reproduced", "not run", "not printed", "not comparable", "not judged"
+]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -11,11 +13,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 class Rule:
     """When a measured mean counts as the printed number.
 
-    `tolerance`: points of difference that still count as `reproduced` (>= 0). One point is 0.01 for a metric that is not in
-    percent. 1.0 is our choice: two sets of three seeds with a standard deviation of 0.5 differ by up to 1.13 points by chance
-    (Welch, 95 %).
+    `tolerance`: points of difference that still count as `reproduced` (>= 0). What a point is, the unit says
+    (`fedrepro.units`). 1.0 is our choice: two sets of three seeds with a standard deviation of 0.5 differ by up to 1.13 points
+    by chance (Welch, 95 %).
     `widest`: the widest margin, in points, with which runs can tell anything (> 0). 5.0 is our choice: with a wider one a
-    method that is several points better or worse than the printed one would still count as `consistent`.
+    method that is several points better or worse than the printed one would still pass.
     `level`: of the prediction interval.
     """
 
@@ -35,10 +37,8 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the seeds of a column lie apart."""
+    """How far seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric."""
 
-    deviation: Annotated[float, "the root of the variance over seeds, pooled over rows by degrees of freedom"]
-    freedom: Annotated[int, "degrees of freedom behind it"]
-    equal: Annotated[
-        float | None, "p-value of Levene's test, with medians, that all rows vary alike; null without two rows of three seeds"
-    ] = None
+    deviation: Annotated[float, "s0, in the metric's unit"]
+    freedom: Annotated[float | None, "d0, the degrees of freedom that it is worth; null: infinitely many"]
+    measurements: Annotated[int, "how many it is estimated from"]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fedrepro.reports.model.choice import Choice
 from fedrepro.reports.model.plan import Column, Deviation, Disagreement, Metric, PrintedSeeds, Row, Scale, Varied
 from fedrepro.reports.model.rule import Alternative, Rule, Spread, Status
+from fedrepro.units import unit
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Cell:
     method_label: str
     setting_label: str
     metric: str
+    unit: Annotated[str, "of the metric"]
     digits: Annotated[int, "decimals at which its values are shown"]
     printed: Annotated[float | None, "the paper's number, or null"]
     note: Annotated[str, "what the printed table, or its transcription, says about the number"]
@@ -51,7 +53,8 @@ class Cell:
     difference: Annotated[float | None, "measured minus printed; null unless comparable"] = None
     margin: Annotated[
         float | None,
-        "half the width of the 95 % prediction interval of the difference; null unless comparable, and without two seeds",
+        "half the width of the 95 % prediction interval of the difference; null unless comparable, and where nothing is known "
+        "of how seeds differ",
     ] = None
     status: Status = "not run"
     reason: Annotated[str | None, "why there is no number, or not from all seeds"] = None
@@ -61,7 +64,7 @@ class Cell:
     @property
     def point(self) -> float:
         """One point in its unit."""
-        return 1.0 if self.digits <= 2 else 0.01
+        return unit(self.unit).one_point(self.printed)
 
 
 @dataclass(frozen=True)
@@ -235,10 +238,10 @@ class Shown:
     ]
     counts: Annotated[dict[Status, int], "number of cells per status"]
     rule: Rule
-    first_rule: Annotated[dict[str, int], "how many cells the first rule called what; empty unless comparable"]
     printed_seeds: PrintedSeeds
-    spreads: Annotated[dict[str, Spread], "of the columns with a row of two seeds; empty unless comparable"]
-    remarks: Annotated[tuple[str, ...], "what the table's file says of its numbers"]
+    spreads: Annotated[dict[str, Spread], "of each metric, what the paper's measurements of it say; empty unless comparable"]
+    remarks: Annotated[tuple[str, ...], "what the numbers show, filled from the evidence"]
+    waiting: Annotated[tuple[str, ...], "the cells that further remarks wait for"] = ()
     figures: tuple[ColumnCurves, ...]
     choices: Annotated[tuple[Choice, ...], "of the tuned cells"] = ()
     tuning: Annotated[str | None, "the picture of their candidates; null without a tuned cell"] = None

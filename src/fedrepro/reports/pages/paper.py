@@ -2,6 +2,7 @@
 
 from fedrepro.config.places import is_figure
 from fedrepro.reports import names
+from fedrepro.reports.analysis.cells import COMPARED
 from fedrepro.reports.analysis.claims import PAIRED
 from fedrepro.reports.analysis.gaps import proposed
 from fedrepro.reports.model import ClaimNumber, ClaimVerdict, Gap, GapSetting, Page, PageTable
@@ -24,6 +25,10 @@ FITS = (
     "is the mean of |ours − printed| over the numbers of a table that readings were run for, in points; over all tables a "
     "number that several of them print counts once. The first reading is the nearest."
 )
+CHANGES = (
+    "Rules and claims that were changed when results had already been read, oldest first, each with the verdicts that it "
+    "moved. A rule fixed beforehand is worth more than one of these."
+)
 OWN_PAGES = "What each run cost, with links to its evidence, is on the pages of "
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
 
@@ -34,6 +39,7 @@ def page(page: Page) -> s.Document:
         *_answer(page),
         *_claims(page),
         *_rule(page),
+        *_changes(page),
         *(_table(page, table) for table in page.tables),
         *_not_run(page),
         *_fits(page),
@@ -54,18 +60,16 @@ def headline(page: Page) -> str:
     tables = page.tables
     if not tables:
         return f"{page.scale.capitalize()} scale: {'no table' if page.figures else 'nothing'} has run yet."
-    compared = [table for table in tables if table.comparable]
+    compared = [table for table in tables if table.comparable and parts.in_print(table) and not table.varied]
     if not compared:
         return parts.headline(tables[0])
-    if len(compared) < len(tables):
-        listed = "; ".join(table.source for table in compared)
-        share = f"{len(compared)} of {len(tables)} tables"
-        rest = "The other says" if len(tables) - len(compared) == 1 else "The others say"
-        return f"{share} may be compared with the printed ones: {listed}. {rest} why not."
+    share = f"{len(compared)} table{'' if len(compared) == 1 else 's'} with printed numbers"
+    own = sum(not parts.in_print(table) for table in tables)
     varied = sum(table.varied is not None for table in tables)
-    says = "one more that varies it and says how" if varied == 1 else f"{varied} more that vary it and say how"
-    protocol = f"{len(tables) - varied} tables by the paper's protocol, {says}" if varied else "the paper's protocol"
-    return f"Full scale: {protocol}. Measured numbers may be compared with the printed ones."
+    others = [f"{varied} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
+    others += [f"{own} of ours without printed numbers"] if own else []
+    also = f" Beside them {' and '.join(others)}; nothing in those is judged." if others else ""
+    return f"Full scale: {share} by the paper's protocol, {', '.join(table.source for table in compared)}.{also}"
 
 
 def protocol(page: Page) -> tuple[str, ...]:
@@ -76,13 +80,21 @@ def protocol(page: Page) -> tuple[str, ...]:
 
 def _answer(page: Page) -> list[s.Block]:
     numbered = [table for table in page.tables if not table.variant_of]
-    about = page.about
     good = bool(page.tables) and all(table.comparable for table in page.tables)
-    first = (s.Text(headline(page), "strong"), *(f" {said}" for said in (*protocol(page), page.scale_note) if said))
-    cells = (s.Text("Cells:", "strong"), " ", *_pieces(parts.counted(page.counts)))
+    departs = parts.departures(page.deviations) if good else ""
+    said = (*protocol(page), page.scale_note, departs)
+    first = (s.Text(headline(page), "strong"), *(f" {one}" for one in said if one))
+    judged = {status: number for status, number in page.counts.items() if status in COMPARED}
+    share = f" of {page.printed.measured} printed numbers measured, of {page.printed.total} that the paper's tables print"
+    numbers = (
+        s.Text("Printed numbers:", "strong"),
+        f" {sum(judged.values())} judged{share}: ",
+        *_pieces(parts.counted(judged)),
+    )
+    numbers = numbers if sum(judged.values()) else (s.Text("Printed numbers:", "strong"), f" none judged{share}")
     claims = (". ", s.Text("Claims:", "strong"), " ", *_pieces(parts.counted(page.verdicts))) if page.claims else ()
-    tables = f". Run: {about.tables_run} of {about.tables} tables, {about.cells_measured} of {about.cells} cells."
-    lines = (first, (*cells, *claims, tables)) if page.tables else (first,)
+    lines = (first, (*numbers, *claims, ". A number that several tables print is judged once."), *_read_first(page))
+    lines = lines if page.tables else (first,)
     sections = [s.Section(f"{one.source}: {one.title}", (grid.compact(one),)) for one in numbered[:AT_A_GLANCE]]
     if page.picture:
         text = f"{AGREEMENT} {parts.counts(page.counts)}."
@@ -93,13 +105,36 @@ def _answer(page: Page) -> list[s.Block]:
     return [s.Banner(lines, good), *([s.Beside(tuple(sections))] if sections else [])]
 
 
+def _read_first(page: Page) -> list[s.Line]:
+    """What a person reads first: what does not hold, what the runs cannot tell, what holds."""
+    if page.answers is None:
+        return []
+    kinds = (("Does not hold:", page.answers.fails), ("Cannot be told:", page.answers.open), ("Holds:", page.answers.holds))
+    return [(s.Text(name, "strong"), f" {' '.join(lines)}") for name, lines in kinds if lines]
+
+
 def _rule(page: Page) -> list[s.Block]:
-    """How cells are judged, and how the counts moved when the rule was changed; nothing where nothing may be compared."""
-    table = next((table for table in page.tables if table.comparable), None)
+    """How cells are judged; nothing where none is."""
+    table = next((table for table in page.tables if table.comparable and parts.in_print(table)), None)
     if table is None:
         return []
-    said = (s.Paragraph(parts.rule(table)), s.Paragraph(parts.changed(page.first_rule, page.counts)))
-    return [s.Section("How cells are judged", said, folded=True, note="the rule, and how the counts moved when it was changed")]
+    judged = [cell for one in page.tables if not one.variant_of for cell in one.cells]
+    said = (parts.rule(table), parts.spreads(table), parts.outside(judged))
+    blocks = tuple(s.Paragraph(text) for text in said if text)
+    return [s.Section("How cells are judged", blocks, folded=True, note="the rule, and what chance would do")]
+
+
+def _changes(page: Page) -> list[s.Block]:
+    """Every change of a rule or a claim after results had been read."""
+    if not page.changes:
+        return []
+    blocks: list[s.Block] = [s.Paragraph(CHANGES)]
+    for one in page.changes:
+        moved = tuple(f"{move}: {'; '.join(places)}" for move, places in one.moved.items())
+        moved = (*moved, *([one.counts] if one.counts else [])) or ("no verdict of this paper moved",)
+        named = f" ({', '.join(one.claims)})" if one.claims else ""
+        blocks += [s.Paragraph((s.Text(f"{one.date}{named}: ", "strong"), f"{one.what} {one.why}")), s.Bullets(moved)]
+    return [s.Section("Changes after results were read", tuple(blocks), folded=True, note=f"{len(page.changes)} changes")]
 
 
 def _pieces(line: s.Line) -> tuple[str | s.Text, ...]:
@@ -111,7 +146,8 @@ def _claims(page: Page) -> list[s.Block]:
         return []
     rows = []
     for one in page.claims:
-        said = s.Cell((s.Text(f"{one.id}, {one.where}", "soft"), one.text))
+        quoted = f"“{one.says}”" if one.says else "read off the printed numbers; no sentence says it"
+        said = s.Cell((s.Text(f"{one.id}, {one.where}", "soft"), one.text, s.Text(quoted, "soft")))
         rows.append((said, parts.verdict(one.verdict), one.why))
     blocks: list[s.Block] = [s.Grid("Claims and verdicts", s.heads("claim", "verdict", "why"), tuple(rows), "claims")]
     every = [(one, number) for one in page.claims for number in one.numbers]
@@ -149,17 +185,20 @@ def _rules(page: Page) -> list[tuple[str, str]]:
 def _table(page: Page, table: PageTable) -> s.Section:
     notes = [] if protocol(page) else list(parts.protocol(table))
     notes += [] if table.scale_note == page.scale_note else [table.scale_note]
-    notes += [*table.warnings, *([parts.rule(table)] if table.comparable else []), parts.not_run(table.cells)]
+    notes += [*table.warnings, parts.not_run(table.cells)]
     blocks: list[s.Block] = [s.Paragraph(note) for note in notes if note]
     if table.page:
         own = s.Text(f"Every seed and every setting of {table.source}", link=_own_page(table))
         blocks.append(s.Paragraph((own,)))
-    blocks += [s.Bullets(table.remarks)] if table.remarks else []
+    if table.variant_of:
+        commands = (("Its numbers, and what they show: ", s.Text(table.command, "code")),)
+        return s.Section(
+            f"{table.source}: {table.title}", (*blocks, *([] if table.page else [s.Bullets(commands)])), folded=True
+        )
+    blocks += parts.remarks(table)
     blocks += tuning.summary(table)
     if not table.page:
         blocks.append(grid.listed(table))
-    elif table.variant_of:
-        blocks.append(grid.compact(table))
     note = f"{parts.counts({name: number for name, number in table.counts.items() if name != 'not run'})}"
     return s.Section(f"{table.source}: {table.title}", tuple(blocks), folded=True, note=note)
 
@@ -195,16 +234,15 @@ def _gaps(page: Page) -> list[s.Block]:
     for table in page.tables:
         found = [gap for gap in page.gaps if gap.table == table.table]
         if found:
-            inside = not table.variant_of
-            pictures = s.Pictures(tuple(_gap_picture(gap, inside) for gap in found), inside)
+            pictures = s.Pictures(tuple(map(_gap_picture, found)))
             blocks: tuple[s.Block, ...] = (pictures, _gap_numbers(table, found))
             heading = f"{table.source}: {table.title}"
             sections.append(s.Section(heading, blocks, folded=True, note=f"{len(found)} pairs"))
     return [s.Section("Gaps between methods", tuple(sections), folded=True, note=f"{len(page.gaps)} pairs")]
 
 
-def _gap_picture(gap: Gap, inside: bool = True) -> s.Picture:
-    return s.Picture(gap.path, names.gap_text(gap), "" if inside else names.gap_title(gap))
+def _gap_picture(gap: Gap) -> s.Picture:
+    return s.Picture(gap.path, names.gap_text(gap))
 
 
 def _gap_numbers(table: PageTable, gaps: list[Gap]) -> s.Grid:

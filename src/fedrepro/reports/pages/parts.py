@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from fedrepro.console import duration
+from fedrepro.reports.analysis.cells import COMPARED
 from fedrepro.reports.analysis.settings import show
+from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import About, Cell, Deviation, Disagreement, PageAbout, Shown, Status, Table, Value, Verdict
-from fedrepro.reports.names import decimal, volume
-from fedrepro.reports.pages.sections import Block, Bullets, Facts, Grid, Line, Look, Section, Text, heads
+from fedrepro.reports.names import decimal, metric_label, volume
+from fedrepro.reports.pages.sections import Block, Bullets, Facts, Grid, Line, Look, Paragraph, Section, Text, heads
 
 CURVES = (
     "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
@@ -24,7 +26,7 @@ TRAFFIC = (
     "The last two columns are what a real deployment would send: float32 weights, running statistics where the method uses the "
     "clients', and what the client rule adds; nothing is compressed. Here nothing is sent."
 )
-Counts = dict[Status, int] | dict[Verdict, int]
+Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> its sign, so that colour is never all there is, and its colour.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
@@ -36,6 +38,7 @@ SIGNS: dict[str, tuple[str, Look]] = {
     "not run": ("–", ""),
     "not comparable": ("–", ""),
     "not printed": ("–", ""),
+    "not judged": ("", ""),
 }
 
 
@@ -76,10 +79,23 @@ def counted(numbers: Counts) -> Line:
 def headline(table: Shown) -> str:
     """The first sentence: whether these numbers may be compared with the printed ones."""
     if table.comparable:
-        said = f"a variation of {table.varied.source}" if table.varied else "the paper's protocol"
+        if not in_print(table):
+            return "Full scale: settings of the paper, in a table of ours without printed numbers."
+        said = f"a variation of {table.varied.source}, which is not judged" if table.varied else "the paper's protocol"
         return f"Full scale: {said}. Measured numbers may be compared with the printed ones."
     scale = table.scale.capitalize() + (" scale, on a budget" if table.on_budget else " scale")
-    return f"{scale}: these numbers are not comparable with the printed ones; no difference is computed."
+    return f"{scale}: these numbers are not comparable with the printed ones, and nothing is judged."
+
+
+def in_print(table: Shown) -> bool:
+    """Whether the paper prints any number of it."""
+    return any(cell.printed is not None for cell in table.cells)
+
+
+def departures(deviations: Sequence[Deviation]) -> str:
+    """In one line, what was run otherwise than the paper states; empty without any."""
+    named = [f"{one.short} ({one.id})" for one in deviations if one.short]
+    return f"What was run departs from the paper's words: {'; '.join(named)}." if named else ""
 
 
 def protocol(table: Shown) -> tuple[str, ...]:
@@ -109,43 +125,56 @@ def rule(table: Shown) -> str:
         return "This is not the printed table: a measured cell is not comparable with its printed number, whatever the two are."
     if not table.comparable:
         return f"At {table.scale} scale a measured cell is not comparable with its printed number, whatever the two are."
-    tolerance, seeds = table.rule.tolerance, table.printed_seeds
+    points = f"{table.rule.tolerance:g} point{'' if table.rule.tolerance == 1 else 's'}"
     return (
-        f"Reproduced: measured and printed differ by at most {tolerance:g} point{'' if tolerance == 1 else 's'}. Otherwise the "
-        f"margin decides: half the width of the {table.rule.level:.0%} prediction interval of the difference. It follows from "
-        "the standard deviation over seeds, pooled over the runs of the column, its degrees of freedom, and the number of "
-        f"seeds on both sides. A printed number counts as the mean of {seeds.value} "
-        f"seed{'' if seeds.value == 1 else 's'} ({seeds.source}). "
-        f"Consistent: within the margin, and the margin is at most {table.rule.widest:g} points. Inconclusive: within a wider "
-        "one, so that these runs cannot tell. Not reproduced: outside, or a seed diverged."
+        f"The margin is half the width of the {table.rule.level:.0%} prediction interval of the difference between our mean "
+        "and the printed number. Its deviation over seeds is a moderated one (Smyth, 2004): that of the cell's own seeds, "
+        "together with what all measurements of the metric say that the paper has at this scale. So it depends on no table. "
+        f"{repetitions(table)} Not reproduced: the difference is larger than the margin and than {points}, or a seed diverged. "
+        f"Otherwise inconclusive: the margin is wider than {table.rule.widest:g} points, so that these runs cannot tell. "
+        f"Otherwise reproduced: the difference is at most {points}. Otherwise consistent."
     )
 
 
-def changed(first: Mapping[str, int], counts: Mapping[Status, int]) -> str:
-    """That the rule was changed, why, and how the counts moved; empty where nothing was compared."""
-    if not first:
+def remarks(table: Shown) -> list[Block]:
+    """What its numbers show, and what cannot be said yet."""
+    said: list[Block] = [Bullets(table.remarks)] if table.remarks else []
+    if table.waiting:
+        said.append(Paragraph(f"{len(table.waiting)} more remarks wait for runs: {'; '.join(table.waiting)}."))
+    return said
+
+
+def repetitions(table: Shown) -> str:
+    """How many seeds a printed number is the mean of, and what the margin takes where the paper does not say."""
+    seeds = table.printed_seeds
+    if seeds.value is None:
+        return f"How many seeds a printed number is the mean of is unknown ({seeds.source}); the margin takes {seeds.assumed}."
+    return f"A printed number is the mean of {seeds.value} seed{'' if seeds.value == 1 else 's'} ({seeds.source})."
+
+
+def outside(cells: Iterable[Cell]) -> str:
+    """How many compared cells lie outside their margin, and how many would by chance; empty where nothing is judged."""
+    judged = [cell for cell in cells if cell.margin is not None and cell.difference is not None and cell.status in COMPARED]
+    if not judged:
         return ""
-    listed = lambda names, known: ", ".join(f"{known.get(name, 0)} {name}" for name in names)  # noqa: E731
+    out = sum(abs(cell.difference or 0.0) > (cell.margin or 0.0) for cell in judged)
+    chance = (1 - RULE.level) * len(judged)
     return (
-        "The rule was changed after the runs. The first one called a cell within noise up to 2.48 pooled deviations, which "
-        "ignored the degrees of freedom of that deviation and the noise of the printed number. By it: "
-        f"{listed(('reproduced', 'within noise', 'not reproduced'), first)}. "
-        f"Now: {listed(('reproduced', 'consistent', 'inconclusive', 'not reproduced'), counts)}."
+        f"Of {len(judged)} compared cells {out} lie outside their margin. If every printed number came from the same "
+        f"distribution as ours, about {chance:.1f} would, by chance."
     )
 
 
 def spreads(table: Shown) -> str:
-    """Whether the rows of the columns vary alike, which pooling takes for granted; empty where it cannot be tested."""
-    tested = {column.title: found.equal for column in table.columns if (found := table.spreads.get(column.key)) and found.equal}
-    if not tested:
-        return ""
-    apart = [f"{title} (p = {p:.3f})" for title, p in tested.items() if p < 0.05]
-    said = f"Levene's test, with medians, finds unequal variances at 5 % in {len(apart)} of {len(tested)} columns"
-    return (
-        f"{said}: {', '.join(apart)}. There the margin is too wide for steady rows and too narrow for others."
-        if apart
-        else f"{said}."
-    )
+    """What the margins take for usual, of each metric; empty where nothing is compared."""
+    said = []
+    for metric, one in table.spreads.items():
+        worth = "infinitely many" if one.freedom is None else f"{one.freedom:.2f}"
+        said.append(
+            f"{metric_label(metric)}: deviation {one.deviation:.3f}, worth {worth} degrees of freedom, from "
+            f"{one.measurements} measurements"
+        )
+    return f"What all measurements say of the deviation over seeds. {'; '.join(said)}." if said else ""
 
 
 def measured(cell: Cell) -> str:

@@ -95,7 +95,8 @@ def _numbers(table: Table) -> s.Section:
 
 
 def _remarks(table: Table) -> list[s.Block]:
-    return [s.Section("What these numbers show", (s.Bullets(table.remarks),))] if table.remarks else []
+    said = parts.remarks(table)
+    return [s.Section("What these numbers show", tuple(said))] if said else []
 
 
 def _per_seed(table: Table) -> list[s.Block]:
@@ -132,7 +133,7 @@ def _readings(table: Table) -> list[s.Block]:
 
 def _statuses(table: Table) -> s.Section:
     listed = s.Facts(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
-    said = [parts.rule(table), parts.changed(table.first_rule, table.counts), parts.spreads(table)]
+    said = [parts.rule(table), parts.spreads(table), parts.outside(table.cells)]
     blocks: list[s.Block] = [*(s.Paragraph(text) for text in said if text), listed]
     if table.rule_alternatives:
         shown = ("reproduced", "consistent", "inconclusive", "not reproduced")

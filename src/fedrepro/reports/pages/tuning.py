@@ -1,5 +1,6 @@
 """What pages say of tuned cells: every candidate and how its trial went, which is shown, and what the choice is worth."""
 
+from fedrepro import units
 from fedrepro.reports.model import Choice, Shown, Tried
 from fedrepro.reports.names import decimal, metric_label
 from fedrepro.reports.pages import sections as s
@@ -49,7 +50,7 @@ def worth(choices: tuple[Choice, ...]) -> list[str]:
 
 def _sentence(first: str, second: str, unit: str, cells: list[Choice]) -> str:
     values = [one.second.worth for one in cells if one.second and one.second.worth is not None]
-    word = {"percent": " points", "fraction": ""}.get(unit, f" {unit}")
+    word = f" {units.unit(unit).difference}".rstrip()
     mean, most = (decimal(value, cells[0].digits) for value in (sum(values) / len(values), max(values)))
     first, second = metric_label(first), metric_label(second)
     counted = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"

@@ -1,0 +1,54 @@
+"""papers/<paper>/summary.yaml: what a person reads of a paper in half a minute. Its sentences are those of `config.prose`."""
+
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from fedrepro.config import prose
+from fedrepro.config.schema import Strict, check
+from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
+
+
+def checked(texts: list[str]) -> list[str]:
+    """Sentences without an unexplained number, each comparison with its condition. ValueError for others."""
+    for number, text in enumerate(texts):
+        try:
+            prose.check(text, f"[{number}]")
+        except UserError as error:
+            raise ValueError(str(error)) from error
+    return texts
+
+
+class Answers(Strict):
+    """What the evidence of one scale says: first what does not hold, then what it cannot tell, then what holds."""
+
+    fails: list[str] = Field([])
+    open: list[str] = Field([])
+    holds: list[str] = Field([])
+
+    _prose = field_validator("fails", "open", "holds")(checked)
+
+
+class Summary(Strict):
+    """`missing`: what could not be obtained; `answers` by scale, of those that are published."""
+
+    proposes: str
+    missing: str
+    answers: dict[str, Answers] = Field({})
+
+    @field_validator("proposes", "missing")
+    @classmethod
+    def _prose(cls, text: str) -> str:
+        return checked([text])[0]
+
+
+def summary_path(root: Path, paper: str) -> Path:
+    """papers/<paper>/summary.yaml below `root`."""
+    return Path(root) / "papers" / paper / "summary.yaml"
+
+
+def load_summary(root: Path, paper: str) -> Summary | None:
+    """None where the paper has no such file. UserError for a mistake in it."""
+    path = summary_path(root, paper)
+    return check(Summary, read_yaml(path), str(path)) if path.exists() else None

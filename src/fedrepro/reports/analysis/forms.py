@@ -1,0 +1,234 @@
+"""What a sentence may ask for: one function per form of `fedrepro.reports.analysis.prose`, which describes them. Pure."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fedrepro.config.prose import Field
+from fedrepro.config.reading import Reading, make
+from fedrepro.errors import UserError
+from fedrepro.registry import parse, unknown
+from fedrepro.reports.analysis.cells import COMPARED
+from fedrepro.reports.analysis.numbers import Source
+from fedrepro.reports.analysis.paired import interval, mean, paired, printed_gap
+from fedrepro.reports.model import STATUSES, Cell
+
+
+class Waits(Exception):
+    """A number has no evidence yet; the message says which."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number, or words; how it is written."""
+
+    value: float | str
+    unit: str = "percent"
+    signed: bool = False
+
+    @property
+    def number(self) -> float:
+        """Rounded as differences of printed numbers are; nan of words."""
+        return round(self.value, 6) if isinstance(self.value, float) else math.nan
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sentences are filled from: tables by name (`own` where a place names none), verdicts of claims, distances."""
+
+    tables: Mapping[str, Source]
+    own: str | None = None
+    claims: Mapping[str, str] = field(default_factory=dict)
+    distances: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def _places(asked: Field, facts: Facts, where: str) -> list[tuple[Source, str, str]]:
+    """(table, row, column) of each place; the row of a gain is still `row-baseline`."""
+    parts = asked.place.split("/")
+    if len(parts) == 2 and facts.own:
+        parts = [facts.own, *parts]
+    if len(parts) != 3:
+        raise UserError(f"{where}: {asked.place!r} is no place; write {'row/column' if facts.own else 'table/row/column'}")
+    table, rows, columns = parts
+    if table not in facts.tables:
+        raise UserError(f"{where}: {unknown('table', table, sorted(facts.tables))}")
+    source = facts.tables[table]
+    for column in columns.split(","):
+        if column not in source.columns:
+            raise UserError(f"{where}: {unknown('column', column, sorted(source.columns))}")
+    return [(source, row, column) for row, column in itertools.product(rows.split(","), columns.split(","))]
+
+
+def _cell(source: Source, row: str, column: str, where: str) -> Cell:
+    known = [one.key for one in source.plan.rows]
+    if row not in known:
+        raise UserError(f"{where}: {unknown('row', row, known)}")
+    return source.cells[row, column]
+
+
+def _per_seed(asked: Field, source: Source, row: str, column: str, where: str) -> tuple[dict[int, float], str]:
+    """seed -> value, and the unit. Waits where a seed has none."""
+    cell, metric, read = _cell(source, row, column, where), asked.option("metric"), asked.option("read")
+    found: dict[int, float | None] = cell.per_seed
+    unit = cell.unit
+    if metric or read:
+        receipts = source.evidence.get(cell.run_id or "", {})
+        reading = Reading(metric or cell.metric, make(read or cell.read or "last()"))
+        if metric and any(reading.curve not in one.curves for one in receipts.values()):
+            one = next(iter(receipts.values()))
+            raise UserError(f"{where}: {unknown('metric', metric, sorted(one.curves))}")
+        found = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+        unit = "ratio" if metric and metric != cell.metric else unit
+    if asked.option("seed"):
+        found = {seed: value for seed, value in found.items() if str(seed) == asked.option("seed")}
+    known = {seed: value for seed, value in found.items() if value is not None}
+    if not known or len(known) < len(found):
+        raise Waits(f"{source.plan.table}: {row}, {column}")
+    return known, unit
+
+
+def _means(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found = []
+    for source, row, column in _places(asked, facts, where):
+        known, unit = _per_seed(asked, source, row, column, where)
+        found.append(Value(mean([*known.values()]), unit))
+    return found
+
+
+def _seeds(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found = []
+    for source, row, column in _places(asked, facts, where):
+        known, unit = _per_seed(asked, source, row, column, where)
+        found += [Value(value, unit) for value in known.values()]
+    return found
+
+
+def _deviations(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found = []
+    for source, row, column in _places(asked, facts, where):
+        known, unit = _per_seed(asked, source, row, column, where)
+        found.append(Value(statistics.stdev(known.values()), unit))
+    return found
+
+
+def _printed(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found = []
+    for source, row, column in _places(asked, facts, where):
+        cell = _cell(source, row, column, where)
+        if cell.printed is None:
+            raise UserError(f"{where}: {row}, {column}: the paper prints no such number")
+        found.append(Value(cell.printed, cell.unit))
+    return found
+
+
+def _differences(asked: Field, facts: Facts, where: str) -> list[Value]:
+    couples = zip(_means(asked, facts, where), _printed(asked, facts, where), strict=True)
+    return [Value(ours.number - theirs.number, ours.unit, signed=True) for ours, theirs in couples]
+
+
+def _pair(source: Source, rows: str, where: str) -> tuple[str, str]:
+    """`fedavg+gh-fedavg` as (row, baseline), whatever hyphens keys have."""
+    known = {one.key for one in source.plan.rows}
+    parts = rows.split("-")
+    for at in range(1, len(parts)):
+        row, baseline = "-".join(parts[:at]), "-".join(parts[at:])
+        if row in known and baseline in known:
+            return row, baseline
+    raise UserError(f"{where}: {rows!r} is no pair of rows; write row-baseline with rows among {', '.join(sorted(known))}")
+
+
+def _paired(asked: Field, facts: Facts, where: str) -> list[tuple[list[float], str]]:
+    """The differences of each pair at each seed, and their unit."""
+    found = []
+    for source, rows, column in _places(asked, facts, where):
+        couple = [_per_seed(asked, source, row, column, where) for row in _pair(source, rows, where)]
+        gaps = [gap for gap in paired(couple[0][0], couple[1][0]).values() if gap is not None]
+        found.append((gaps, couple[0][1]))
+    return found
+
+
+def _gain(asked: Field, facts: Facts, where: str) -> list[Value]:
+    return [Value(mean(gaps), unit, signed=True) for gaps, unit in _paired(asked, facts, where)]
+
+
+def _gains(asked: Field, facts: Facts, where: str) -> list[Value]:
+    return [Value(gap, unit, signed=True) for gaps, unit in _paired(asked, facts, where) for gap in gaps]
+
+
+def _interval(asked: Field, facts: Facts, where: str) -> list[Value]:
+    """Its lower end, and its upper one."""
+    found = []
+    for gaps, unit in _paired(asked, facts, where):
+        ends = interval(gaps)
+        if ends is None:
+            raise Waits(f"{asked.place}: one seed has no interval")
+        found += [Value(end, unit, signed=True) for end in ends]
+    return found
+
+
+def _printed_gain(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found = []
+    for source, rows, column in _places(asked, facts, where):
+        row, baseline = (_cell(source, key, column, where) for key in _pair(source, rows, where))
+        gap = printed_gap(row.printed, baseline.printed)
+        if gap is None:
+            raise UserError(f"{where}: {rows}, {column}: the paper does not print both numbers")
+        found.append(Value(gap, row.unit, signed=True))
+    return found
+
+
+def _settings(asked: Field, facts: Facts, where: str) -> list[Value]:
+    found: dict[str, None] = {}
+    key = asked.option("key") or ""
+    for source, row, column in _places(asked, facts, where):
+        cell = _cell(source, row, column, where)
+        run = source.plan.runs[cell.run_id or ""]
+        arguments = {f"{call.name}.{name}": value for call in parse(run.method) for name, value in call.arguments.items()}
+        known = run.config | arguments
+        if key not in known:
+            raise UserError(f"{where}: {unknown('setting or argument', key, sorted(known))}")
+        found[f"{known[key]:,}" if isinstance(known[key], int) else str(known[key])] = None
+    return [Value(text) for text in found]
+
+
+def _distances(asked: Field, facts: Facts, where: str) -> list[Value]:
+    if asked.place not in facts.distances:
+        raise UserError(f"{where}: {unknown('reading', asked.place, sorted(facts.distances))}")
+    distance = facts.distances[asked.place]
+    if distance is None:
+        raise Waits(f"reading {asked.place!r}")
+    return [Value(distance, "percent")]
+
+
+def _count(asked: Field, facts: Facts, where: str) -> list[Value]:
+    tables = [facts.tables[facts.own]] if facts.own else list(facts.tables.values())
+    every = {(cell.run_id, cell.metric, cell.read, cell.printed): cell.status for one in tables for cell in one.cells.values()}
+    wanted = COMPARED if asked.place == "judged" else (asked.place,)
+    if not set(wanted) <= {*STATUSES}:
+        raise UserError(f"{where}: {unknown('status', asked.place, [*COMPARED, 'judged'])}")
+    return [Value(float(sum(status in wanted for status in every.values())), "count")]
+
+
+def _verdict(asked: Field, facts: Facts, where: str) -> list[Value]:
+    if asked.place not in facts.claims:
+        raise UserError(f"{where}: {unknown('claim', asked.place, sorted(facts.claims))}")
+    return [Value(facts.claims[asked.place])]
+
+
+FORMS: dict[str, Callable[[Field, Facts, str], list[Value]]] = {
+    "mean": _means,
+    "seeds": _seeds,
+    "deviation": _deviations,
+    "printed": _printed,
+    "difference": _differences,
+    "gain": _gain,
+    "gains": _gains,
+    "interval": _interval,
+    "printed_gain": _printed_gain,
+    "setting": _settings,
+    "distance": _distances,
+    "count": _count,
+    "verdict": _verdict,
+}

@@ -1,0 +1,52 @@
+"""Units of metrics: how their values are written, and what counts as one point of difference. Needs no library."""
+
+from dataclasses import dataclass
+
+from fedrepro.errors import UserError
+from fedrepro.registry import unknown
+
+RELATIVE = 0.02  # of the printed value: one point where a unit has none of its own (our choice)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`digits`: decimals that values are written with. `point`: one point in this unit; None: 2 % of the value compared with.
+    `sign`: after a value; `difference`: what a difference is counted in.
+    """
+
+    name: str
+    digits: int
+    point: float | None
+    sign: str = ""
+    difference: str = ""
+
+    def one_point(self, value: float | None = None) -> float:
+        """One point, where needed of the `value` that something is compared with (0 where there is none to take it of)."""
+        return self.point if self.point is not None else RELATIVE * abs(value or 0.0)
+
+    def text(self, value: float, sign: str = "") -> str:
+        """`85.20`, with `sign` "+" `+0.42`; a true minus."""
+        return f"{value:{sign}.{self.digits}f}".replace("-", "−")
+
+
+UNITS: dict[str, Unit] = {
+    unit.name: unit
+    for unit in (
+        Unit("percent", 2, 1.0, " %", "points"),
+        Unit("rounds", 1, 1.0, " rounds", "rounds"),
+        Unit("count", 0, 1.0),
+        Unit("fraction", 3, 0.01),  # a share between 0 and 1, mAP too
+        Unit("weight", 3, 0.01),  # of an average, between 0 and 1
+        Unit("ratio", 3, 0.01),  # of two values of one unit
+        Unit("loss", 3, None),
+        Unit("norm", 3, None),
+        Unit("eigenvalue", 3, None),
+    )
+}
+
+
+def unit(name: str) -> Unit:
+    """The unit called `name`. UserError, with the names that there are, for another."""
+    if name not in UNITS:
+        raise UserError(unknown("unit", name, sorted(UNITS)))
+    return UNITS[name]
