@@ -58,6 +58,31 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(name: str, untouched: P
         assert word in lines[0], lines[0]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("snakemake", "--cores", "1", "reports/short/fedlaw/index.html"),
+        ("snakemake", "--cores", "1", "reports/fedlaw/index.html"),
+        ("fedrepro", "page", "plan.json"),
+    ],
+)
+def test_a_claim_that_names_no_row_is_one_line(command: tuple[str, ...], untouched: Project) -> None:
+    """Before anything is computed; tables do not wait for claims."""
+    path = untouched.root / "papers/fedlaw/claims.yaml"
+    saved, claim = path.read_bytes(), yaml.safe_load(path.read_text())[0]
+    (untouched.root / "plan.json").write_text('{"paper": "fedlaw", "scale": "short"}')
+    path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))
+    try:
+        done = untouched.run(*command, ok=False)
+        untouched.run(*TABLE, "--dry-run")
+    finally:
+        path.write_bytes(saved)
+    assert done.returncode == 2
+    for word in ("papers/fedlaw/claims.yaml", claim["id"], claim["table"], "'fedlwa'", "'fedlaw'"):
+        assert word in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
 def test_an_unknown_target_is_one_line(untouched: Project) -> None:
     """A table that no file describes, named on the command line: the near one is offered, no traceback."""
     done = untouched.run("snakemake", "--cores", "1", "reports/demo/fedlaw/table33.md", ok=False)

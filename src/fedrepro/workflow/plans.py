@@ -38,10 +38,16 @@ class Plans:
     tables_at_scale: dict[str, dict[str, Any]]
     published_seeds: dict[str, list[int]]  # of the scales that are published
     edited: list[str]  # scale/paper, published, of which params.yaml would change some table
+    mistakes: dict[str, str]  # paper -> what is wrong with its claims, where something is: its pages are not made
     arrays: dict[str, list[str]]  # run_id -> manifests of its data set, at the native shape and the model's
     drawn: dict[str, list[str]]  # run_id -> the folders of its partition, cohorts, proxy split and initial model
     # kind/artifact -> what it is drawn from, and `native`, the manifest of the arrays whose labels it is drawn from
     definitions: dict[str, dict[str, Any]]
+
+    def require_claims(self, paper: str) -> None:
+        """UserError for a paper whose claims have a mistake."""
+        if paper in self.mistakes:
+            raise UserError(self.mistakes[paper])
 
 
 def load(params: dict[str, Any]) -> Plans:
@@ -105,7 +111,19 @@ def make(params: dict[str, Any]) -> Plans:
         for kind, definition in definitions(spec, entry).items():
             artifacts[f"{kind}/{run['inputs'][kind]}"] = definition | {"native": arrays[run_id][0]}
     own = (chosen.scale, chosen.seeds, chosen.tables, chosen.device, chosen.workers)
-    return Plans(*own, made, published, edited, arrays, drawn, artifacts)
+    return Plans(*own, made, published, edited, _mistakes(project), arrays, drawn, artifacts)
+
+
+def _mistakes(project: Any) -> dict[str, str]:
+    from fedrepro.config.named import check_claims
+
+    found = {}
+    for paper in dict.fromkeys(name.partition("/")[0] for name in project.table_names()):
+        try:
+            check_claims(project, paper)
+        except UserError as error:
+            found[paper] = str(error)
+    return found
 
 
 def _plans(project: Any, scale: str, tables: list[str], asked: set[tuple[str, str]]) -> dict[str, dict[str, Any]]:

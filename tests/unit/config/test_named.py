@@ -1,0 +1,54 @@
+"""Names in claims against the tables of their paper."""
+
+from typing import Any
+
+import pytest
+import yaml
+from small_papers import FULL, Files
+
+from fedrepro.config.named import check_claims
+from fedrepro.config.project import load_project
+from fedrepro.errors import UserError
+
+CLAIM = {
+    "id": "A-C1",
+    "text": "FedProx is ahead",
+    "where": "Table 1",
+    "kind": "difference",
+    "table": "table1",
+    "columns": ["mnist"],
+    "pairs": {"fedprox": "fedavg"},
+}
+
+
+def checked(files: Files, **changes: Any) -> None:
+    files.plan(FULL)
+    (files.root / "papers/some/claims.yaml").write_text(yaml.safe_dump([CLAIM | changes]))
+    check_claims(load_project(files.root, {}), "some")
+
+
+def test_rows_companions_and_columns_are_found(files: Files) -> None:
+    """A row of the table, and one beside it; a table that there is no file for has not run."""
+    files.table["companions"] = [{"key": "gh", "label": "gh", "method": "fedavg+gh"}]
+    for changes in ({}, {"pairs": {"gh": ["fedavg", "fedprox"]}}, {"columns": ["fashion_mnist"]}, {"table": "table9"}):
+        checked(files, **changes)
+
+
+def test_a_paper_without_claims(files: Files) -> None:
+    files.plan(FULL)
+    check_claims(load_project(files.root, {}), "some")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"pairs": {"fedporx": "fedavg"}}, "A-C1: table1: unknown row 'fedporx'; did you mean 'fedprox'?"),
+        ({"pairs": {"fedprox": "gh"}}, "A-C1: table1: unknown row 'gh'"),
+        ({"columns": ["minst"]}, "A-C1: table1: unknown column 'minst'; did you mean 'mnist'?"),
+    ],
+)
+def test_what_is_not_there_is_one_line(files: Files, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        checked(files, **changes)
+    assert f"{files.root}/papers/some/claims.yaml: {says}" in str(caught.value)
+    assert "\n" not in str(caught.value)
