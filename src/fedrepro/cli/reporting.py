@@ -44,13 +44,10 @@ def figure(options: Namespace) -> None:
 def page(options: Namespace) -> None:
     from fedrepro.config.named import check_claims
     from fedrepro.config.project import load_project
-    from fedrepro.config.named import check_claims
-    from fedrepro.config.project import load_project
     from fedrepro.config.words import load_words
     from fedrepro.reports.render import render_page
 
     plan = read_json(options.plans[0])
-    check_claims(load_project(ROOT, {}), plan["paper"])  # whatever params.yaml says
     check_claims(load_project(ROOT, {}), plan["paper"])  # whatever params.yaml says
     words = load_words(ROOT, plan["paper"])
     folder = ROOT / "reports" / plan["scale"] / plan["paper"]
