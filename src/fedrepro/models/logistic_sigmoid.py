@@ -1,8 +1,8 @@
 """logistic_sigmoid, multinomial logistic regression with a sigmoid before the cross-entropy: 784-10; 7,850 parameters.
 
 FedML's LogisticRegression, `torch.sigmoid(self.linear(x))` trained by CrossEntropyLoss (He et al., 2020,
-https://arxiv.org/abs/2007.13518), which the paper of Elastic aggregation cites. What the softmax sees lies in (0, 1), so that the
-most certain prediction of ten classes is e / (e + 9) = 0.23. Weights as in `logistic`.
+https://arxiv.org/abs/2007.13518), which the paper of Elastic aggregation cites. What the softmax sees lies in (0, 1), so that
+the most certain prediction of ten classes is e / (e + 9) = 0.23. Weights as in `logistic`.
 
 The features of this model are its linear outputs and its last layer, the sigmoid, has no weights.
 """
