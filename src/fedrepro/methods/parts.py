@@ -207,3 +207,11 @@ def proxy_batches(ctx: ServerContext, purpose: str, epochs: int) -> Iterator[tup
     for epoch in range(epochs):
         order = torch.from_numpy(generator.permutation(len(ctx.proxy))).to(ctx.proxy.y.device)
         yield from ((epoch, index_B) for index_B in order.split(ctx.proxy_batch_size) if len(index_B) >= ctx.smallest_batch)
+
+
+def samples_in(batch: Batch, params: Tree) -> Tensor:
+    """How many samples of the batch are real, [] or, for weights [K, D] of several clients, [K]; of the weights' type."""
+    if params.flat.dim() == 1:
+        return params.flat.new_tensor(len(batch))
+    real = batch.y != -100  # of padding every target is that
+    return (real.flatten(2).any(-1) if real.dim() > 2 else real).sum(-1).to(params.flat.dtype)

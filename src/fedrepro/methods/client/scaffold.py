@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.methods.parts import LocalRule, Named, register
+from fedrepro.methods.parts import LocalRule, Named, register, samples_in
 from fedrepro.registry import require
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch, ClientContext, Cohort
@@ -26,9 +26,8 @@ SAMPLES = Layout.of({"samples": ()})
 @register("client", "scaffold")
 @dataclass(frozen=True)
 class Scaffold(LocalRule):
-    """`option`: 2 takes the path of the local steps for the client's gradient; 1 computes it at w, on the round's batches, each
-    of which then costs two gradients: the mean over all samples of these batches.
-    """
+    """`option`: 2 takes the path of the local steps for the client's gradient; 1 computes it at w, the mean over all samples of
+    the round's batches, each of which then costs two gradients."""
 
     option: int = 2
 
@@ -54,10 +53,8 @@ class Scaffold(LocalRule):
         return tree.map(lambda g, own, shared: g - own + shared, g, ctx.own["control"], ctx.shared)
 
     def begin(self, ctx: ClientContext) -> Named:
-        if self.option == 2:
-            return {}
-        none = ctx.anchor.flat.new_zeros((*ctx.anchor.flat.shape[:-1], 1))
-        return {"gradient": tree.zeros_like(ctx.anchor), "samples": Tree(SAMPLES, none)}
+        none = tree.zeros_like(ctx.anchor)
+        return {"gradient": none, "samples": Tree(SAMPLES, none.flat[..., :1].clone())} if self.option == 1 else {}
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
         after, local = super().step(params, batch, local, ctx)
@@ -65,11 +62,9 @@ class Scaffold(LocalRule):
             buffers = ctx.network.buffers
             g = super().direction(ctx.anchor, batch, ctx)
             ctx.network.buffers = buffers  # statistics move once a batch
-            count = _samples(batch, ctx)  # batches are not of one size
-            local = local | {
-                "gradient": tree.axpy(count, g, local["gradient"]),
-                "samples": tree.map(lambda seen: seen + count[..., None], local["samples"]),
-            }
+            count = samples_in(batch, ctx.anchor)
+            seen = Tree(SAMPLES, local["samples"].flat + count.unsqueeze(-1))
+            local = local | {"gradient": tree.axpy(count, g, local["gradient"]), "samples": seen}
         return after, local
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
@@ -102,11 +97,3 @@ class Scaffold(LocalRule):
         if isinstance(steps, Tensor):
             return steps.new_tensor(self.effective_steps(ctx.solver, 0.0, [int(count) for count in steps.tolist()]))
         return self.effective_steps(ctx.solver, 0.0, [steps])[0]
-
-
-def _samples(batch: Batch, ctx: ClientContext) -> Tensor:
-    """How many samples of the batch are real, [] or one number a client, of the weights' type."""
-    anchor = ctx.anchor.flat
-    if anchor.dim() == 1:
-        return anchor.new_tensor(len(batch))
-    return (batch.y.flatten(2).amax(-1) >= 0 if batch.y.dim() > 2 else batch.y >= 0).sum(-1).to(anchor.dtype)
