@@ -54,6 +54,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
             value, note = printed.get((row.key, column.key), (None, ""))
             cell = _without_run(layers, value if is_printed else None, note)
+            cell["line"] = (table.criteria(row, column) or {}) if cell["printed"] is not None else {}
             own: list[dict[str, Any]] = []
             if cell["reason"] is None and layers.tune:
                 for place, *made in candidates(layers, make, cell, seeds, file):
@@ -125,6 +126,7 @@ def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, 
         "average_last": None,
         "average_last_source": None,
         "instead_of": {},
+        "unstated": {},
     }
 
 
@@ -226,7 +228,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         "keep": keep,
     }
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
-    return run, reported | {"read": read, "instead_of": layers.instead_of(settings)}
+    instead = layers.instead_of(settings)
+    return run, reported | {"read": read, "instead_of": instead, "unstated": layers.unstated(instead)}
 
 
 # Many tables and scales share their methods and runs, and every plan of a project is made at once.

@@ -1,6 +1,7 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import reduce
 
@@ -77,13 +78,25 @@ class Layers:
         return {key: item for key, item in found.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
     def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
-        """The paper's values of those `settings` that a scale, a budget or a stand-in changes; params.yaml is left out."""
-        paper = self._as_printed()
-        paper["dataset"] = Sourced(value=self._dataset, source="")
+        """The protocol's values of those `settings` that a scale, a budget or a stand-in changes; params.yaml is left out."""
+        paper = self._protocol()
         known = {key: coerce(key, item.value, SETTINGS[key]) for key, item in paper.items() if key not in REPORTED}
         follows = schedule.DEFAULTS if settings["rounds"].source == EDITED else ()
         changed = {key: item for key, item in settings.items() if item.source != EDITED and key not in follows}
         return {key: known[key] for key, item in changed.items() if key in known and item.value != known[key]}
+
+    def unstated(self, keys: Iterable[str]) -> dict[str, str]:
+        """Those of `keys` whose value in the protocol is none that the paper states -> whose it is: ours, inferred, ..."""
+        paper = self._protocol()
+        found = {key: _whose(paper[key].source) for key in keys}
+        return {key: whose for key, whose in found.items() if whose != "paper"}
+
+    def _protocol(self) -> dict[str, Sourced]:
+        """The settings before any scale, with the data set that a stand-in stands in for."""
+        found = self._as_printed()
+        if self._dataset != self._own_dataset:
+            found["dataset"] = Sourced(value=self._dataset, source="paper")
+        return found
 
     @property
     def method(self) -> str:
@@ -264,3 +277,11 @@ def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"papers/scales.yaml: settings.{key}: there is no number to multiply")
     return max(1, round(times * value)) if isinstance(value, int) else times * value
+
+
+def _whose(source: str) -> str:
+    """Who says so, by the first words of a source; a table's own name is the paper's, "Beside Table 3 (ours)" is not."""
+    said = source.partition(": ")[2] if source.startswith("as ") else source
+    if said.startswith(("paper", "Table", "Figure", "Section", "section")) and "(ours)" not in said and "varied" not in said:
+        return "paper"
+    return next((known for known in ("authors' code", "inferred") if said.startswith(known)), "ours")

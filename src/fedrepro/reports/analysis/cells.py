@@ -62,6 +62,7 @@ def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
         digits=cell.metric.digits,
         printed=cell.printed,
         note=cell.note or "",
+        line=cell.line,
         run_id=cell.run_id,
         method_spec=plan.run(cell).method if cell.run_id else None,
         read=cell.read,

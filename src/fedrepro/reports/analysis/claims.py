@@ -1,4 +1,5 @@
-"""What a paper claims, compared with what was measured. Each claim gets a verdict, by a rule that was fixed before the runs.
+"""What a paper claims, compared with what was measured. Each claim gets a verdict by a rule; papers/changes.yaml
+lists what was changed of rules and claims after results had been read.
 
 Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
 `fedrepro.reports.analysis.numbers`; here it is judged. Every sentence that a page prints as a claim's rule is one of the

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.model import Fit, Shown
 
-Place = tuple[str, str, str, float]  # table, row as printed, metric, printed number
+Place = tuple[str, str, str, str, float]  # table, its line in the published file, method and metric there, printed number
 
 
 def fits(reports: Sequence[Shown]) -> list[Fit]:
@@ -33,19 +33,18 @@ def fits(reports: Sequence[Shown]) -> list[Fit]:
 def _distances(table: str, report: Shown, variant: str | None) -> dict[Place, float | None]:
     """|measured - printed| of every cell of a reading that has a printed number; None where it has not been measured."""
     rows = {row.key: row.name for row in report.rows if row.variant == variant}
-    metrics = {column.key: column.metric.name for column in report.columns}
-    return {
-        (table, rows[cell.method], metrics[cell.setting], cell.printed): (
-            None if cell.mean is None else abs(cell.mean - cell.printed)
-        )
-        for cell in report.cells
-        if cell.method in rows and cell.printed is not None
-    }
+    found: dict[Place, float | None] = {}
+    for cell in (cell for cell in report.cells if cell.method in rows):
+        if cell.printed is not None:
+            line = " ".join(f"{key}={value}" for key, value in sorted(cell.line.items()))
+            named = cell.line.get("method", rows[cell.method]), cell.line.get("metric", cell.metric)
+            found[table, line, *named, cell.printed] = None if cell.mean is None else abs(cell.mean - cell.printed)
+    return found
 
 
 def _entry(variant: str | None, tables: list[str], measured: dict[Place, float | None]) -> Fit:
     once: dict[tuple[str, str, float], list[float | None]] = {}
-    for (_, row, metric, printed), distance in measured.items():
+    for (_, _, row, metric, printed), distance in measured.items():
         once.setdefault((row, metric, printed), []).append(distance)
     whole = lambda values: None if None in values or not values else round(mean(values), 6)  # noqa: E731
     numbers = [whole(distances) for distances in once.values()]

@@ -6,6 +6,8 @@ from typing import Any, Literal
 from fedrepro.reports.model import Place, Plan, Ran, Setting, Value
 
 Values = list[tuple[Place, str]]
+# Whose the protocol's value is, as a reader says it.
+WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferred": "the inferred", "ours": "our"}
 
 
 def settings(plan: Plan) -> tuple[Setting, ...]:
@@ -34,25 +36,27 @@ def reported(plan: Plan) -> tuple[Value, ...]:
 def ran(plan: Plan) -> tuple[Ran, ...]:
     """Data, rounds, and what else a scale, a budget or a stand-in has changed.
 
-    `value` names ours and the paper's; `where` as in `settings`. What params.yaml edits counts as ours alone.
+    `value` names ours and the protocol's, and whose that is; `where` as in `settings`. What params.yaml edits counts as ours
+    alone.
     """
     changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
     found = []
     for key in dict.fromkeys(["dataset", "rounds", *changed]):
-        values = [(cell, _instead(key, plan.run(cell).config.get(key), cell.instead_of)) for cell in plan.planned]
+        values = [(cell, _instead(key, plan.run(cell).config.get(key), cell)) for cell in plan.planned]
         said = [one for one in _setting(key, values, [], plan).values if one.value]
         found.append(Ran(key, tuple(Value((), one.value) if key == "dataset" else one for one in said)))
     return tuple(found)
 
 
-def _instead(key: str, ours: Any, paper: dict[str, Any]) -> str:
-    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the paper's."""
+def _instead(key: str, ours: Any, cell: Place) -> str:
+    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the protocol's."""
+    protocol, whose = cell.instead_of, WHOSE[cell.unstated.get(key, "paper")]
     if key == "rounds":
         all_of_them = f"all {ours} rounds" if ours > 1 else "the only round"
-        return f"{ours} of the paper's {paper[key]} rounds" if paper.get(key, ours) > ours else all_of_them
+        return f"{ours} of {whose} {protocol[key]} rounds" if protocol.get(key, ours) > ours else all_of_them
     if key == "dataset":
-        return f"{ours} in the place of {paper[key]}" if key in paper else ours
-    return f"{key.replace('_', ' ')} {show(ours)} instead of {show(paper[key])}" if key in paper else ""
+        return f"{ours} in the place of {whose} {protocol[key]}" if key in protocol else ours
+    return f"{key.replace('_', ' ')} {show(ours)} instead of {whose} {show(protocol[key])}" if key in protocol else ""
 
 
 def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Setting:

@@ -73,8 +73,10 @@ class Place:
     average_last: int | None
     average_last_source: str | None
     note: str = ""
+    line: dict[str, str] = field(default_factory=dict)  # columns of the published file, and their values, that pick the number
     diagnostic: str | None = None  # what measures the metric on kept models; None: the run records it
-    instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the paper's value, where a scale changes it
+    instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the protocol's value, where a scale changes it
+    unstated: dict[str, str] = field(default_factory=dict)  # those of them that no paper states -> whose they are
     tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
 
     @property

@@ -31,6 +31,7 @@ class Cell:
     digits: Annotated[int, "decimals at which its values are shown"]
     printed: Annotated[float | None, "the paper's number, or null"]
     note: Annotated[str, "what the printed table, or its transcription, says about the number"]
+    line: Annotated[dict[str, str], "columns of the published file, and their values, that pick the printed number"]
     run_id: Annotated[str | None, "null when no run is planned"]
     method_spec: Annotated[str | None, "the method with every argument"]
     read: Annotated[str | None, "what is taken of a seed's curve, `last(rounds=10)`; null when no run is planned"] = None
