@@ -193,9 +193,10 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("text", ["fedavg", "feddyn"])
-def test_seeds_resumed_from_different_rounds(text: str, tmp_path: Path) -> None:
-    """Killed in round 2 of the second seed, when only some seeds had a checkpoint of that round: they go on side by side, each
-    from its own round, to the same end."""
+@pytest.mark.parametrize("lost", [False, True])
+def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed in round 2 of the second seed: checkpoints are saved of all seeds or none, and the three go on from it to the same
+    bits. One that is lost makes all start over, as they train together from the first round on; that is one line."""
     several = tasks(rounds=4, keep_client_momentum=True)
     whole = together(text, several)
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
@@ -206,12 +207,17 @@ def test_seeds_resumed_from_different_rounds(text: str, tmp_path: Path) -> None:
 
     with pytest.raises(Killed):
         together(text, several, checkpoints=checkpoints, reports=[None, kill, None])
+    if lost:
+        checkpoints[2].path.unlink()
     begun: list[list[int]] = [[], [], []]
     notes = [lambda t, _, i=i: begun[i].append(t) for i in range(3)]
     resumed = together(text, several, checkpoints=checkpoints, reports=notes)
-    assert begun == [[3], [2, 3], [2, 3]]
+    assert begun == [[0, 1, 2, 3] if lost else [2, 3]] * 3
+    line = "seeds 8, 9, 10 train together, and their checkpoints are of different rounds: all start over from round 0\n"
+    assert capsys.readouterr().err == (line if lost else "")
     for found, expected in zip(resumed, whole, strict=True):
-        assert_close(found, expected, 1e-12)
+        assert torch.equal(found.params.flat, expected.params.flat)
+        assert found.progress.rows == expected.progress.rows
 
 
 def test_a_diverged_seed_leaves_the_others_alone() -> None:

@@ -176,11 +176,13 @@ def _resolve(project: "Project", options: Namespace) -> dict[str, Any]:
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
+        from fedrepro.engine.receipts import beside
 
         cells = _select(resolved, options)
         needed = [*cells, *selection.as_chosen(cells)]
         for entry, seeds in selection.jobs(resolved, needed, options.seeds or resolved["seeds"]):
-            draw_missing(project, entry, seeds)
+            with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
+            draw_missing(project, entry, beside(ROOT, entry["run_id"], seeds) if with_others else seeds)
     return resolved
 
 

@@ -7,6 +7,8 @@ sha256 of all that follows, then what torch saves: a flipped bit would otherwise
 import dataclasses
 import hashlib
 import io
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,20 @@ class Progress:
     started_at: str
 
 
-def save(path: Path, key: str, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress) -> None:
-    """Writes a checkpoint of the run `key`."""
+# Path, key of the run, the server's state, what each client keeps, and where the run stands.
+Saved = tuple[Path, str, ServerState, dict[int, dict[str, Tree]], Progress]
+
+
+def save(
+    path: Path,
+    key: str,
+    state: ServerState,
+    own: dict[int, dict[str, Tree]],
+    progress: Progress,
+    beside: Sequence[Saved] = (),
+) -> None:
+    """Writes a checkpoint of the run `key`, and those of seeds that train with it: all are on the disk before the first takes
+    its place, so that a kill hardly ever leaves some of them behind."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
     buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes says what is wrong
@@ -42,8 +56,14 @@ def save(path: Path, key: str, state: ServerState, own: dict[int, dict[str, Tree
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as stream:
-            stream.write(hashlib.sha256(buffer.getbuffer()).digest())
-            stream.write(buffer.getbuffer())
+            with buffer.getbuffer() as view:
+                stream.write(hashlib.sha256(view).digest())
+                stream.write(view)
+            buffer.close()  # of large states there is room for one copy at a time
+            stream.flush()
+            os.fsync(stream.fileno())
+        if beside:
+            save(*beside[0], beside=beside[1:])
 
     write_atomic(path, write)
 
@@ -64,6 +84,10 @@ def load(
             say(f"{path}: checkpoint of another version of fedrepro; the seed starts over from round 0")
             return None
         if content["key"] != key:
+            say(
+                f"{path}: checkpoint of another training (device, engine, arithmetic, inputs, or the seeds beside it); "
+                "the seed starts over from round 0"
+            )
             return None
         fields = {name: _unpack(value) for name, value in content["state"].items()}
         progress = Progress(**content["progress"])

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,9 +11,11 @@ from pathlib import Path
 import torch
 
 from fedrepro import rng, tree
+from fedrepro.console import say
 from fedrepro.engine import checkpoint, lockstep
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.client_side import personal
+from fedrepro.engine.clock import Clock
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.kept import Keeper
@@ -86,14 +87,23 @@ def train_together(
 ) -> Iterator[tuple[int, Outcome]]:
     """`train` for several seeds of a run at once, by the vectorised engine: (position in `tasks`, outcome), as they finish.
 
+    The last bits of a seed depend on which ones it trains with, in which order. So all go on from one round, or start over.
     A seed's `wall_s` is its share of the time of the rounds in which it took part.
     """
     for task in tasks:
         check(task, method)
     none = [None] * len(tasks)
-    engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
-    each = zip(engines, checkpoints or none, reports or none, keepers or none, strict=True)
-    seeds = [SeedRun.begin(*one) for one in each]
+
+    def begin(resume: bool) -> tuple[list[VectorisedEngine], list[SeedRun]]:
+        engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
+        each = zip(engines, checkpoints or none, reports or none, keepers or none, strict=True)
+        return engines, [SeedRun.begin(*one, resume=resume) for one in each]
+
+    engines, seeds = begin(resume=True)
+    if len({seed.progress.round for seed in seeds}) > 1:
+        names = ", ".join(str(task.seed) for task in tasks)
+        say(f"seeds {names} train together, and their checkpoints are of different rounds: all start over from round 0")
+        engines, seeds = begin(resume=False)
     live = list(range(len(tasks)))
     while True:
         for i in [i for i in live if seeds[i].status]:
@@ -110,6 +120,7 @@ def train_together(
             seeds[i].clock.at_once = len(live)
         for i, (_, samples), noted in zip(live, found, notes, strict=True):
             seeds[i].close_round(noted, samples)
+        save_due([seeds[i] for i in live])
 
 
 def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> SequentialEngine | VectorisedEngine:
@@ -156,7 +167,7 @@ class SeedRun:
     keeper: Keeper | None
     state: ServerState
     progress: Progress
-    clock: "_Clock"
+    clock: Clock
     status: str = ""  # finished or diverged, once it is
 
     @classmethod
@@ -166,15 +177,16 @@ class SeedRun:
         checkpoints: Checkpoints | None,
         report: Callable[[int, Progress], None] | None,
         keeper: Keeper | None,
+        resume: bool = True,
     ) -> "SeedRun":
-        """From the last checkpoint, or from round 0."""
+        """From the last checkpoint, or from round 0: without one, or if not `resume`."""
         task = runner.task
         state = runner.method.init(task.params, task.buffers)
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
-        saved = checkpoint.load(checkpoints.path, checkpoints.key, task.params.flat.device) if checkpoints else None
+        saved = checkpoint.load(checkpoints.path, checkpoints.key, task.params.flat.device) if checkpoints and resume else None
         if saved:
             state, runner.own, progress = saved
-        made = cls(runner, checkpoints, report, keeper, state, progress, _Clock(progress.wall_s))
+        made = cls(runner, checkpoints, report, keeper, state, progress, Clock(progress.wall_s))
         made.status = "finished" if progress.round == made.rounds else ""
         return made
 
@@ -191,6 +203,7 @@ class SeedRun:
     def advance(self, cohort: Cohort | None, samples: int) -> None:
         """What follows local training in a round."""
         self.close_round(self.serve(cohort), samples)
+        save_due([self])
 
     def serve(self, cohort: Cohort | None, together: Callable[[Asked], Tree] = Asked.alone) -> dict[str, float]:
         """The server's work; returns what is noted of it."""
@@ -210,7 +223,7 @@ class SeedRun:
         return notes
 
     def close_round(self, notes: dict[str, float], samples: int) -> None:
-        """Evaluation, records, and now and then a checkpoint."""
+        """Evaluation and records."""
         task, progress, round = self.runner.task, self.progress, self.progress.round
         finite = bool(torch.isfinite(self.state.params.flat).all())
         if task.spec.evaluates(round) or not finite:
@@ -228,9 +241,17 @@ class SeedRun:
             self.status = "diverged"
         elif progress.round == self.rounds:
             self.status = "finished"
-        elif self.checkpoints and self.clock.save_is_due(self.checkpoints.every_s):
-            with self.clock.saving():
-                checkpoint.save(self.checkpoints.path, self.checkpoints.key, self.state, self.runner.own, progress)
+
+
+def save_due(seeds: Sequence[SeedRun]) -> None:
+    """Checkpoints of all seeds that are not at their end, once one of them is due: of one round, so that all go on from it."""
+    each = [(seed, seed.checkpoints) for seed in seeds if seed.checkpoints and not seed.status]
+    if any(seed.clock.save_is_due(to.every_s) for seed, to in each):
+        with contextlib.ExitStack() as clocks:
+            for seed, _ in each:
+                clocks.enter_context(seed.clock.saving())
+            first, *others = [(to.path, to.key, seed.state, seed.runner.own, seed.progress) for seed, to in each]
+            checkpoint.save(*first, beside=others)
 
 
 def server_context(
@@ -263,29 +284,3 @@ def _server_keys(task: Task, round: int) -> Keys | None:
         return None
     base = int(rng.stream(task.seed, "server/dropout", round).integers(2**63))
     return Keys(torch.tensor(base, device=task.params.flat.device))
-
-
-class _Clock:
-    """Seconds spent over all attempts, and when to save: saving takes a twentieth of the time at most."""
-
-    def __init__(self, before: float) -> None:
-        self._spent, self._last, self._took = before, time.monotonic(), 0.0
-        self._saved = self._last
-        self.at_once = 1  # seeds that share the time since `total` was last asked for
-
-    def total(self) -> float:
-        now = time.monotonic()
-        self._spent += (now - self._last) / self.at_once
-        self._last = now
-        return self._spent
-
-    def save_is_due(self, every_s: float) -> bool:
-        share = 20 * self._took if every_s else 0.0
-        return time.monotonic() - self._saved >= max(every_s, share)
-
-    @contextlib.contextmanager
-    def saving(self) -> Iterator[None]:
-        begun = time.monotonic()
-        yield
-        self._saved = time.monotonic()
-        self._took = self._saved - begun

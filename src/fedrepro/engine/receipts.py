@@ -8,12 +8,13 @@ The receipt is all that the workflow sees of a seed. It can be lost (a failed jo
 again from the folder, at no cost.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from fedrepro.engine.records import MANIFEST, Record, read, read_folder
 from fedrepro.errors import UserError
-from fedrepro.files import write_json
+from fedrepro.files import read_json, write_json
 
 RUNS = Path("results/runs")
 
@@ -65,6 +66,24 @@ def committed(root: Path, run_id: str, seed: int) -> list[Path]:
     """Published evidence of a seed; several where papers share the run."""
     scales = ("short", "full")
     return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
+
+
+def together(record: Record) -> list[int]:
+    """The seeds that trained together with this one on the vectorised engine, itself among them, in their order: its last bits
+    depend on them. Only itself where the record does not tell."""
+    found = record["environment"].get("together")
+    return found if isinstance(found, list) and record["seed"] in found else [record["seed"]]
+
+
+def beside(root: Path, run_id: str, seeds: list[int]) -> list[int]:
+    """`seeds`, then those that finished ones of them trained together with, as far as files tell that can be read."""
+    found = dict.fromkeys(seeds)
+    for seed in seeds:
+        receipt = receipt_path(root, run_id, seed)
+        for path in (receipt, receipt.with_suffix("") / MANIFEST, *committed(root, run_id, seed)):
+            with contextlib.suppress(UserError, KeyError, TypeError, AttributeError):  # training says what is wrong with it
+                found |= dict.fromkeys(together(read_json(path)))
+    return list(found)
 
 
 def _same_inputs(folder: Path, record: Record, inputs: dict[str, str]) -> None:

@@ -1,9 +1,8 @@
 """Trains the seeds of one run, one after another; what is finished is kept, what was begun goes on from its checkpoint."""
 
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.console import duration, say
-from fedrepro.engine import environment, kept, records, results
+from fedrepro.engine import again, environment, kept, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.differences import compare
-from fedrepro.engine.kept import Keeper
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
-from fedrepro.engine.task import Images, Inputs, Task, load_images, load_task
+from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, write_json
@@ -63,11 +60,13 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         ahead = dict.fromkeys(seeds)
         for seed in list(ahead):
             del ahead[seed]
+            if seed in done:  # trained again beside another one
+                continue
             environment.forget_peak()
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
             after = sum(options.again or not results.kept(options.root, run["run_id"], other) for other in ahead)
             if results.confirm(options.root, run["run_id"], seed, task.inputs):
-                done[seed] = job.repeat(task, after) if options.again else "kept"
+                done |= again.repeat(job, task, after, seeds, images) if options.again else {seed: "kept"}
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
@@ -77,9 +76,8 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             job.train_together(waiting)
             done |= {task.seed: "trained" for task in waiting}
     for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
-        with lock(options.root / CHECKPOINTS / f"{run['run_id']}-seed{seed}-kept.lock", busy=busy):
-            again = job.keep(seed, images)
-        done[seed] += f", models of round{'s' * (len(again) > 1)} {', '.join(map(str, again))} trained again" if again else ""
+        for other, rounds in again.keep(job, seed, seeds, images, busy).items():
+            done[other] += f", models of round{'s' * (len(rounds) > 1)} {', '.join(map(str, rounds))} trained again"
     return {seed: done[seed] for seed in seeds}
 
 
@@ -88,7 +86,7 @@ def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, A
     job = _Job.of(run, options)
     environment.prepare(job.device)
     environment.choose_products(job.device, job.spec.products)
-    return job.again(load_task(job.spec, job.inputs, seed, job.device), 0)
+    return again.evidence(job, [load_task(job.spec, job.inputs, seed, job.device)], 0)[seed]
 
 
 @dataclass(frozen=True)
@@ -110,94 +108,67 @@ class _Job:
 
     def train(self, task: Task, after: int) -> None:
         """One seed, start to end; `after`: how many of the run's other seeds follow."""
-        how = {"engine": self.engine, "workers": self.options.workers}
-        how |= {"checkpoints": self._checkpoints(task), "report": self._reporter(task, after), "keeper": self._keeper(task)}
-        self._write(task, train(task, self._method, **how), {})
-
-    def keep(self, seed: int, images: Images) -> list[int]:
-        """Sees to it that a finished seed has the models that are wanted. Those that it lacks, which are returned, are trained
-        again, up to the last of them; receipt and results stay.
-
-        UserError where a number of that training is not the receipt's.
-        """
-        root, path = self.options.root, results.receipt_path(self.options.root, self.run["run_id"], seed)
-        receipt = records.read(path)
-        missing = kept.missing(root, receipt, self.options.keep)
-        if missing:
-            self._train_for_models(load_task(self.spec, self.inputs, seed, self.device, images=images), missing, path, receipt)
-        kept.write_index(root, receipt)
-        return missing
-
-    def _train_for_models(self, task: Task, rounds: list[int], path: Path, receipt: dict[str, Any]) -> None:
-        metric, title = primary_metric(self.spec.model), f"{self.run['run_id']} seed {task.seed}, for its models"
-        shown = _Reporter(title, max(rounds), 0, metric, self.options.progress_s)
-
-        def report(round: int, progress: Progress) -> None:
-            found = kept.first_difference(receipt, progress.rows, round)
-            if found:
-                raise UserError(
-                    f"{path}: trained again to keep models, {found} (another machine, library or commit?); they are not kept"
-                )
-            shown(round, progress)
-
-        checkpoints = self._checkpoints(task, "-kept")
-        how = {"engine": self.engine, "workers": self.options.workers, "checkpoints": checkpoints, "report": report}
-        train(task, self._method, **how, keeper=self._keeper(task, rounds, max(rounds)))
-        checkpoints.path.unlink(missing_ok=True)
-
-    def repeat(self, task: Task, after: int) -> str:
-        """Trains a finished seed from the start and compares every recorded number with the kept one, to the last digit."""
-        path = results.receipt_path(self.options.root, self.run["run_id"], task.seed)
-        found = compare(records.read(path), self.again(task, after), strict=False)
-        if found.first:
-            raise UserError(
-                f"{path}: trained again, {found.first} (another machine, library or commit?); the kept result stays"
-            )
-        return "trained again, identical"
-
-    def again(self, task: Task, after: int) -> dict[str, Any]:
-        """The evidence of one seed, trained from the start, with the sha256 of its files; no checkpoint of other code."""
-        how = {"engine": self.engine, "workers": self.options.workers}
-        outcome = train(task, self._method, **how, report=self._reporter(task, after))
-        found = environment.describe(self.device, self.engine, self.spec.products)
-        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, {})
-        with tempfile.TemporaryDirectory() as folder:
-            results.write_seed(Path(folder), self.run["run_id"], evidence, outcome)
-            written = results.receipt_path(Path(folder), self.run["run_id"], task.seed).with_suffix("")
-            return records.read_folder(written)
+        self._train([task], after)
 
     def train_together(self, tasks: list[Task]) -> None:
         """Several seeds at once; each is written as it finishes."""
-        several = {
-            "checkpoints": [self._checkpoints(t) for t in tasks],
-            "reports": [self._reporter(t, 0, len(tasks)) for t in tasks],
-            "keepers": [self._keeper(t) for t in tasks],
-        }
-        for position, outcome in train_together(tasks, self._method, **several):
-            self._write(tasks[position], outcome, {"seeds_at_once": len(tasks)})
+        self._train(tasks, 0)
+
+    def _train(self, tasks: list[Task], after: int) -> None:
+        seeds = [task.seed for task in tasks]
+        reports = [self.reporter(task, after, len(tasks)) for task in tasks]
+        how = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
+        for task, outcome in self.outcomes(tasks, reports, *how):
+            self._write(task, outcome, seeds)
+
+    def outcomes(
+        self,
+        tasks: Sequence[Task],
+        reports: Sequence[Callable[[int, Progress], None]],
+        checkpoints: Sequence[Checkpoints | None] | None = None,
+        keepers: Sequence[kept.Keeper | None] | None = None,
+    ) -> Iterator[tuple[Task, Outcome]]:
+        """Trains these seeds: at once on the vectorised engine, otherwise one after another."""
+        if self.engine == "vectorised":
+            how = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
+            yield from ((tasks[place], outcome) for place, outcome in train_together(tasks, self._method, **how))
+            return
+        none = [None] * len(tasks)
+        for task, report, saved, keeper in zip(tasks, reports, checkpoints or none, keepers or none, strict=True):
+            how = {"engine": self.engine, "workers": self.options.workers, "report": report}
+            yield task, train(task, self._method, **how, checkpoints=saved, keeper=keeper)
 
     @property
     def _method(self) -> Method:
         return compose(self.run["method"])
 
-    def _keeper(self, task: Task, rounds: Sequence[int] | None = None, until: int | None = None) -> Keeper | None:
+    def keeper(self, task: Task, rounds: Sequence[int] | None = None, until: int | None = None) -> kept.Keeper | None:
+        """Of `rounds`, or of those that are wanted of every seed; `until`: the last round that is trained at all."""
         wanted = frozenset(self.options.keep if rounds is None else rounds)
-        return Keeper(self.options.root, self.run["run_id"], task.seed, wanted, until) if wanted else None
+        return kept.Keeper(self.options.root, self.run["run_id"], task.seed, wanted, until) if wanted or until else None
 
-    def _checkpoints(self, task: Task, ending: str = "") -> Checkpoints:
+    def checkpoints(self, task: Task, seeds: list[int], ending: str = "", more: dict[str, Any] | None = None) -> Checkpoints:
+        """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with."""
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
-        how = {"engine": self.engine, "device": self.device, "arithmetic": arithmetic.current()}
+        how = {"engine": self.engine, "device": self.device, **(more or {})}
+        how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
+        how |= {"together": seeds} if self.engine == "vectorised" else {}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
         return Checkpoints(path, key, self.options.checkpoint_s)
 
-    def _reporter(self, task: Task, after: int, at_once: int = 1) -> "_Reporter":
+    def reporter(self, task: Task, after: int, at_once: int = 1) -> "_Reporter":
         """`after`: seeds of this run that follow; `at_once`: seeds that share each round."""
         title, metric = f"{self.run['run_id']} seed {task.seed}", primary_metric(self.spec.model)
         ahead = task.spec.rounds * (after + self.options.later / at_once)
         return _Reporter(title, task.spec.rounds, ahead, metric, self.options.progress_s)
 
-    def _write(self, task: Task, outcome: Outcome, shared: dict[str, int]) -> None:
+    def reporter_for_models(self, seed: int, rounds: int) -> "_Reporter":
+        """Of a training that is only there for models, up to round `rounds`."""
+        title, metric = f"{self.run['run_id']} seed {seed}, for its models", primary_metric(self.spec.model)
+        return _Reporter(title, rounds, 0, metric, self.options.progress_s)
+
+    def _write(self, task: Task, outcome: Outcome, seeds: list[int]) -> None:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
         cost = {
             "wall_s": round(progress.wall_s, 3),
@@ -209,9 +180,11 @@ class _Job:
             **traffic(task, self._method, progress.round),
         }
         found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
-        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost | shared)
+        if self.engine == "vectorised":
+            found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
+        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)
         results.write_seed(root, run_id, evidence, outcome)
-        self._checkpoints(task).path.unlink(missing_ok=True)
+        self.checkpoints(task, seeds).path.unlink(missing_ok=True)
         results.confirm(root, run_id, task.seed, task.inputs)
         shown = (self.options.read or self._last_round)(evidence)
         say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")

@@ -9,6 +9,8 @@ import torch
 
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, train, train_together
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.vectorised import VectorisedEngine, run_together
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
 from fedrepro.methods.compose import compose
@@ -112,8 +114,8 @@ def test_what_is_for_epochs_and_what_for_rates(changes: dict, says: str) -> None
 @pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.5)+fednova"])
 @pytest.mark.parametrize("model", ["tiny", "norm"])
 def test_engines_agree_on_epochs(text: str, model: str, tmp_path: Path) -> None:
-    """3, 2, 1, 1 epochs with crops: float64 to 1e-12 (1e-8 behind BatchNorm); seeds that go on from different rounds, and so
-    train different numbers of epochs side by side; workers change no bit."""
+    """3, 2, 1, 1 epochs with crops: float64 to 1e-12 (1e-8 behind BatchNorm), also where seeds go on from a checkpoint; workers
+    change no bit."""
     more = {"epochs": "fewer(every=1)", "local_epochs": 3, "rounds": 4, "augment": "flip"}
     several, atol = (
         [toy.make_task(seed=s, model=toy.MODELS[model](), **more) for s in (8, 9)],
@@ -136,6 +138,20 @@ def test_engines_agree_on_epochs(text: str, model: str, tmp_path: Path) -> None:
             assert found.progress.samples == alone.progress.samples
             torch.testing.assert_close(found.params.flat, alone.params.flat, rtol=0, atol=atol)
         assert torch.equal(train(task, compose(text), workers=2).params.flat, alone.params.flat)
+
+
+def test_seeds_of_different_rounds_side_by_side() -> None:
+    """Three epochs of one seed beside one of the other, in one call: each as if it were alone."""
+    several = [toy.make_task(seed=s, epochs="fewer(every=1)", local_epochs=3, rounds=4, augment="flip") for s in (8, 9)]
+    method, rounds = compose("fedavg"), [0, 2]
+    states = [method.init(task.params, task.buffers) for task in several]
+    found = run_together([VectorisedEngine(task, method) for task in several], states, rounds)
+    for task, state, round, (cohort, samples) in zip(several, states, rounds, found, strict=True):
+        alone, seen = SequentialEngine(task, method).run_cohort(state, round)
+        assert cohort is not None
+        assert alone is not None
+        assert samples == seen == (3, 2, 1, 1)[round] * sum(task.train_sizes)
+        torch.testing.assert_close(cohort.updates.flat, alone.updates.flat, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])

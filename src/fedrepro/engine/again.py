@@ -1,0 +1,132 @@
+"""Finished seeds trained once more: to see whether they come out the same, and to keep models of their rounds.
+
+On the vectorised engine the last bits of a seed depend on which seeds train with it. So its record names them, and they train
+again together; one that names none trains alone. The sequential engine takes each seed by itself, to the same bits.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedrepro.engine import environment, kept, records, results
+from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.differences import compare
+from fedrepro.engine.receipts import together
+from fedrepro.engine.records import Record
+from fedrepro.engine.task import Images, Task, load_task
+from fedrepro.errors import UserError
+from fedrepro.files import lock
+
+if TYPE_CHECKING:
+    from fedrepro.engine.run import _Job as Job
+
+
+def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images) -> dict[int, str]:
+    """Trains a finished seed from the start, with those that it trained together with, and compares every recorded number with
+    the kept one, to the last digit: its own and those of the finished ones of `seeds` among them. Seed -> what to say of it.
+
+    `after`: how many of the run's other seeds follow. UserError where another number comes out: the kept result stays.
+    """
+    root, run_id = job.options.root, job.run["run_id"]
+    company = _company(job, records.read(_path(job, task.seed)))
+    tasks = [
+        task if seed == task.seed else load_task(job.spec, job.inputs, seed, job.device, images=images) for seed in company
+    ]
+    for one in tasks:
+        if one.seed in seeds and one.seed != task.seed:
+            results.confirm(root, run_id, one.seed, one.inputs)
+    receipts, found = _receipts(job, company, seeds), evidence(job, tasks, after if len(tasks) == 1 else 0)
+    for seed, receipt in receipts.items():
+        first = compare(receipt, found[seed], strict=False).first
+        if first:
+            raise UserError(f"{_path(job, seed)}: trained again, {first} ({_perhaps(job, receipt)}); the kept result stays")
+    return dict.fromkeys(receipts, "trained again, identical")
+
+
+def evidence(job: "Job", tasks: list[Task], after: int) -> dict[int, Record]:
+    """By seed the evidence of `tasks`, trained from the start, with the sha256 of its files; no checkpoint of other code."""
+    made = {}
+    for task, outcome in job.outcomes(tasks, [job.reporter(task, after, len(tasks)) for task in tasks]):
+        found = environment.describe(job.device, job.engine, job.spec.products)
+        one = results.evidence(job.spec, job.run, task.seed, outcome, found, task.inputs, {})
+        with tempfile.TemporaryDirectory() as folder:
+            results.write_seed(Path(folder), job.run["run_id"], one, outcome)
+            written = results.receipt_path(Path(folder), job.run["run_id"], task.seed).with_suffix("")
+            made[task.seed] = records.read_folder(written)
+    return made
+
+
+def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable[[str], None]) -> dict[int, list[int]]:
+    """Sees to it that a finished seed, and those of `seeds` that trained together with it, have the models that are wanted.
+    Those that are missing, which are returned by seed, are trained again, up to the last of them; receipt and results stay.
+
+    `busy`: called with the process that is at it already. UserError where a number of that training is not the receipt's.
+    """
+    root, run_id = job.options.root, job.run["run_id"]
+    company = _company(job, records.read(_path(job, seed)))
+    with contextlib.ExitStack() as locks:
+        for other in sorted(company):  # in one order: two processes never wait for each other
+            locks.enter_context(lock(root / CHECKPOINTS / f"{run_id}-seed{other}-kept.lock", busy=busy))
+        receipts = _receipts(job, company, seeds)
+        each = {other: kept.missing(root, receipt, job.options.keep) for other, receipt in receipts.items()}
+        missing = {other: rounds for other, rounds in each.items() if rounds}
+        if missing:
+            tasks = [load_task(job.spec, job.inputs, other, job.device, images=images) for other in company]
+            _train_for_models(job, tasks, missing, receipts)
+        for receipt in receipts.values():
+            kept.write_index(root, receipt)
+    return missing
+
+
+def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int]], receipts: dict[int, Record]) -> None:
+    company, until = [task.seed for task in tasks], max(map(max, missing.values()))
+    # Of another call with other wishes a checkpoint may lie behind a round that is wanted here.
+    wishes = {"keep": list(job.options.keep), "of": list(receipts)}
+    saved = [job.checkpoints(task, company, "-kept", wishes) for task in tasks]
+    keepers = [job.keeper(task, missing.get(task.seed, []), until) for task in tasks]
+    reports = [_compared(job, task.seed, receipts.get(task.seed), until) for task in tasks]
+    for _ in job.outcomes(tasks, reports, saved, keepers):
+        pass
+    for one in saved:
+        one.path.unlink(missing_ok=True)
+
+
+def _compared(job: "Job", seed: int, receipt: Record | None, rounds: int) -> Callable[[int, Progress], None]:
+    """Shows how far a training for models is, and compares it round by round with the seed's receipt, where one is given."""
+    shown = job.reporter_for_models(seed, rounds)
+
+    def report(round: int, progress: Progress) -> None:
+        found = kept.first_difference(receipt, progress.rows, round) if receipt else ""
+        if receipt and found:
+            raise UserError(
+                f"{_path(job, seed)}: trained again to keep models, {found} ({_perhaps(job, receipt)}); they are not kept"
+            )
+        shown(round, progress)
+
+    return report
+
+
+def _company(job: "Job", receipt: Record) -> list[int]:
+    """The seeds that have to train together for this one to come out the same."""
+    return together(receipt) if job.engine == "vectorised" else [receipt["seed"]]
+
+
+def _receipts(job: "Job", company: list[int], seeds: list[int]) -> dict[int, Record]:
+    """By seed the receipts of those finished ones of `seeds` that trained in this company."""
+    paths = {seed: _path(job, seed) for seed in company if seed in seeds}
+    found = {seed: records.read(path) for seed, path in paths.items() if path.exists()}
+    return {seed: receipt for seed, receipt in found.items() if _company(job, receipt) == company}
+
+
+def _perhaps(job: "Job", receipt: Record) -> str:
+    """What may have changed the numbers of a seed that is trained again."""
+    others = receipt["cost"].get("seeds_at_once", 1) - len(_company(job, receipt))
+    unnamed = f"{others} seeds trained with it that it does not name, or " if job.engine == "vectorised" and others > 0 else ""
+    return f"{unnamed}another machine, library or commit?"
+
+
+def _path(job: "Job", seed: int) -> Path:
+    return results.receipt_path(job.options.root, job.run["run_id"], seed)

@@ -1,0 +1,195 @@
+"""Finished seeds of the vectorised engine, trained once more: whom they trained with decides their last bits."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrepro.cli.inputs import draw_missing
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.engine import run as engine_run
+from fedrepro.engine.receipts import beside, together
+from fedrepro.engine.records import seal
+from fedrepro.engine.run import Options, run_seeds
+from fedrepro.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+SEEDS = [8, 9, 10]
+SETTINGS = {"rounds": 4, "clients": 4, "local_epochs": 1, "batch_size": 64}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """(project, run): FedLAW on a perceptron, three seeds trained together with the models of round 2."""
+    root = tmp_path_factory.mktemp("together")
+    shutil.copytree(ROOT / "papers", root / "papers")
+    (root / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
+    (root / "params.yaml").write_text("scale: demo\n")
+    project = load_project(root, {"scale": "demo", "settings": SETTINGS})
+    made = plan(project, "fedlaw", "table3", "demo")
+    cell = next(c for c in made["cells"] if (c["row"], c["column"]) == ("fedlaw", "fashion_mnist-mlp-100"))
+    run = made["runs"][cell["run_id"]]
+    draw_missing(project, run, SEEDS)
+    assert run_seeds(run, SEEDS, options(root, keep=(2,))) == dict.fromkeys(SEEDS, "trained")
+    return root, run
+
+
+@pytest.fixture
+def project(trained: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(trained[0], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def run(trained: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    return trained[1]
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The seeds of each training on the vectorised engine from now on."""
+    found, train = [], engine_run.train_together
+
+    def noted(tasks, *args, **options):
+        found.append([task.seed for task in tasks])
+        return train(tasks, *args, **options)
+
+    monkeypatch.setattr(engine_run, "train_together", noted)
+    return found
+
+
+def options(root: Path, **changes) -> Options:
+    return Options(**{"root": root, "device": "cpu", "engine": "vectorised"} | changes)
+
+
+def receipt(root: Path, run: dict[str, Any], seed: int) -> dict[str, Any]:
+    return json.loads((root / f"results/runs/{run['run_id']}/seed{seed}.json").read_text())
+
+
+def forget(root: Path, run: dict[str, Any], seeds: list[int] = SEEDS) -> None:
+    """Results and models of these seeds go."""
+    for folder in ("runs", "kept"):
+        for seed in seeds:
+            shutil.rmtree(root / "results" / folder / run["run_id"] / f"seed{seed}")
+            (root / "results" / folder / run["run_id"] / f"seed{seed}.json").unlink()
+
+
+def models(root: Path, run: dict[str, Any]) -> dict[str, bytes]:
+    folder = root / "results/kept" / run["run_id"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+
+def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
+    """In the order in which they trained; the sequential engine, which does not care, records nothing new."""
+    for seed in SEEDS:
+        found = receipt(project, run, seed)
+        assert found["environment"]["together"] == together(found) == SEEDS
+        assert found["cost"]["seeds_at_once"] == 3
+    assert beside(project, run["run_id"], [9, 11]) == [9, 11, 8, 10]
+    before = receipt(project, run, 9)
+    forget(project, run)
+    assert run_seeds(run, [9], options(project, engine="sequential")) == {9: "trained"}
+    assert "together" not in receipt(project, run, 9)["environment"]
+    assert before["curves"] != receipt(project, run, 9)["curves"]
+
+
+def test_they_come_out_the_same_together(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
+    """All three in one training, or one of them, whose companions then train with it and are not compared."""
+    assert run_seeds(run, SEEDS, options(project, again=True)) == dict.fromkeys(SEEDS, "trained again, identical")
+    assert run_seeds(run, [9], options(project, again=True)) == {9: "trained again, identical"}
+    assert trainings == [SEEDS, SEEDS]
+
+
+def test_who_trained_otherwise_has_a_training_of_its_own(
+    project: Path, run: dict[str, Any], trainings: list[list[int]]
+) -> None:
+    """Seed 9 alone, after the others: its numbers are other ones, and come out the same alone."""
+    before = receipt(project, run, 9)
+    forget(project, run, [9])
+    assert run_seeds(run, [9], options(project)) == {9: "trained"}
+    assert receipt(project, run, 9)["environment"]["together"] == [9]
+    assert receipt(project, run, 9)["curves"] != before["curves"], "the last bits depend on the company"
+    assert run_seeds(run, SEEDS, options(project, again=True)) == dict.fromkeys(SEEDS, "trained again, identical")
+    assert trainings == [[9], SEEDS, [9]]
+
+
+def test_a_record_that_does_not_name_them(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
+    """As versions before wrote it: the seed trains alone, and the line says why other numbers may have come out."""
+    old = receipt(project, run, 8)
+    del old["environment"]["together"]
+    forget(project, run, [8])
+    path = project / f"reports/short/fedlaw/evidence/{run['run_id']}/seed8.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(seal({key: value for key, value in old.items() if key != "digest"})))
+    with pytest.raises(
+        UserError, match=r"seed8\.json: trained again, .* \(2 seeds trained with it that it does not name, or an"
+    ):
+        run_seeds(run, [8], options(project, again=True))
+    assert trainings == [[8]]
+
+
+def test_models_are_kept_afterwards(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
+    """One training for all that lack them, up to the last round that is wanted: the same bytes as along the way."""
+    before = models(project, run)
+    shutil.rmtree(project / "results/kept")
+    said = dict.fromkeys(SEEDS, "kept, models of round 2 trained again")
+    assert run_seeds(run, SEEDS, options(project, keep=(2,))) == said
+    assert models(project, run) == before
+    shutil.rmtree(project / "results/kept")
+    assert run_seeds(run, [10], options(project, keep=(2,))) == {10: said[10]}
+    assert models(project, run) == {name: content for name, content in before.items() if name.startswith("seed10")}
+    assert run_seeds(run, [10], options(project, keep=(2,))) == {10: "kept"}
+    assert trainings == [SEEDS, SEEDS]
+    assert not list(project.glob("results/checkpoints/**/*.pt"))
+
+
+def test_a_stopped_training_for_models_goes_on(
+    project: Path, run: dict[str, Any], trainings: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in its second round. The same call goes on; one that wants an earlier round begins anew."""
+    before, original, seen = models(project, run), engine_run.kept.first_difference, []
+    shutil.rmtree(project / "results/kept")
+
+    def die(record, rows, round: int) -> str:
+        seen.append(round)
+        if seen == [0, 0, 0, 1]:
+            raise KeyboardInterrupt
+        return original(record, rows, round)
+
+    monkeypatch.setattr(engine_run.kept, "first_difference", die)
+    with pytest.raises(KeyboardInterrupt):
+        run_seeds(run, SEEDS, options(project, keep=(2,), checkpoint_s=0.0))
+    assert run_seeds(run, SEEDS, options(project, keep=(2,), checkpoint_s=0.0))[8].endswith("round 2 trained again")
+    assert seen == [0, 0, 0, 1, 1, 1, 1]
+    assert models(project, run) == before
+
+
+@pytest.mark.parametrize("asked", [SEEDS, SEEDS[:2]], ids=["the same seeds", "other ones"])
+def test_a_stopped_seed_goes_on_in_the_same_company(
+    asked: list[int], project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To the same bits. Among other seeds it starts over, and says so; what its record says is true either way."""
+    before, original = receipt(project, run, 8), engine_run._Reporter.__call__
+    forget(project, run)
+    with monkeypatch.context() as patch:
+
+        def kill(self, round: int, progress) -> None:
+            if round == 2:
+                raise KeyboardInterrupt
+            original(self, round, progress)
+
+        patch.setattr(engine_run._Reporter, "__call__", kill)
+        with pytest.raises(KeyboardInterrupt):
+            run_seeds(run, SEEDS, options(project, checkpoint_s=0.0))
+    capsys.readouterr()
+    assert run_seeds(run, asked, options(project)) == dict.fromkeys(asked, "trained")
+    found, err = receipt(project, run, 8), capsys.readouterr().err
+    assert together(found) == asked
+    assert ("the seeds beside it); the seed starts over from round 0" in err) == (asked != SEEDS)
+    assert (found["curves"] == before["curves"]) == (asked == SEEDS)
+    assert run_seeds(run, asked, options(project, again=True)) == dict.fromkeys(asked, "trained again, identical")
