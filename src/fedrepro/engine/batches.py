@@ -33,6 +33,14 @@ def dropout_key(seed: int, client: int, round: int) -> int:
     return int(rng.stream(seed, "dropout", client, round).integers(2**63))
 
 
+def on_device(batches: list[Tensor], device: torch.device) -> list[Tensor]:
+    """The index tensors [B] there. In one copy that does not wait: a copy a step would wait for all that the step before asked
+    of a GPU."""
+    if device.type == "cpu" or not batches:
+        return batches
+    return list(torch.cat(batches).to(device, non_blocking=True).split([len(index_B) for index_B in batches]))
+
+
 def local_batches(
     samples: int,
     *,

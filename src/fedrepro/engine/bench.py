@@ -65,7 +65,7 @@ class Bench:
     def _context(self, count: int, train: bool = True) -> ClientContext:
         """A client's before its first round, of `count` steps."""
         (params, buffers), rule = self._weights(), self.method.client
-        keys = Keys(torch.tensor(0)) if train else None
+        keys = Keys(torch.tensor(0, device=self.device)) if train else None
         return ClientContext(
             network=TrainingNetwork(self.model, buffers, closed_form=self.engine != "plain", keys=keys, train=train),
             anchor=params,

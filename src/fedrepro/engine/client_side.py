@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from fedrepro import rng
-from fedrepro.engine.batches import local_batches
+from fedrepro.engine.batches import local_batches, on_device
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import Tally, joined, pieces, summary, tally
 from fedrepro.engine.local import TrainingNetwork
@@ -86,9 +86,9 @@ def _batches(task: Task, client: int, round: int) -> list[torch.Tensor]:
 
 def _taken(task: Task, client: int, batches: list[torch.Tensor], network: TrainingNetwork) -> Iterator[Batch]:
     rows = task.client_index[client]
-    for step, index_B in enumerate(batches):
+    for step, index_B in enumerate(on_device(batches, rows.device)):
         network.begin_step(step)
-        yield task.train.take(rows.index_select(0, index_B.to(rows.device)))
+        yield task.train.take(rows.index_select(0, index_B))
 
 
 def _keys(task: Task, client: int, round: int) -> Keys | None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.batches import dropout_key, local_batches, side_by_side, stream_of
+from fedrepro.engine.batches import dropout_key, local_batches, on_device, side_by_side, stream_of
 from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients, Trained
 from fedrepro.engine.evaluate import Piece, Tally, evaluate_all, pieces, summary, tally
@@ -126,16 +126,15 @@ class SequentialEngine:
     def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
         """The samples of each batch, straight from the resident training set."""
         task, rows = self.task, self.task.client_index[client]
+        there = on_device(batches, rows.device)
         if task.augmentation is None:
-            return (task.train.take(rows.index_select(0, index_B.to(rows.device))) for index_B in batches)
+            return (task.train.take(rows.index_select(0, index_B)) for index_B in there)
         epochs, pipeline = task.spec.local_epochs_at(round), task.augmentation
         where = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
         drawn = torch.from_numpy(pipeline.draw(**where, epochs=epochs, samples=len(rows)))
-        each = ((index_B, drawn[step * epochs // len(batches), index_B]) for step, index_B in enumerate(batches))
-        return (
-            pipeline.take(task.train, rows[index_B.to(rows.device)] * pipeline.choices + choice_B.to(rows.device))
-            for index_B, choice_B in each
-        )
+        choices = [drawn[step * epochs // len(batches), index_B] for step, index_B in enumerate(batches)]
+        each = zip(there, on_device(choices, rows.device), strict=True)
+        return (pipeline.take(task.train, rows[index_B] * pipeline.choices + choice_B) for index_B, choice_B in each)
 
     def _keys(self, client: int, round: int) -> Keys | None:
         if not self.task.model.dropout:

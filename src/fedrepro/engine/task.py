@@ -41,6 +41,7 @@ class Task:
     inputs: dict[str, str]  # sha256 of each artifact that was read
     groups: Groups | None = None  # whom the samples of `evaluation` are from
     own_test: list[Tensor] | None = None  # per client, positions in `train` of what only tests models on its own data
+    host_index: list[np.ndarray] | None = None  # `client_index` on the host, where it is known there; replace both or neither
 
     @property
     def local_test(self) -> list[Tensor]:
@@ -74,8 +75,11 @@ class Task:
 
     @cached_property
     def client_positions(self) -> list[np.ndarray]:
-        """`client_index` on the host, where batches are put together."""
-        return [index.cpu().numpy() for index in self.client_index]
+        """`client_index` on the host, where batches are put together: not copied back from a GPU that waits for it."""
+        if self.host_index is None:
+            return [index.cpu().numpy() for index in self.client_index]
+        assert list(map(len, self.host_index)) == self.train_sizes
+        return self.host_index
 
     @cached_property
     def train_sizes(self) -> list[int]:
@@ -170,6 +174,7 @@ def load_task(
         },
         groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(split.evaluation_index)]),
         own_test=[on_device(own_test) for _, own_test in kept] if spec.local_test else None,
+        host_index=[np.asarray(clients.train(client), np.int64) for client in parts],
     )
 
 

@@ -24,7 +24,9 @@ class Keys:
 
     def begin(self, step: int | Tensor) -> None:
         """The next passes belong to local step `step`, [] or one for each client."""
-        self._step, self._pass = torch.as_tensor(step, device=self._base.device), 0
+        # A number becomes a fill on the device: a copy of it would wait there for all that was asked for before.
+        self._step = step if isinstance(step, Tensor) else torch.full_like(self._base, step)
+        self._pass = 0
 
     def next(self) -> Tensor:
         """The key of this pass."""

@@ -1,0 +1,148 @@
+"""What a GPU would find: tensors where they belong, and no step that waits for a copy.
+
+The device `meta` stands for it: it holds no values, so that a copy back is an error, and refuses to mix with the CPU.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fedrepro.cli.drawing import draw
+from fedrepro.data import partition
+from fedrepro.data.prepare import prepare
+from fedrepro.data.registry import REGISTRY, load_registry
+from fedrepro.engine import client_side
+from fedrepro.engine import run as engine_run
+from fedrepro.engine.artifacts import FOLDERS, MODULES, artifacts, definitions
+from fedrepro.engine.bench import Bench
+from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.run import Options
+from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Inputs, Task, load_task
+from fedrepro.methods.compose import compose
+from fedrepro.models.dropout import Keys
+from fedrepro.types import Batch
+from tests import toy
+
+ROOT = Path(__file__).parents[3]
+
+
+class Copies(TorchDispatchMode):
+    """Copies from the CPU to the device within it: those that it waits for, and the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = self.others = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        to = torch.device((kwargs or {}).get("device") or "cpu")
+        if func is torch.ops.aten._to_copy.default and to.type == "meta" and args[0].device.type == "cpu":
+            if (kwargs or {}).get("non_blocking"):
+                self.others += 1
+            else:
+                self.waiting += 1
+        return func(*args, **(kwargs or {}))
+
+
+def on_device(task: Task) -> Task:
+    """Its training samples and where they lie, as `load_task` puts them."""
+    train = Batch(task.train.x.to("meta"), task.train.y.to("meta"))
+    return replace(task, train=train, client_index=[index.to("meta") for index in task.client_index])
+
+
+@pytest.mark.parametrize("augment", ["none", "crop(padding=1)+flip"])
+def test_a_clients_batches_go_to_the_device_once(augment: str) -> None:
+    """Of its whole round, however many steps that has; none of them waits."""
+    task = toy.make_task(augment=augment, batch_size=2, local_epochs=3)
+    there, method = on_device(task), compose("fedavg")
+    assert there.augmentation is None or there.augmentation.black.device.type == "meta"
+    batches = SequentialEngine(task, method)._batches(1, 0)
+    assert len(batches) == 18
+    with Copies() as copies:
+        shapes = [batch.x.shape for batch in SequentialEngine(there, method)._taken(1, batches, 0)]
+    assert shapes == [batch.x.shape for batch in SequentialEngine(task, method)._taken(1, batches, 0)]
+    assert (copies.waiting, copies.others) == (0, 1 if augment == "none" else 2)
+
+
+def test_own_models_batches_go_to_the_device_once() -> None:
+    """Those of the one epoch that a client makes its own model from."""
+    task = toy.make_task(batch_size=2)
+    there = on_device(task)
+    batches, network = client_side._batches(task, 1, 0), TrainingNetwork(task.model, task.buffers)
+    with Copies() as copies:
+        assert len(list(client_side._taken(there, 1, batches, network))) == len(batches) == 6
+    assert (copies.waiting, copies.others) == (0, 1)
+
+
+def test_a_step_of_dropout_copies_nothing() -> None:
+    """Its number is written on the device, not made on the CPU first; the keys are those of a tensor of numbers."""
+
+    class Made(TorchFunctionMode):
+        """Refuses what would be copied to a GPU."""
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            assert func not in (torch.tensor, torch.as_tensor)
+            return func(*args, **(kwargs or {}))
+
+    keys = Keys(torch.tensor(5, device="meta"))
+    with Made():
+        keys.begin(3)
+        keys.next()
+    found, expected = Keys(torch.tensor([5, 6])), Keys(torch.tensor([5, 6]))
+    found.begin(3)
+    expected.begin(torch.tensor([3, 3]))
+    assert torch.equal(found.next(), expected.next())
+
+
+@pytest.mark.parametrize("method", ["fedavg", "igfl"])
+def test_forecasts_of_dropout_are_measured_on_the_device(method: str) -> None:
+    """Steps of a network with dropout, whose keys lie where it computes."""
+    spec = toy.make_spec(model="reddi_emnist", input_shape=(1, 28, 28), classes=10, method=method)
+    result = Bench.of(spec, compose(method), "meta", "sequential").steps(4, 2)()
+    assert result.num_steps == 2
+    assert result.buffers.flat.device.type == "meta"
+
+
+def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:
+    """A task that is loaded onto a device has them on the host from its files."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / REGISTRY).write_bytes((ROOT / REGISTRY).read_bytes())
+    prepare("digits", root=tmp_path)
+    entry = load_registry(tmp_path / REGISTRY)["digits"]
+    shape = entry.native_shape
+    spec = toy.make_spec(dataset="digits", dataset_sha=entry.sha, input_shape=shape, model="mlp", clients=5, proxy_per_class=1)
+    for kind, definition in definitions(spec, entry).items():
+        draw(MODULES[kind], FOLDERS[kind], definition, [8], tmp_path)
+    inputs = Inputs(**artifacts(spec, entry), root=tmp_path)
+    task, parts = load_task(spec, inputs, 8, "meta"), partition.load(tmp_path, inputs.partition, 8)
+    assert task.client_index[0].device.type == "meta"
+    assert len(task.client_positions) == 5
+    for client, positions in enumerate(task.client_positions):
+        assert positions.dtype == np.int64
+        assert np.array_equal(positions, parts.train(client))
+    for found, expected in zip(load_task(spec, inputs, 8).client_index, task.client_positions, strict=True):
+        assert np.array_equal(found.numpy(), expected)
+
+
+def test_arithmetic_is_a_matter_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint of a GPU goes on whatever `arithmetic` is; one of the CPU does not."""
+
+    def key(device: str, **changes: Any) -> str:
+        run = {"run_id": "run", "method": "fedavg"}
+        job = engine_run._Job(run, task.spec, Inputs("", "", "", "", ""), device, "vectorised", Options())
+        return job.checkpoints(task, [8, 9], **changes).key
+
+    task, now = toy.make_task(), "portable"
+    monkeypatch.setattr(engine_run.arithmetic, "current", lambda: now)
+    before: Callable[[str], str] = {device: key(device) for device in ("cpu", "cuda")}.__getitem__
+    now = "native"
+    assert key("cuda") == before("cuda")
+    assert key("cpu") != before("cpu")
+    assert before("cpu") != before("cuda")
