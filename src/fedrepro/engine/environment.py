@@ -4,23 +4,30 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fedrepro import arithmetic, startup
+from fedrepro import arithmetic, console, startup
 from fedrepro.errors import UserError
 
 # Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
 _GPU_FILES = ("nvidia*", "nvhost*", "dxg", "kfd")
+_CARDS = "nvidia[0-9]*"  # a card's own file: others may be there without one
+
+_warned: list[str] = []  # what torch had to say of the GPU: it says so once a process
+_said: set[str] = set()
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _LARGEST = -1, -3, 2**30  # glibc's malloc.h, and one GiB
 
 
 def pick_device(wanted: str) -> str:
-    """ "cpu" or "cuda" for auto, cpu, cuda. UserError when a GPU is asked for and there is none.
+    """ "cpu" or "cuda" for auto, cpu, cuda. Where auto is the CPU beside a GPU that torch cannot use, a line on stderr says so,
+    once a process. UserError when a GPU is asked for and torch has none.
 
     Imports torch, which takes seconds, only where a GPU is asked for or may be there.
     """
@@ -28,10 +35,37 @@ def pick_device(wanted: str) -> str:
         return "cpu"
     import torch
 
-    available = torch.cuda.is_available()
-    if wanted == "cuda" and not available:
-        raise UserError("device = cuda: torch finds no GPU here; set device: cpu or auto in params.yaml")
-    return "cuda" if available else "cpu"
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    _warned.extend(str(one.message) for one in found)
+    if available:
+        return "cuda"
+    trouble = _trouble(torch.__version__, torch.version.cuda)
+    if wanted == "cuda":
+        raise UserError(f"device = cuda: {trouble or 'torch finds no GPU here; set device: cpu or auto in params.yaml'}")
+    if trouble and trouble not in _said:
+        _said.add(trouble)
+        console.say(f"device = auto: trains on the CPU, since {trouble}")
+    return "cpu"
+
+
+def _trouble(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
+    """Why torch (its version, and its CUDA's) cannot use a GPU that is there, and what to do; "" where none is known of."""
+    or_cpu = "or set device: cpu in params.yaml"
+    words = " ".join(" ".join(_warned).split())
+    old = re.search(r"driver on your system is too old(?: \(found version (\d+)\))?", words)
+    if old:
+        serves = f" (for CUDA {int(old[1]) // 1000}.{int(old[1]) % 1000 // 10})" if old[1] else ""
+        needs = f"torch {torch}, which needs CUDA {cuda}"
+        return f"the GPU's driver{serves} is too old for {needs}; update the driver, or install a torch for it, {or_cpu}"
+    if "CUDA" in words:
+        return f"torch cannot use the GPU ({words[:200]}); see whether `nvidia-smi` finds it, {or_cpu}"
+    if not gpu_possible(devices) or not any(devices.glob(_CARDS)):
+        return ""
+    if cuda is None:
+        return f"torch {torch} is built without CUDA and cannot use the GPU that is here; install one with CUDA, {or_cpu}"
+    return f"torch {torch} finds no GPU, though /dev has one; see whether `nvidia-smi` finds it, {or_cpu}"
 
 
 def gpu_possible(devices: Path = Path("/dev")) -> bool:
@@ -61,6 +95,8 @@ def prepare(device: str, threads: int = 1) -> None:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+        # It would fill all fresh memory with NaN, at a kernel for each tensor; nothing here reads what it has not written.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     choose_products(device, "float32")
 
 

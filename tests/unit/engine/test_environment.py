@@ -2,16 +2,21 @@
 
 import mmap
 import platform
+import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from fedrepro.cli import main
 from fedrepro.engine import environment
 from fedrepro.errors import UserError
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
@@ -62,6 +67,106 @@ def test_without_a_gpu_the_device_is_told_without_torch(monkeypatch: pytest.Monk
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match="device = cuda"):
         environment.pick_device("cuda")
+
+
+OLD = """CUDA initialization: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU
+driver by downloading and installing a new version. (Triggered internally at c10/cuda/CUDAFunctions.cpp:119.)"""
+BROKEN = "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+
+
+def without_a_usable_gpu(monkeypatch: pytest.MonkeyPatch, warning: str) -> None:
+    """torch finds no GPU and says why once, as it does; a device file of one may be there."""
+    said: list[str] = []
+
+    def is_available() -> bool:
+        if warning and not said:
+            said.append(warning)
+            warnings.warn(warning, UserWarning, stacklevel=1)
+        return False
+
+    monkeypatch.setattr("torch.cuda.is_available", is_available)
+    monkeypatch.setattr(torch, "__version__", "2.13.0+cu130")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(environment, "gpu_possible", lambda *_: True)
+    for name, empty in (("_warned", []), ("_said", set())):
+        monkeypatch.setattr(environment, name, empty)
+
+
+@pytest.mark.parametrize(
+    ("warning", "why"),
+    [
+        (
+            OLD,
+            "the GPU's driver (for CUDA 11.4) is too old for torch 2.13.0+cu130, which needs CUDA 13.0; update the driver, or "
+            "install a torch for it, or set device: cpu in params.yaml",
+        ),
+        (BROKEN, f"torch cannot use the GPU ({BROKEN}); see whether `nvidia-smi` finds it, or set device: cpu in params.yaml"),
+    ],
+    ids=["old driver", "broken"],
+)
+def test_a_gpu_that_torch_cannot_use_is_spoken_of(
+    warning: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """auto trains on the CPU and says why, once; cuda is refused with the same words, also after torch has said its own."""
+    without_a_usable_gpu(monkeypatch, warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert environment.pick_device("auto") == environment.pick_device("auto") == "cpu"
+    assert capsys.readouterr().err == f"device = auto: trains on the CPU, since {why}\n"
+    with pytest.raises(UserError) as refused:
+        environment.pick_device("cuda")
+    assert str(refused.value) == f"device = cuda: {why}"
+
+
+def test_an_old_driver_ends_a_command_for_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One line and exit code 2."""
+    without_a_usable_gpu(monkeypatch, OLD)
+    shutil.copytree(ROOT / "papers", tmp_path / "papers")
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    (tmp_path / "params.yaml").write_text("scale: demo\n")
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-100", "--seeds", "8", "--dry-run"]
+    assert main([*command, "--device", "cuda"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "device = cuda: the GPU's driver (for CUDA 11.4) is too old" in line
+
+
+@pytest.mark.parametrize(
+    ("file", "visible", "cuda", "expected"),
+    [
+        ("nvidia0", "0", None, "torch 2 is built without CUDA and cannot use the GPU that is here; install one with CUDA"),
+        ("nvidia0", "0", "13.0", "torch 2 finds no GPU, though /dev has one; see whether `nvidia-smi` finds it"),
+        ("nvidia0", "", "13.0", ""),
+        ("nvidiactl", "0", "13.0", ""),
+        ("dxg", "0", None, ""),
+        ("kfd", "0", None, ""),
+    ],
+)
+def test_only_a_card_that_is_there_is_spoken_of(
+    file: str, visible: str, cuda: str | None, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where torch says nothing: other device files may be there without a card, and who hides it knows."""
+    monkeypatch.setattr(environment, "_warned", [])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    (tmp_path / file).touch()
+    found = environment._trouble("2", cuda, tmp_path)
+    assert found == (expected and f"{expected}, or set device: cpu in params.yaml")
+
+
+def test_fresh_memory_is_not_filled_on_a_gpu() -> None:
+    """Deterministic kernels, without a NaN fill of every new tensor; no GPU is needed to ask for that."""
+    code = """
+import torch
+from fedrepro.engine import environment
+environment.prepare("cuda")
+print(torch.are_deterministic_algorithms_enabled(), torch.empty(3).isnan().any().item())
+print(torch.utils.deterministic.fill_uninitialized_memory)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
 
 
 def test_freed_memory_is_kept() -> None:
