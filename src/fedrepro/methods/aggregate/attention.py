@@ -9,9 +9,9 @@ w <- w + sum_j a_j u_j, where u_j is client j's update and a comes from a softma
 
 `time` is open (`reading`): normalised, as above, which rests on the text alone (a score depends on j and is similar to the
 global one); diagonal, section 4.3's formula and Algorithm 3 to the letter, a_j = exp<u_j', u_j> / sum_l exp<u_j', u_l>, which
-need not add up to 1; rows, a reading of ours in which each client asks, a = mean_i softmax_j <u_i', u_j>. Short updates (||u||^2
-far below 1) give almost equal weights. Not the attention of FedAtt, which weighs layers by distance. Limiting cases: equal updates
-are FedAvg with uniform weights; so is `time` while nothing was sent before.
+need not add up to 1; rows, a reading of ours in which each client asks, a = mean_i softmax_j <u_i', u_j>. Short updates, of
+||u||^2 far below 1, give almost equal weights. Not the attention of FedAtt, which weighs layers by distance. Limiting cases:
+equal updates are FedAvg with uniform weights; so is `time` while nothing was sent before.
 """
 
 import math
