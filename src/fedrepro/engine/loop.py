@@ -93,17 +93,8 @@ def train_together(
     for task in tasks:
         check(task, method)
     none = [None] * len(tasks)
-
-    def begin(resume: bool) -> tuple[list[VectorisedEngine], list[SeedRun]]:
-        engines = [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks]
-        each = zip(engines, checkpoints or none, reports or none, keepers or none, strict=True)
-        return engines, [SeedRun.begin(*one, resume=resume) for one in each]
-
-    engines, seeds = begin(resume=True)
-    if len({seed.progress.round for seed in seeds}) > 1:
-        names = ", ".join(str(task.seed) for task in tasks)
-        say(f"seeds {names} train together, and their checkpoints are of different rounds: all start over from round 0")
-        engines, seeds = begin(resume=False)
+    how = checkpoints or none, reports or none, keepers or none
+    engines, seeds = _begin_together(lambda: [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks], *how)
     live = list(range(len(tasks)))
     while True:
         for i in [i for i in live if seeds[i].status]:
@@ -121,6 +112,20 @@ def train_together(
         for i, (_, samples), noted in zip(live, found, notes, strict=True):
             seeds[i].close_round(noted, samples)
         save_due([seeds[i] for i in live])
+
+
+def _begin_together(
+    make: Callable[[], list[VectorisedEngine]], *how: Sequence
+) -> tuple[list[VectorisedEngine], list["SeedRun"]]:
+    """Engines, which hold what clients keep, and seeds: at the one round that all checkpoints are of, or at round 0."""
+    engines = make()
+    seeds = [SeedRun.begin(*one) for one in zip(engines, *how, strict=True)]
+    if len({seed.progress.round for seed in seeds}) > 1:
+        names = ", ".join(str(engine.task.seed) for engine in engines)
+        say(f"seeds {names} train together, and their checkpoints are of different rounds: all start over from round 0")
+        engines = make()
+        seeds = [SeedRun.begin(*one, resume=False) for one in zip(engines, *how, strict=True)]
+    return engines, seeds
 
 
 def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> SequentialEngine | VectorisedEngine:
