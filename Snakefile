@@ -21,7 +21,7 @@ wildcard_constraints:
     seed=r"\d+",
 
 localrules: all, data, partitions, runs, reports, config, plan, evidence, measured, choice, track, report, figure, current_fedlaw
-localrules: current, current_figure_fedlaw, current_figure, current_page, summary, page, site
+localrules: current, current_figure_fedlaw, current_figure, current_page, summary, page, overview, site
 
 rule all:
     input: FLOW.reports(), "results/summary.json", "results/means.json"

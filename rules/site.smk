@@ -28,9 +28,17 @@ rule current_page:
     message: "reports/{wildcards.paper}/index.html"
     shell: "fedrepro page {input.plans} --out reports/{wildcards.paper}/index > {log} 2>&1"
 
+# What holds, by the published pages; committed beside them.
+rule overview:
+    input: FLOW.pages(published=True)
+    output: update("reports/README.md"), update(report("reports/index.html", category="all pages", labels={"page": "what holds"}))
+    log: "logs/report/overview.log"
+    message: "what holds, of all papers"
+    shell: "fedrepro overview {input} > {log} 2>&1"
+
 rule site:
     input: FLOW.pages()
-    output: "reports/index.md", report("reports/index.html", category="all pages", labels={"page": "list of all papers"})
-    log: "logs/report/index.log"
+    output: "reports/all.md", report("reports/all.html", category="all pages", labels={"page": "list of all pages"})
+    log: "logs/report/all.log"
     message: "list of all pages"
     shell: "fedrepro site {input} > {log} 2>&1"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.workflow.conftest import make_project
 
-SITE = ("snakemake", "--cores", "2", "reports/index.md")
+SITE = ("snakemake", "--cores", "2", "reports/all.md", "reports/README.md")
 PAGE = "reports/short/fedlaw/index"
 
 
@@ -19,7 +19,8 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
     evidence = list((project.root / "reports/short/fedlaw/evidence").glob("*/seed*.json"))
     assert page["about"]["runs_done"] == len(evidence) >= 19
     assert "table3-cifar10-jpeg" in [table["table"] for table in page["tables"]]
-    assert "short/fedlaw/index.md" in (project.root / "reports/index.md").read_text()
+    for listed in ("all.md", "README.md"):
+        assert "short/fedlaw/index.md" in (project.root / "reports" / listed).read_text()
     assert (project.root / f"{PAGE}.html").stat().st_size > 50_000
     for made in ("results/runs", "results/tracked", "data/arrays", "data/partitions", "mlflow.db"):
         assert not (project.root / made).exists(), made
@@ -29,5 +30,5 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     project.run(*SITE, "--report", "report.html", **nowhere)
     text = (project.root / "report.html").read_text()
-    for shown in ("reports/index.html", f"{PAGE}.html", "gaps/table3-cifar10-jpeg-fedlaw-against-fedavg.svg"):
+    for shown in ("reports/all.html", "reports/index.html", f"{PAGE}.html", "gaps/table3-cifar10-jpeg-fedlaw-against-fedavg.svg"):
         assert shown in text, shown

@@ -114,7 +114,7 @@ def _values(a: Run, b: Run, shown: Any) -> Iterator[str]:
         yield f"{reading_of(shown, a.config)}: B has no {metric.replace('_', ' ')}"
         return
     headings = [reading_of(shown, one.config) for one in (a, b)]
-    yield headings[0] + ("" if headings[1] == headings[0] else f"; B: {shown.reading.rounds(b.config['rounds'])}")
+    yield headings[0] + ("" if headings[1] == headings[0] else f"; B: {shown.reading.over(b.config)}")
     values = [{seed: shown.reading.of(receipt) for seed, receipt in one.receipts.items()} for one in (a, b)]
     rows: list[tuple[str, ...]] = [("seed", "A", "B", "B − A", "rounds of A", "rounds of B")]
     pairs: list[tuple[float, float, float, float, float]] = []

@@ -33,7 +33,7 @@ class Outcome:
         if value is None:
             return "diverged"
         name = shown.reading.metric.replace("_", " ")
-        return f"{name} {shown.number(value)}{sign} ({shown.reading.rounds(evidence['config']['rounds'])})"
+        return f"{name} {shown.number(value)}{sign} ({shown.reading.over(evidence['config'])})"
 
     def lines(self) -> list[str]:
         """Three lines a cell, then the next command."""
@@ -114,4 +114,4 @@ def summary(shown: Shown, values: dict[int, float | None]) -> str:
 def reading_of(shown: Shown, config: dict[str, Any]) -> str:
     """`test accuracy, mean of the last 3 of 8 rounds`."""
     sign = unit(shown.unit).sign.strip()
-    return f"{shown.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown.reading.rounds(config['rounds'])}"
+    return f"{shown.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown.reading.over(config)}"

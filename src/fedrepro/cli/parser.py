@@ -269,8 +269,10 @@ def _render(add: Add) -> None:
         "--out", type=Path, help="path of the files to write, without suffix; default: reports/<scale>/<paper>/index"
     )
 
-    site = add("site", "reporting", "render the list of all papers' pages, reports/index")
-    site.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
+    site = add("site", "reporting", "render the list of all pages that are here, reports/all")
+    overview = add("overview", "reporting", "render what holds of all papers, by their published pages: reports/README.md")
+    for command in (site, overview):
+        command.add_argument("pages", nargs="*", type=Path, help="JSON files of papers' pages")
 
     spread = add("spread", "reporting", "estimate anew, from published evidence, how far a paper's seeds lie apart")
     spread.add_argument("paper")

@@ -62,6 +62,16 @@ def site(options: Namespace) -> None:
         print(path)
 
 
+def overview(options: Namespace) -> None:
+    from fedrepro.config.printed import printed_total
+    from fedrepro.reports.render import render_overview
+
+    folders = sorted(path.parent for path in (ROOT / "papers").glob("*/published"))
+    others = {folder.name: printed_total(folder / "published") for folder in folders if not (folder / "paper.yaml").exists()}
+    for path in render_overview(options.pages, ROOT / "reports", others):
+        print(path)
+
+
 def summary(options: Namespace) -> None:
     from fedrepro.data.registry import REGISTRY, load_registry
     from fedrepro.reports.load import load_table

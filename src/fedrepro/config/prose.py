@@ -15,7 +15,7 @@ from fedrepro.errors import UserError
 HOLDS, PAPER, GIVEN = "holds", "paper", "given"
 # Words that say how two numbers lie to each other. A sentence that has one needs a condition.
 COMPARING = (
-    "ahead|behind|above|below|beyond|higher|lower|better|worse|best|worst|longer|shorter|larger|smaller|largest|smallest|"
+    "ahead|behind|leads?|above|below|beyond|higher|lower|better|worse|best|worst|longer|shorter|larger|smaller|largest|smallest|"
     "highest|lowest|nearest|nearer|farther|further|rises?|falls?|rose|fell|drops?|grows?|grew|shrinks?|faster|slower|level|fits|"
     "exceeds?|loses?|wins?|beats?|outperforms?|increases?|decreases?|twice|more than|less than|fewer|the same as|as well as"
 )

@@ -203,14 +203,25 @@ class Reading(NamedTuple):
                 return f"rounds_to_{target:g}"
         return "best"
 
-    def rounds(self, rounds: int) -> str:
-        """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds`."""
+    def over(self, config: dict[str, Any]) -> str:
+        """`rounds` of a run with this configuration. Diagnostics measure the rounds that are kept, whatever is evaluated."""
+        return self.rounds(config["rounds"], 1 if self.diagnostic else config.get("evaluate_every", 1))
+
+    def rounds(self, rounds: int, every: int = 1) -> str:
+        """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds`; which of them were measured, where only `every` so
+        many rounds, and the last, were."""
+        measured = [t + 1 for t in range(rounds) if (t + 1) % every == 0 or t + 1 == rounds]
         if isinstance(self.call, Best):
-            return f"the best of {rounds} rounds"
+            return (
+                f"the best of {rounds} rounds" if every == 1 else f"the best of the {len(measured)} measured of {rounds} rounds"
+            )
         if isinstance(self.call, FirstReaching):
             side = "at most" if self.call.falling else "at least"
             return f"rounds until it is {side} {self.call.target:g}, of {rounds}"
         read = self.window(rounds)
+        within = [number for number in measured if number - 1 in read]
+        if len(within) < len(read):
+            return _some(within, len(read), measured, read.stop, rounds)
         if isinstance(self.call, Mean):
             return f"mean of rounds {read.start + 1} to {read.stop} of {rounds}"
         if read.stop < rounds:
@@ -218,6 +229,18 @@ class Reading(NamedTuple):
         if len(read) == 1:
             return f"the last of {rounds} rounds" if rounds > 1 else "the only round"
         return f"mean of the last {len(read)} of {rounds} rounds" if len(read) < rounds else f"mean of all {rounds} rounds"
+
+
+def _some(within: list[int], read: int, measured: list[int], until: int, rounds: int) -> str:
+    """Where not every round of the `read` ones up to `until` was measured."""
+    if len(within) > 1:
+        return f"mean of the {len(within)} measured of the {read} rounds up to round {until} of {rounds}"
+    if within:
+        return f"round {within[0]} of {rounds}" + (
+            f", the only one measured of the {read} up to it" if within[0] == until else ""
+        )
+    before = max((number for number in measured if number <= until), default=0)
+    return f"round {before} of {rounds}, the last one measured before round {until}"
 
 
 def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
@@ -238,7 +261,7 @@ def reading(cell: dict[str, Any]) -> Reading:
 
 
 def _part(count: int, share: float) -> int:
-    return max(1, math.ceil(count * share))
+    return max(1, math.ceil(round(count * share, 9)))  # 70 x 0.1 is 7, not a hair more
 
 
 def _within(curve: Curve, rounds: range) -> list[float]:

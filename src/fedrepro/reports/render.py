@@ -4,7 +4,7 @@ Nothing is trained and no clock is read.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from fedrepro.reports.load import load_evidence, load_figure, load_page, load_pl
 from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
 from fedrepro.reports.names import natural
-from fedrepro.reports.pages import paper, site
+from fedrepro.reports.pages import overview, paper, site
 from fedrepro.reports.pages import table as table_page
 from fedrepro.reports.pages.sections import Document
 from fedrepro.reports.write import html, markdown
@@ -112,8 +112,18 @@ def render_page(
 
 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
-    """Writes `<folder>/index.md` and `.html`, the list of `pages`, which are the JSON files of papers' pages."""
-    return _write(site.site([(path, load_page(path)) for path in map(Path, pages)]), Path(folder) / "index")
+    """Writes `<folder>/all.md` and `.html`, the list of `pages`, which are the JSON files of papers' pages."""
+    return _write(site.site([(path, load_page(path)) for path in map(Path, pages)]), Path(folder) / "all")
+
+
+def render_overview(pages: Sequence[Path], folder: Path, others: Mapping[str, int]) -> list[Path]:
+    """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages.
+
+    `others`: papers without a page -> how many results their tables print.
+    """
+    made = overview.overview([(path, load_page(path)) for path in map(Path, pages)], others)
+    texts = {"README.md": markdown.write(made, Path(folder)), "index.html": html.write(made, Path(folder))}
+    return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 
 
 def _write(made: Document, stem: Path) -> list[Path]:

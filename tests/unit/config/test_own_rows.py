@@ -5,6 +5,7 @@ from pathlib import Path
 from small_papers import FULL, Files, cell
 from small_table import make_receipt
 
+from fedrepro.config.words import Words
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render, render_page
 
@@ -33,5 +34,5 @@ def test_what_no_paper_prints_is_planned_and_reported(files: Files, tmp_path: Pa
         document = read_json(reports / f"{one['table']}.json")
         assert document["counts"]["not printed"] == (6 if one is made else 4)
         assert document["comparable"]
-    render_page([tmp_path / "table1.json", tmp_path / "table2.json"], reports, [])
+    render_page([tmp_path / "table1.json", tmp_path / "table2.json"], reports, Words())
     assert read_json(reports / "index.json")["counts"]["not printed"] == 10

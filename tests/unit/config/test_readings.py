@@ -87,3 +87,19 @@ def test_a_mistake_says_what(text: str, words: list[str]) -> None:
     with pytest.raises(UserError) as caught:
         make(text)
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "every", "said"),
+    [
+        ("share(0.1)", 40, 8, "round 40 of 40, the only one measured of the 4 up to it"),
+        ("last(10)", 40, 4, "mean of the 3 measured of the 10 rounds up to round 40 of 40"),
+        ("last(10)", 40, 1, "mean of the last 10 of 40 rounds"),
+        ("at(9)", 40, 4, "round 8 of 40, the last one measured before round 9"),
+        ("best()", 40, 8, "the best of the 5 measured of 40 rounds"),
+        ("last()", 8, 2, "the last of 8 rounds"),
+    ],
+)
+def test_it_says_which_rounds_were_measured(text: str, rounds: int, every: int, said: str) -> None:
+    """A run that is evaluated in every eighth round has no mean over the last four."""
+    assert Reading("m", make(text)).over({"rounds": rounds, "evaluate_every": every}) == said

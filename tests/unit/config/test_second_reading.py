@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from small_papers import FULL, Files
 from trials import FOLDER, report, tried, write_trials
 
+from fedrepro.config.words import Words
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
@@ -62,10 +63,10 @@ def test_while_nothing_is_chosen_it_chooses_nothing(files: Files, tmp_path: Path
 
 def test_a_loss_is_better_when_it_is_lower(files: Files, tmp_path: Path) -> None:
     """`also` with its own direction and unit."""
-    made = tuned(files, also={"name": "proxy_loss", "better": "lower", "unit": "nats"})
+    made = tuned(files, also={"name": "proxy_loss", "better": "lower", "unit": "loss"})
     _, choice = report(made, tmp_path, [50.0, 60.0, 55.5], proxy_loss=[0.9, 0.4, 0.3])
     assert [one["also"]["chosen"] for one in choice["tried"]] == [False, False, True]
-    assert choice["second"] == {"metric": "proxy_loss", "unit": "nats", "digits": 3, "worth": 4.5}
+    assert choice["second"] == {"metric": "proxy_loss", "unit": "loss", "digits": 3, "worth": 4.5}
 
 
 def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
     folder = tmp_path / FOLDER
     write_json(tmp_path / "plan.json", made)
     render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
-    render_page([tmp_path / "plan.json"], folder, [])
+    render_page([tmp_path / "plan.json"], folder, Words())
     said = (
         "Choosing by test accuracy instead of proxy accuracy is worth 2.25 points of test accuracy in the trials: the mean "
         "over 2 cells, 4.50 at most. Both choose the same candidate in 1 of them."
@@ -153,7 +154,7 @@ def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> 
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
     write_json(tmp_path / "figure1.json", made)
     render_figure(tmp_path / "figure1.json", folder / "evidence", folder / "figure1")
-    render_page([tmp_path / "figure1.json"], folder, [])
+    render_page([tmp_path / "figure1.json"], folder, Words())
     (shown,) = read_json(folder / "index.json")["figures"]
     assert shown["path"] == (folder / "figure1.svg").as_posix()
 

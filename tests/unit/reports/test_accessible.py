@@ -8,6 +8,7 @@ import pytest
 from html_page import Page
 from small_table import make_plan, write_evidence
 
+from fedrepro.config.words import Words
 from fedrepro.files import write_json
 from fedrepro.reports.render import render, render_page, render_site
 from fedrepro.reports.write.html import STYLE
@@ -25,7 +26,7 @@ def text(request, tmp_path, monkeypatch) -> str:
     path = write_json(Path("plan.json"), plan)
     if request.param == "table":
         return render(path, folder / "evidence", folder / "table3", folder / "figures")[1].read_text()
-    paper = render_page([path], folder, [])
+    paper = render_page([path], folder, Words())
     return paper[1].read_text() if request.param == "paper" else render_site(paper[2:], Path("reports"))[1].read_text()
 
 

@@ -1,15 +1,14 @@
 """The arithmetic of a table: means, spreads, differences, statuses, best marks."""
 
 import math
-from pathlib import Path
 
 import pytest
-from small_table import make_plan, make_receipt, tabulated
+from small_table import make_plan, make_receipt, tabulated, typed
 
 from fedrepro.config.reading import Last, Reading
-from fedrepro.reports.analysis.cells import Rule, count_statuses, spreads
-from fedrepro.reports.load import typed
-from fedrepro.reports.model import Plan
+from fedrepro.reports.analysis.cells import Rule, count_statuses
+from fedrepro.reports.analysis.verdict import estimate
+from fedrepro.reports.spreads import spreads
 
 
 def evidence_of(plan, accuracies):
@@ -60,27 +59,41 @@ def test_status_by_the_rule(values, status):
     assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): values})))["fedavg", A].status == status
 
 
-def test_noise_is_pooled_over_the_rows_of_a_column_only():
-    """Variances 1 and 4 with two degrees of freedom each pool to 2.5; the other column keeps its own 0.25."""
+def test_a_prior_moderates_the_margin_of_every_cell_of_its_metric():
+    """Seeds 2.00 off that vary by 1: alone the margin is t(.975, 2) x sqrt(4/3) = 4.97. With a prior of 0.5 worth 2 degrees of
+    freedom the variance is (2 x 0.25 + 2 x 1) / 4 and the margin t(.975, 4) x sqrt(0.625) x sqrt(4/3) = 2.53."""
     plan = make_plan("full")
-    found = {("fedavg", A): [89.0, 90.0, 91.0], ("fedlaw", A): [86.0, 88.0, 90.0], ("fedavg", B): [85.0, 85.5, 86.0]}
-    loaded = typed(Plan, plan, Path("plan.json"))
-    spread = spreads(tabulated(plan, evidence_of(plan, found)), loaded)
-    assert spread[A].deviation == pytest.approx(math.sqrt(2.5))
-    assert spread[A].freedom == 4
-    assert spread[B].deviation == pytest.approx(0.5)
+    found = evidence_of(plan, {("fedavg", A): [90.29, 91.29, 92.29]})
+    assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(4.968, abs=1e-3)
+    plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}
+    assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(2.535, abs=1e-3)
+    plan["spreads"] = {"test_loss": plan["spreads"]["test_accuracy"]}
+    assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(4.968, abs=1e-3)
 
 
-def test_a_run_that_two_rows_show_counts_once():
-    """FedLAW's row reads the run of FedAvg's: variance 1 with two degrees of freedom. Read otherwise it is another number."""
+def test_a_table_that_varies_another_is_not_judged():
+    """It has differences and margins: a reading is tried with the printed number known."""
+    plan = make_plan("full", variant_of="table2")
+    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [90.29, 91.29, 92.29]})))["fedavg", A]
+    assert (cell.difference, cell.status) == (2.0, "not judged")
+    assert cell.margin == pytest.approx(4.968, abs=1e-3)
+
+
+def test_a_measurement_counts_once_for_the_prior():
+    """A run that two rows show, and seeds that another run repeats to the last bit, say no more than one does; neither does one
+    with a diverged seed. Three distinct measurements are left."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
-    places["fedlaw", A]["run_id"] = places["fedavg", A]["run_id"]
-    found = evidence_of(plan, {("fedavg", A): [89.0, 90.0, 91.0]})
-    freedom = lambda: spreads(tabulated(plan, found), typed(Plan, plan, Path("plan.json")))[A].freedom  # noqa: E731
-    assert freedom() == 2
-    places["fedlaw", A]["read"] = "last(1)"
-    assert freedom() == 4
+    places["ours", A]["run_id"] = places["fedavg", A]["run_id"]
+    values = {("fedavg", A): [89.0, 90.0, 91.0], ("fedavg", B): [80.0, 84.0, 81.0], ("fedlaw", A): [70.0, 70.5, 70.1]}
+    found = evidence_of(plan, values | {("fedlaw", B): [89.0, 90.0, 91.0]})
+    alone = spreads([typed(plan, found)])["test_accuracy"]
+    assert alone == estimate(list(values.values()))
+    assert alone.measurements == 3
+    diverged = evidence_of(plan, values | {("fedlaw", B): [50.0, None, 91.0]})
+    assert spreads([typed(plan, diverged)]) == {"test_accuracy": alone}
+    assert spreads([typed(plan, found), typed(plan, found)]) == {"test_accuracy": alone}
+    assert spreads([typed(plan | {"comparable": False}, found)]) == {}
 
 
 def test_below_full_scale_nothing_is_compared():
@@ -168,12 +181,21 @@ def test_best_of_a_column_marks_every_tie(better, best):
 
 
 def test_a_fraction_has_smaller_points():
-    """For a metric that is not in percent one point is 0.01."""
+    """One point of a fraction is 0.01."""
     plan = make_plan("full")
-    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "dimensionless"
+    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "fraction"
     plan["cells"][0]["printed"] = 0.950
     assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
     assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
+
+
+def test_a_norm_has_relative_points():
+    """A norm has no point of its own: one is 2 % of the printed value, 0.4 of 20."""
+    plan = make_plan("full")
+    plan["cells"][0]["metric"]["unit"] = "norm"
+    plan["cells"][0]["printed"] = 20.0
+    for value, status in ((20.4, "reproduced"), (20.5, "not reproduced")):
+        assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status
 
 
 def test_counts_follow_the_rule():

@@ -268,7 +268,7 @@ def test_a_fraction_has_smaller_points() -> None:
     made = make_plan("full", columns=[{"key": B, "label": "B", "group": None, "metric": metric}])
     made["cells"] = [cell for cell in made["cells"] if cell["column"] == B]
     for cell in made["cells"]:
-        cell["printed"] = {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])
+        cell |= {"metric": metric, "printed": {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])}
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
         accuracies = {("fedavg", B): [0.6] * 3, ("fedlaw", B): [0.6 + gap, 0.6001 + gap, 0.6002 + gap]}
         found = judged("difference", made, make_evidence(made, accuracies))

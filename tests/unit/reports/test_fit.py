@@ -18,7 +18,7 @@ def report(
     rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
     variants = variants or {}
     blank = report_of(*typed(make_plan()), Path())
-    place = {"method_label": "", "setting_label": "", "metric": "test_accuracy", "digits": 2, "note": "", "run_id": None}
+    place = {"method_label": "", "setting_label": "", "metric": "test_accuracy", "unit": "percent", "digits": 2, "note": ""}
     return replace(
         blank,
         table=table,
@@ -26,7 +26,16 @@ def report(
         rows=tuple(Row(key, key, printed=True, variant=variants.get(key), name=key[0]) for key in rows),
         columns=tuple(replace(blank.columns[0], key=key) for key in columns),
         cells=tuple(
-            Cell(method=row, setting=column, printed=printed, mean=mean, method_spec=None, **place)
+            Cell(
+                method=row,
+                setting=column,
+                printed=printed,
+                mean=mean,
+                line={"method": row[0], "column": column},
+                run_id=None,
+                method_spec=None,
+                **place,
+            )
             for (row, column), (printed, mean) in cells.items()
         ),
     )

@@ -13,6 +13,7 @@ import pytest
 from html_page import Page
 from small_table import make_evidence, make_plan, typed
 
+from fedrepro.config.words import Words
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.analysis.figure import figure
@@ -235,7 +236,7 @@ def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) 
             for seed, receipt in seeds.items():
                 write_json(folder / "evidence" / run_id / f"seed{seed}.json", sealed(receipt))
         paths.append(write_json(Path(f"results/plans/demo/fedlaw/{name}.json"), plan))
-    markdown, html, document = render_page(paths, folder, [])
+    markdown, html, document = render_page(paths, folder, Words())
     return Page(html.read_text()), read_json(document), markdown.read_text()
 
 

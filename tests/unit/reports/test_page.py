@@ -13,6 +13,7 @@ from html_page import Page
 from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
 
 from fedrepro.config.claims import load_claims
+from fedrepro.config.words import Words
 from fedrepro.files import write_json
 from fedrepro.reports.analysis.claims import PAIRED
 from fedrepro.reports.pages.parts import SIGNS
@@ -64,7 +65,9 @@ def make_page(scale: str = "full", accuracies=SOME, claims=(), **changes) -> dic
     """The rendered page; files by ending."""
     Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
     Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
-    written = render_page(write_plans(scale, accuracies, **changes), folder_of(scale), load_claims(Path(), "fedlaw"))
+    written = render_page(
+        write_plans(scale, accuracies, **changes), folder_of(scale), Words(load_claims(Path(), "fedlaw"), printed=96)
+    )
     return {path.suffix[1:]: path for path in written}
 
 

@@ -119,7 +119,7 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
         "stand_in": "Other images in the place of the printed ones.",
         "on_budget": True,
         "scale_note": "Two rounds, one seed.",
-        "remarks": ["The first method starts faster."],
+        "remarks": ["The first method ends at {mean:fedavg/mlp-a100}."],
     }
     pages = make_report(tmp_path, scale, comparable=False, **said)
     report = json.loads(pages["json"].read_text())
@@ -133,7 +133,9 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
         ):
             assert fact in opening, fact
         assert "of other data and for orientation only" in pages[ending].read_text()
-        assert said["remarks"][0] in pages[ending].read_text().split("What these numbers show")[1].split("Every seed")[0]
+        assert (
+            "The first method ends at 8" in pages[ending].read_text().split("What these numbers show")[1].split("Every seed")[0]
+        )
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
@@ -150,11 +152,12 @@ def test_what_was_run_names_places_only_where_they_differ():
     plan["columns"][1]["group"] = "other"
     for cell in plan["cells"]:
         cell["instead_of"] = {"dataset": "mnist"} | ({"rounds": 10} if cell["column"] == A else {"clients": 20})
+        cell["unstated"] = {"clients": "ours"}
     rounds = Value(("FashionMNIST",), "5 of the paper's 10 rounds"), Value(("other",), "all 5 rounds")
     assert ran(typed(plan)[0]) == (
-        Ran("dataset", (Value((), "digits in the place of mnist"),)),
+        Ran("dataset", (Value((), "digits in the place of the paper's mnist"),)),
         Ran("rounds", rounds),
-        Ran("clients", (Value(("other",), "clients 4 instead of 20"),)),
+        Ran("clients", (Value(("other",), "clients 4 instead of our 20"),)),
     )
 
 
@@ -164,7 +167,7 @@ def test_a_variation_says_what_differs(tmp_path, ending):
     values = {"partition": ["iid", "dirichlet_balanced(alpha=0.01)"], "gh.order": ["ascending"]}
     pages = make_report(tmp_path, "full", variant_of="table2", varied={"source": "Table 2", "values": values})
     text = pages[ending].read_text()
-    assert "Full scale: a variation of Table 2." in text
+    assert "Full scale: a variation of Table 2, which is not judged." in text
     assert "differs from Table 2 in gh.order: ascending; in partition: iid, dirichlet_balanced(alpha=0.01)." in text
     assert "Full scale: the paper" not in text
 

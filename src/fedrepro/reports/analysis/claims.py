@@ -70,10 +70,7 @@ def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
-    against = holm([_p_against(claim, number) for number in judged])
-    outcomes: list[tuple[Number, Verdict, str]] = [
-        (number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(judged, against, strict=True)
-    ]
+    outcomes = _outcomes(claim, judged)
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
     if verdict == "inconclusive":
         why += _would_take([_seeds(claim, number) for number, verdict, _ in outcomes if verdict == "inconclusive"])
@@ -85,6 +82,17 @@ def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
         verdict, why = "not run", f"nothing of {claim.table} has been run"
     numbers = [_made(number, verdict) for number, verdict, _ in outcomes] + [_made(number, None) for number in shown]
     return ClaimVerdict(*about, verdict, why, tuple(numbers))
+
+
+def judged_alone(claim: Claim, numbers: Sequence[Number]) -> Verdict:
+    """The verdict on these numbers, whatever table they are from."""
+    return _overall([(verdict, why) for _, verdict, why in _outcomes(claim, numbers)])[0]
+
+
+def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
+    """Each number with its verdict, and why; those that contradict are adjusted for how many there are."""
+    against = holm([_p_against(claim, number) for number in numbers])
+    return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, against, strict=True)]
 
 
 def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]:

@@ -29,7 +29,7 @@ def settings(plan: Plan) -> tuple[Setting, ...]:
 
 def reported(plan: Plan) -> tuple[Value, ...]:
     """Over which rounds the values of the cells are; `where` as in `settings`."""
-    values = [(cell, reading.rounds(run.config["rounds"])) for cell, run, reading in plan.readings()]
+    values = [(cell, reading.over(run.config)) for cell, run, reading in plan.readings()]
     return _setting("reported", values, [], plan).values
 
 
