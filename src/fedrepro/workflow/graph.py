@@ -180,10 +180,13 @@ class Workflow:
         paths = [Path(f"reports/{scale}/{paper}/{table}.json") for table in self.page_tables(scale, paper)]
         return canonical_hash([sha256_file(path) if path.exists() else None for path in paths])
 
-    def pages(self) -> list[str]:
-        """The page of every paper and scale that has any evidence now."""
+    def pages(self, published: bool = False) -> list[str]:
+        """The page of every paper and scale that has any evidence now; only of the scales that are `published`."""
         known = dict.fromkeys(name.rpartition("/")[0] for name in self.made.tables_at_scale)
-        return [f"reports/{place}/index.json" for place in known if any(Path(f"reports/{place}/evidence").glob("*/seed*.json"))]
+        wanted = [place for place in known if not published or place.partition("/")[0] in self.made.published_seeds]
+        return [
+            f"reports/{place}/index.json" for place in wanted if any(Path(f"reports/{place}/evidence").glob("*/seed*.json"))
+        ]
 
     def receipts(self, checkpoints: Any = None) -> list[str]:
         """What training leaves for params.yaml's tables."""
