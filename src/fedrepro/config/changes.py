@@ -13,6 +13,7 @@ from fedrepro.config.claims import Claim
 from fedrepro.config.schema import Strict, check
 from fedrepro.files import canonical_hash, read_yaml
 
+DROPPED = "dropped"  # the fingerprint of a claim that is gone
 WORDS = {"id", "text", "says", "where"}  # of a claim: how it is said, not what decides it
 
 Moves = dict[str, list[str]]  # `reproduced → inconclusive` -> the cells or claims
@@ -70,3 +71,20 @@ def claim_fingerprint(claim: Claim) -> str:
     return canonical_hash({key: value for key, value in claim.model_dump(exclude_defaults=True).items() if key not in WORDS})[
         :8
     ]
+
+
+def unlisted(changes: Changes, claims: dict[str, list[Claim]], rule: str) -> list[str]:
+    """A sentence for each claim, and for the rule, that is not what papers/changes.yaml ends with. `claims` by paper."""
+    said = []
+    if rule != changes.rule:
+        said.append(f"the rule of verdicts is {rule} and was {changes.rule}: list the change with `rule: {rule}`")
+    for paper, own in claims.items():
+        for claim in own:
+            found, known = claim_fingerprint(claim), changes.claim(paper, claim.id)
+            if found != known:
+                said.append(f"{paper}: {claim.id} is {found} and was {known}: list the change with `{claim.id}: {found}`")
+        gone = {*changes.claims.get(paper, {})} - {claim.id for claim in own}
+        said += [
+            f"{paper}: {id} is gone: list it as `{id}: {DROPPED}`" for id in sorted(gone) if changes.claim(paper, id) != DROPPED
+        ]
+    return said

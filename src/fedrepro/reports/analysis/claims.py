@@ -70,7 +70,7 @@ def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:
     judged, shown = KINDS[claim.kind](claim, source)
     if _combine(claim) == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
-    outcomes = _outcomes(claim, judged)
+    outcomes: list[tuple[Number, Verdict, str]] = _outcomes(claim, judged)
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
     if verdict == "inconclusive":
         why += _would_take([_seeds(claim, number) for number, verdict, _ in outcomes if verdict == "inconclusive"])
