@@ -22,7 +22,7 @@ COMPARING = (
 _COMPARING = re.compile(rf"\b(?:{COMPARING})\b", re.IGNORECASE)
 _BRACES = re.compile(r"\{([^{}]*)\}")
 # A number that stands alone: neither part of a name (CIFAR-10, top-3, 2NN) nor that of a table or a section.
-_NUMBER = re.compile(r"(?<![\w.,/-])[-+−±]?\d[\d.,/]*(?![\w-])")
+_NUMBER = re.compile(r"(?<![\w.,/-])[-+−±]?\d+(?:[.,/]\d+)*(?![\w-])")
 _NAMED = re.compile(
     r"\b(?:[Tt]ables?|[Ff]igures?|[Ss]ections?|[Aa]lgorithms?|[Ee]quations?|[Aa]ppendix)\s[\d.]+(?:(?:, | and | to )[\d.]+)*\b"
 )
@@ -97,6 +97,16 @@ def check(text: str, where: str) -> list[Piece]:
                 "{holds:mean:one/column > mean:other/column}"
             )
     return found
+
+
+def checked(texts: list[str]) -> list[str]:
+    """As `check`, of every sentence, for a schema. ValueError for the first that is refused."""
+    for number, text in enumerate(texts):
+        try:
+            check(text, f"[{number}]")
+        except UserError as error:
+            raise ValueError(str(error)) from error
+    return texts
 
 
 def sentences(found: list[Piece]) -> list[list[Piece]]:

@@ -6,18 +6,7 @@ from pydantic import Field, field_validator
 
 from fedrepro.config import prose
 from fedrepro.config.schema import Strict, check
-from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
-
-
-def checked(texts: list[str]) -> list[str]:
-    """Sentences without an unexplained number, each comparison with its condition. ValueError for others."""
-    for number, text in enumerate(texts):
-        try:
-            prose.check(text, f"[{number}]")
-        except UserError as error:
-            raise ValueError(str(error)) from error
-    return texts
 
 
 class Answers(Strict):
@@ -27,7 +16,7 @@ class Answers(Strict):
     open: list[str] = Field([])
     holds: list[str] = Field([])
 
-    _prose = field_validator("fails", "open", "holds")(checked)
+    _prose = field_validator("fails", "open", "holds")(prose.checked)
 
 
 class Summary(Strict):
@@ -40,7 +29,7 @@ class Summary(Strict):
     @field_validator("proposes", "missing")
     @classmethod
     def _prose(cls, text: str) -> str:
-        return checked([text])[0]
+        return prose.checked([text])[0]
 
 
 def summary_path(root: Path, paper: str) -> Path:

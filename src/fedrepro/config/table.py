@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from fedrepro.config import prose
 from fedrepro.config.reading import READINGS, make
 from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict
 from fedrepro.config.tune import Tune, TuneBudget
@@ -33,7 +34,8 @@ class TableBudget(Budget):
     """What a whole table spends at one scale; columns may say more."""
 
     note: str  # what the page says of it, in the place of the scale's note
-    remarks: list[str] = Field([])  # what the committed numbers show, and why they may differ from the printed ones
+    remarks: list[str] = Field([])  # what the committed numbers show: templates, see `config.prose`
+    _prose = field_validator("remarks")(prose.checked)
     seeds: Seeds | None = None  # instead of those of params.yaml
 
 
@@ -132,7 +134,7 @@ class Table(Strict):
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
     budget: dict[str, TableBudget] = Field({})  # by scale
-    remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show, and why they may differ from the printed ones
+    remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show: templates, see `config.prose`
     seeds: Seeds | None = None  # instead of those of params.yaml, for what is about many draws
     base: dict[str, Sourced] = Field({})
     keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
@@ -156,6 +158,11 @@ class Table(Strict):
                 return None
             found |= own
         return found
+
+    @field_validator("remarks")
+    @classmethod
+    def _prose(cls, remarks: dict[str, list[str]]) -> dict[str, list[str]]:
+        return {scale: prose.checked(texts) for scale, texts in remarks.items()}
 
     @field_validator("rows", "companions", "columns", mode="before")
     @classmethod

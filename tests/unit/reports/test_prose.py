@@ -1,0 +1,131 @@
+"""Sentences on results: their numbers come from the evidence, their comparisons hold, and what nothing fills is refused."""
+
+from pathlib import Path
+
+import pytest
+from small_table import make_evidence, make_plan, typed
+
+from fedrepro.config import prose
+from fedrepro.errors import UserError
+from fedrepro.reports.analysis.forms import FORMS, Facts
+from fedrepro.reports.analysis.numbers import Source
+from fedrepro.reports.analysis.prose import filled
+
+ROOT = Path(__file__).parents[3]
+A, B = "mlp-a100", "mlp-a01"
+WHERE = "papers/x/tables/table3.yaml: remarks"
+ACCURACIES = {
+    ("fedavg", A): [89.0, 89.5, 90.6],
+    ("fedlaw", A): [88.0, 90.5, 88.6],
+    ("fedavg", B): [85.0, 85.2, 85.4],
+    ("fedlaw", B): [86.0, 86.2, 87.0],
+}
+
+
+@pytest.fixture
+def facts() -> Facts:
+    """FedAvg 89.7 and 85.2, FedLAW 89.0333 and 86.4; printed 89.29, 85.11 and 88.51, 86.30."""
+    plan = make_plan("full")
+    curves = {("fedlaw", A): {"gamma": [[0.5, 0.7, 0.9, 1.1, 1.3]] * 3}}
+    source = Source.of(*typed(plan, make_evidence(plan, ACCURACIES, curves)))
+    distances = {"one, half": 3.391, "not run": None}
+    return Facts({"table3": source}, own="table3", claims={"K1": "contradicted"}, distances=distances)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{mean:fedavg/mlp-a100}", "89.70"),
+        ("{mean:table3/fedavg/mlp-a100|digits=1}", "89.7"),
+        ("{mean:fedavg,fedlaw/mlp-a100}", "89.70 and 89.03"),
+        ("{mean:fedavg/mlp-a100,mlp-a01|as=range}", "85.20 to 89.70"),
+        ("{mean:fedavg/mlp-a100,mlp-a01|as=largest}", "89.70"),
+        ("{printed:fedlaw/mlp-a01}", "86.30"),
+        ("{difference:fedavg/mlp-a100}", "+0.41"),
+        ("{difference:fedlaw,fedavg/mlp-a01|as=mean}", "+0.10"),  # (0.10 + 0.09) / 2
+        ("{seeds:fedavg/mlp-a01}", "85.00, 85.20 and 85.40"),
+        ("{mean:fedavg/mlp-a01|seed=9}", "85.20"),
+        ("{deviation:fedavg/mlp-a01}", "0.20"),
+        ("{gain:fedlaw-fedavg/mlp-a100}", "−0.67"),
+        ("{gain:fedlaw-fedavg/mlp-a100|sign=no, digits=1}", "0.7"),
+        ("{gains:fedlaw-fedavg/mlp-a01}", "+1.00, +1.00 and +1.60"),
+        ("{printed_gain:fedlaw-fedavg/mlp-a100}", "−0.78"),
+        # mean 1.2, deviation 0.34641: 4.30265 * 0.34641 / sqrt(3) = 0.8605
+        ("{interval:fedlaw-fedavg/mlp-a01}", "+0.34 to +2.06"),
+        ("{mean:fedlaw/mlp-a100|metric=gamma, read=last(2)}", "1.200"),
+        ("{mean:fedlaw/mlp-a100|metric=gamma, read=mean(1, 3), digits=2}", "0.70"),
+        ("{setting:fedavg/mlp-a100|key=rounds}", "5"),
+        ("{setting:fedlaw/mlp-a100|key=fedlaw.server_lr}", "0.01"),
+        ("{distance:one, half|digits=1}", "3.4"),
+        ("{count:reproduced} of {count:judged}", "3 of 4"),
+        ("{verdict:K1}", "contradicted"),
+        (
+            "{paper:0.1} and {given:1.3}, CIFAR-10, top-3, Table 2 and section 5.4",
+            "0.1 and 1.3, CIFAR-10, top-3, Table 2 and section 5.4",
+        ),
+        ("FedLAW is behind {holds:gain:fedlaw-fedavg/mlp-a100 < 0} FedAvg.", "FedLAW is behind FedAvg."),
+        ("Higher {holds:70 < mean:fedavg/mlp-a01 < mean:fedavg/mlp-a100 <= 100}.", "Higher."),
+        ("K1 falls {holds:verdict:K1 is contradicted}.", "K1 falls."),
+        ("Ahead {holds:seeds:fedlaw/mlp-a01 > mean:fedavg/mlp-a01} at each seed.", "Ahead at each seed."),
+    ],
+)
+def test_what_it_says(text: str, said: str, facts: Facts) -> None:
+    assert filled([text], facts, WHERE) == ([said], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It ends at 89.70.", "'89.70' is a number that nothing fills"),  # a planted digit, though it is right
+        ("It gains +3 points.", "'+3' is a number that nothing fills"),
+        ("FedLAW is ahead of FedAvg.", "'ahead' compares and no condition follows"),
+        ("{mean:fedavg/mlp-a100}. Then it falls.", "'falls' compares and no condition follows"),
+        # a wrong order word: the condition is what the word says, and it does not hold
+        ("FedLAW is ahead {holds:gain:fedlaw-fedavg/mlp-a100 > 0}.", "does not hold (-0.666667 > 0)"),
+        ("Ahead {holds:seeds:fedlaw/mlp-a100 > mean:fedavg/mlp-a100} at each seed.", "does not hold (88 > 89.7)"),
+        ("K1 {holds:verdict:K1 is reproduced}", "does not hold (contradicted is reproduced)"),
+        ("{mean:fedavg}", "'fedavg' is no place; write row/column"),
+        ("{mean:fedabg/mlp-a100}", "did you mean 'fedavg'"),
+        ("{mean:fedavg/mlp-a1000}", "did you mean 'mlp-a100'"),
+        ("{mean:table9/fedavg/mlp-a100}", "unknown table 'table9'"),
+        ("{maen:fedavg/mlp-a100}", "did you mean 'mean'"),
+        ("{mean:fedavg/mlp-a100|digit=1}", "did you mean 'digits'"),
+        ("{mean:fedavg/mlp-a100|metric=gama}", "unknown metric 'gama'"),
+        ("{setting:fedavg/mlp-a100|key=round}", "did you mean 'rounds'"),
+        ("{gain:fedlaw/mlp-a100}", "'fedlaw' is no pair of rows"),
+        ("{printed:ours/mlp-a100}", "the paper prints no such number"),
+        ("{distance:other}", "unknown reading 'other'"),
+        ("{count:reproducd}", "did you mean 'reproduced'"),
+        ("{verdict:K2}", "unknown claim 'K2'"),
+        ("{holds:mean:fedavg/mlp-a100}", "write a comparison"),
+        ("{mean fedavg}", "write {form:place}"),
+        ("{mean:fedavg/mlp-a100", "a brace has no partner"),
+    ],
+)
+def test_what_is_refused(text: str, words: str, facts: Facts) -> None:
+    """One line that names the file, which remark it is, and what is wrong with it."""
+    with pytest.raises(UserError) as refused:
+        filled(["Fine.", text], facts, WHERE)
+    said = str(refused.value)
+    assert said.startswith(f"{WHERE}[1]: ")
+    assert words in said
+    assert "\n" not in said
+
+
+def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
+    """Nothing of `ours` has run: the sentence is left out, and it says for which cell."""
+    assert filled(["{mean:ours/mlp-a100}", "{distance:not run}", "Fine."], facts, WHERE) == (
+        ["Fine."],
+        ["table3: ours, mlp-a100", "reading 'not run'"],
+    )
+
+
+def test_a_quoted_word_compares_nothing() -> None:
+    """What the paper says stands in quotation marks."""
+    prose.check('The paper says "faster convergence rate", and no more.', WHERE)
+
+
+def test_every_form_is_described() -> None:
+    from fedrepro.reports.analysis import prose as described
+
+    assert all(f" {name} " in f" {described.__doc__} ".replace("\n", " ") for name in FORMS)
