@@ -8,7 +8,7 @@ own file. A number without braces is refused, and so is a sentence with a word o
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedrepro.errors import UserError
 
@@ -41,6 +41,11 @@ class Field:
     def option(self, key: str) -> str | None:
         """Its value; None where it is not given."""
         return dict(self.options).get(key)
+
+    def each(self, key: str, apart: str) -> list["Field"]:
+        """This field once for each of the values that an option has, `apart` from each other; itself without the option."""
+        values = (self.option(key) or "").split(apart)
+        return [replace(self, options=(*self.options, (key, value.strip()))) if value else self for value in values]
 
 
 Piece = str | Field

@@ -54,6 +54,8 @@ def facts() -> Facts:
         ("{interval:fedlaw-fedavg/mlp-a01}", "+0.34 to +2.06"),
         ("{mean:fedlaw/mlp-a100|metric=gamma, read=last(2)}", "1.200"),
         ("{mean:fedlaw/mlp-a100|metric=gamma, read=mean(1, 3), digits=2}", "0.70"),
+        ("{mean:fedlaw/mlp-a100|metric=gamma;round, read=last(1), as=mean}", "2.650"),  # (1.3 + 4) / 2
+        ("{mean:fedavg/mlp-a01|times=0.01, plus=0.5, digits=3}", "1.352"),
         ("{setting:fedavg/mlp-a100|key=rounds}", "5"),
         ("{setting:fedlaw/mlp-a100|key=fedlaw.server_lr}", "0.01"),
         ("{distance:one, half|digits=1}", "3.4"),

@@ -92,8 +92,9 @@ def _per_seed(asked: Field, source: Source, row: str, column: str, where: str) -
 def _means(asked: Field, facts: Facts, where: str) -> list[Value]:
     found = []
     for source, row, column in _places(asked, facts, where):
-        known, unit = _per_seed(asked, source, row, column, where)
-        found.append(Value(mean([*known.values()]), unit))
+        for one in asked.each("metric", ";"):
+            known, unit = _per_seed(one, source, row, column, where)
+            found.append(Value(mean([*known.values()]), unit))
     return found
 
 

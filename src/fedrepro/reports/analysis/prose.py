@@ -14,13 +14,15 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
 another curve of the same runs and how it is read, `seed=` one seed, `digits=`, `sign=no` without a sign, `as=range`,
-`largest`, `smallest` or `mean` of a list.
+`largest`, `smallest` or `mean` of a list, `times=` and `plus=` for another unit. A mean may be of several metrics, apart by
+semicolons.
 """
 
 import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from fedrepro import units
 from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
@@ -30,7 +32,7 @@ from fedrepro.registry import unknown
 from fedrepro.reports.analysis.forms import FORMS, Facts, Value, Waits
 from fedrepro.reports.analysis.paired import mean
 
-OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key")
+OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "times", "plus")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -116,8 +118,9 @@ def values(asked: Field, facts: Facts, where: str) -> list[Value]:
     how = asked.option("as")
     if how in _REDUCED and found:
         numbers = [one.value for one in found if isinstance(one.value, float)]
-        return [Value(_REDUCED[how](numbers), found[0].unit, found[0].signed)]
-    return found
+        found = [Value(_REDUCED[how](numbers), found[0].unit, found[0].signed)]
+    times, plus = float(asked.option("times") or 1), float(asked.option("plus") or 0)
+    return [replace(one, value=one.value * times + plus) if isinstance(one.value, float) else one for one in found]
 
 
 def _text(asked: Field, found: list[Value]) -> str:
