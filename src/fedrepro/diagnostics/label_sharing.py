@@ -29,12 +29,17 @@ class LabelSharing:
     nearest: of every client its k highest fields, without its own, where k clients share a label with it. threshold: the M
     highest fields of all after (a_ij + a_ji) / 2, where M pairs share a label. `label_pairs_found` is the percentage of the
     marked fields that belong to such pairs, `label_pairs_by_chance` what fields marked at random would give on average; none
-    where no pair shares a label. `attention` is the averaged matrix: x pays attention to y.
+    where no pair shares a label. Both rules are told how many share one. So `attention_shared` and `attention_apart` say how far
+    the fields lie from each other: the mean over fields of two different clients with a label in common, and of the others.
+    `attention` is the averaged matrix: x pays attention to y.
     """
 
     of: str = "weights"
     rule: str = "nearest"
-    metrics: ClassVar[tuple[str, ...]] = ("label_pairs_found", "label_pairs_by_chance", "attention")
+    metrics: ClassVar[tuple[str, ...]] = (
+        *("label_pairs_found", "label_pairs_by_chance"),
+        *("attention_shared", "attention_apart", "attention"),
+    )
 
     def __post_init__(self) -> None:
         require(self.of in ("weights", "scores"), "of", self.of, "must be weights or scores")
@@ -50,6 +55,9 @@ class LabelSharing:
             rule = nearest if self.rule == "nearest" else threshold
             for metric, value in zip(self.metrics, rule(matrix_NN, shared_NN), strict=False):
                 yield Value(kept.round, metric, value)
+            for metric, fields_NN in zip(self.metrics[2:], (shared_NN, apart(shared_NN)), strict=False):
+                if not np.isnan(matrix_NN[fields_NN]).all():
+                    yield Value(kept.round, metric, float(np.nanmean(matrix_NN[fields_NN])))
         for (x, y), value in np.ndenumerate(matrix_NN):
             yield Value(kept.round, "attention", float(value), x=float(x), y=float(y))
 
@@ -68,6 +76,11 @@ def owned_labels(task: Task) -> list[set[int]]:
 def sharing(labels: list[set[int]]) -> np.ndarray:
     """Which two different clients have a label in common, bool [N, N]."""
     return np.array([[i != j and bool(one & other) for j, other in enumerate(labels)] for i, one in enumerate(labels)])
+
+
+def apart(shared_NN: np.ndarray) -> np.ndarray:
+    """Which two different clients have no label in common, bool [N, N]."""
+    return ~(shared_NN | np.eye(len(shared_NN), dtype=bool))
 
 
 def nearest(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import torch
 
 import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import canonical, make
-from fedrepro.diagnostics.label_sharing import nearest, owned_labels, sharing, threshold
+from fedrepro.diagnostics.label_sharing import apart, nearest, owned_labels, sharing, threshold
 from fedrepro.engine import kept
 from fedrepro.engine.kept import Keeper, Kept
 from fedrepro.engine.loop import train
@@ -32,6 +32,10 @@ FOUND = np.array([[9.0, 5.0, 1.0, 0.0], [5.0, 9.0, 4.0, 6.0], [1.0, 4.0, 9.0, 7.
 def test_who_shares() -> None:
     """A client shares nothing with itself."""
     assert SHARED.astype(int).tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+
+
+def test_the_others_share_nothing_and_are_not_oneself() -> None:
+    assert apart(SHARED).astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]]
 
 
 def test_nearest_by_hand() -> None:
@@ -115,7 +119,11 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
         else:
             assert math.isnan(value)
     of = {v.metric: v.value for v in measured if v.x is None}
-    assert of.keys() == {"label_pairs_found", "label_pairs_by_chance"}
+    assert of.keys() == {"label_pairs_found", "label_pairs_by_chance", "attention_shared", "attention_apart"}
+    matrix, shared = found.server["attention_weights"].numpy(), sharing(owned_labels(task))
+    for metric, fields in (("attention_shared", shared), ("attention_apart", apart(shared))):
+        known = [value for value in matrix[fields] if not math.isnan(value)]
+        assert of[metric] == pytest.approx(sum(known) / len(known), abs=1e-12)
     assert of["label_pairs_found"] == pytest.approx(
         nearest(found.server["attention_weights"].numpy(), sharing(owned_labels(task)))[0]
     )
