@@ -29,8 +29,8 @@ class LabelSharing:
     nearest: of every client its k highest fields, without its own, where k clients share a label with it. threshold: the M
     highest fields of all after (a_ij + a_ji) / 2, where M pairs share a label. `label_pairs_found` is the percentage of the
     marked fields that belong to such pairs, `label_pairs_by_chance` what fields marked at random would give on average; none
-    where no pair shares a label. Both rules are told how many share one. So `attention_shared` and `attention_apart` say how far
-    the fields lie from each other: the mean over fields of two different clients with a label in common, and of the others.
+    where no pair shares a label. Both rules are told how many share one. So `attention_shared` and `attention_apart` say how
+    far the fields lie apart: the mean over fields of two different clients with a label in common, and of the others.
     `attention` is the averaged matrix: x pays attention to y.
     """
 
