@@ -7,7 +7,7 @@ rule page:
         evidence=lambda w: FLOW.page_evidence(w.scale, w.paper),
         words=lambda w: FLOW.page_words(w.paper),
     output:
-        update(expand("reports/{{scale}}/{{paper}}/index{ending}", ending=[".md", ".json"])),
+        update(expand("reports/{{scale}}/{{paper}}/{name}", name=["index.md", "index.json", "details.md", "details.html"])),
         update(report("reports/{scale}/{paper}/index.html", caption="captions/page.rst", category="{paper}", subcategory="{scale}", labels={"page": "all tables"})),
         report(update(directory("reports/{scale}/{paper}/figures/index")), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{paper}", subcategory="{scale}", labels={"page": "{figure}"}),
     params: rendered=lambda w: FLOW.rendered(w.scale, w.paper)
@@ -22,7 +22,7 @@ rule current_page:
         plans=lambda w: FLOW.page_plans(FLOW.current(w.paper), w.paper),
         words=lambda w: FLOW.page_words(w.paper),
     output:
-        update(expand("reports/{{paper}}/index{ending}", ending=[".md", ".html", ".json"])),
+        update(expand("reports/{{paper}}/{name}", name=["index.md", "index.html", "index.json", "details.md", "details.html"])),
         update(directory("reports/{paper}/figures/index")),
     log: "logs/report/current-{paper}-index.log"
     message: "reports/{wildcards.paper}/index.html"

@@ -21,7 +21,7 @@ from fedrepro.reports.load import load_evidence, load_figure, load_page, load_pl
 from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
 from fedrepro.reports.model.codec import encode
 from fedrepro.reports.names import natural
-from fedrepro.reports.pages import overview, paper, site
+from fedrepro.reports.pages import details, overview, paper, site
 from fedrepro.reports.pages import table as table_page
 from fedrepro.reports.pages.sections import Document
 from fedrepro.reports.write import html, markdown
@@ -71,7 +71,8 @@ def _write_figure(made: Figure, stem: Path) -> list[Path]:
 def render_page(
     plan_paths: Sequence[Path], folder: Path, words: Words, root: Path = Path(), out_stem: Path | None = None
 ) -> list[Path]:
-    """Writes `<out_stem>.md`, `.html`, `.json` and pictures beside them; returns the three, the Markdown page first.
+    """Writes `<out_stem>.md`, `.html`, `.json`, `details.md` and `.html` and pictures beside them; returns the files in this
+    order.
 
     `plan_paths` are all tables and figures of one paper at one scale, `words` what is said of them; `folder` is where the
     paper's reports lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the
@@ -108,7 +109,9 @@ def render_page(
         words,
         answers.answers(words.summary, facts, every[0]),
     )
-    return [*_write(paper.page(document), stem), write_json(_ending(stem, "json"), encode(document))]
+    beside = stem.with_name("details")
+    made_pages = _write(paper.page(document, beside.as_posix()), stem)
+    return [*made_pages, write_json(_ending(stem, "json"), encode(document)), *_write(details.details(document), beside)]
 
 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:

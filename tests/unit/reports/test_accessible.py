@@ -27,7 +27,7 @@ def text(request, tmp_path, monkeypatch) -> str:
     if request.param == "table":
         return render(path, folder / "evidence", folder / "table3", folder / "figures")[1].read_text()
     paper = render_page([path], folder, Words())
-    return paper[1].read_text() if request.param == "paper" else render_site(paper[2:], Path("reports"))[1].read_text()
+    return paper[1].read_text() if request.param == "paper" else render_site(paper[2:3], Path("reports"))[1].read_text()
 
 
 def test_tables_are_named_and_their_heads_say_what_they_head(text):

@@ -236,7 +236,7 @@ def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) 
             for seed, receipt in seeds.items():
                 write_json(folder / "evidence" / run_id / f"seed{seed}.json", sealed(receipt))
         paths.append(write_json(Path(f"results/plans/demo/fedlaw/{name}.json"), plan))
-    markdown, html, document = render_page(paths, folder, Words())
+    markdown, html, document, *_ = render_page(paths, folder, Words())
     return Page(html.read_text()), read_json(document), markdown.read_text()
 
 

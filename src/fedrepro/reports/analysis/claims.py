@@ -126,9 +126,10 @@ def _p_against(claim: Claim, number: Number) -> float:
 
 
 def _seeds(claim: Claim, number: Number) -> int | None:
-    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have."""
+    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; None where the mean
+    lies on the border itself."""
     beyond = _beyond(claim, number)
-    return None if beyond is None else seeds_needed(beyond, number.values)
+    return seeds_needed(beyond, number.values) if beyond and round(beyond, 6) else None
 
 
 def _would_take(seeds: Sequence[int | None]) -> str:

@@ -204,7 +204,8 @@ def _distances(asked: Field, facts: Facts, where: str) -> list[Value]:
 
 
 def _count(asked: Field, facts: Facts, where: str) -> list[Value]:
-    tables = [facts.tables[facts.own]] if facts.own else list(facts.tables.values())
+    every_table = [one for one in facts.tables.values() if not one.plan.variant_of]
+    tables = [facts.tables[facts.own]] if facts.own else every_table
     every = {(cell.run_id, cell.metric, cell.read, cell.printed): cell.status for one in tables for cell in one.cells.values()}
     wanted = COMPARED if asked.place == "judged" else (asked.place,)
     if not set(wanted) <= {*STATUSES}:

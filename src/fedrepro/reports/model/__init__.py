@@ -28,21 +28,18 @@ from fedrepro.reports.model.page import (
 from fedrepro.reports.model.plan import (
     Candidate,
     Column,
-    Cost,
     Deviation,
     Disagreement,
-    Environment,
-    Evidence,
     Metric,
     Place,
     Plan,
     PrintedSeeds,
-    Receipt,
     Row,
     Run,
     Scale,
     Varied,
 )
+from fedrepro.reports.model.receipt import Cost, Environment, Evidence, Receipt
 from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Spread, Status
 from fedrepro.reports.model.table import (
     About,

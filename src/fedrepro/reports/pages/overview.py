@@ -30,7 +30,8 @@ def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> s.Document:
 def _paper(found: list[Placed]) -> s.Section:
     told = [page.answers for _, page in found if page.answers]
     lines: list[s.Line] = [_named("Proposes:", told[0].proposes)] if told else []
-    lines.append(_named("Re-run:", " ".join(_share(page) for _, page in found)))
+    shares = [_share(page) for _, page in found if page.printed.measured] or ["none of its printed numbers."]
+    lines.append(_named("Re-run:", " ".join(shares)))
     for _, page in found:
         lines += _answers(page, len(found) > 1)
     lines += [_named("Not obtained:", told[0].missing)] if told else []

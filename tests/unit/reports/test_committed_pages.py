@@ -1,0 +1,65 @@
+"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, short enough to read."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
+TABLES = sorted(path for path in ROOT.glob("reports/*/*/table*.json") if path.parts[-3] in ("full", "short"))
+PAGES = sorted(path for path in ROOT.glob("reports/*/*/index.json") if path.parts[-3] in ("full", "short"))
+WORDS = 6000  # of a page, at most
+
+
+def cells() -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """(place, paper and scale, table, cell) of every table's own report and of every page."""
+    found = []
+    for path in (*TABLES, *PAGES):
+        document = json.loads(path.read_text())
+        for table in document.get("tables", [document]):
+            place = f"{path.relative_to(ROOT)}: {table['table']}"
+            found += [(place, "/".join(path.parts[-3:-1]), table, cell) for cell in table["cells"]]
+    return found
+
+
+def test_a_measurement_has_one_verdict_wherever_it_stands() -> None:
+    """The same seeds of one run, read alike, beside the same printed number: one status, difference and margin."""
+    found, places = defaultdict(set), defaultdict(list)
+    for place, paper, _, cell in cells():
+        if cell["status"] in JUDGED:
+            key = (paper, cell["run_id"], cell["metric"], cell["read"], cell["printed"], str(cell["per_seed"]))
+            found[key].add((cell["status"], cell["difference"], cell["margin"]))
+            places[key].append(place)
+    assert sum(map(len, places.values())) > 100
+    assert {key: (verdicts, places[key]) for key, verdicts in found.items() if len(verdicts) > 1} == {}
+
+
+def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
+    for place, paper, table, cell in cells():
+        if cell["status"] in JUDGED:
+            assert paper.startswith("full/"), place
+            assert table["comparable"], place
+            assert not table["variant_of"], place
+            assert cell["printed"] is not None, place
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_a_page_is_short_enough_to_read(path: Path) -> None:
+    """All that stands between spaces counts as a word, numbers and lines of tables too."""
+    assert len(path.with_suffix(".md").read_text().split()) < WORDS
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_the_page_answers_first(path: Path) -> None:
+    """What does not hold, or cannot be told, stands above all that holds; no brace of a template is left."""
+    page = json.loads(path.read_text())
+    text = path.with_suffix(".md").read_text()
+    answers = page["answers"]
+    assert answers["waiting"] == []
+    assert "{" not in "".join([*answers["fails"], *answers["open"], *answers["holds"], answers["proposes"], answers["missing"]])
+    places = [text.index(line) for kind in ("fails", "open", "holds") for line in answers[kind]]
+    assert places
+    assert places == sorted(places)
