@@ -42,7 +42,7 @@ def page(table: Table) -> s.Document:
 def _opening(table: Table) -> list[s.Block]:
     first = (
         s.Text(parts.headline(table), "strong"),
-        *(f" {said}" for said in (*parts.protocol(table), table.scale_note) if said),
+        *(f" {said}" for said in (*parts.protocol(table), table.scale_note, _departures(table)) if said),
     )
     if table.comparable:
         banners: list[s.Block] = [s.Banner((first,), good=True)]
@@ -50,6 +50,11 @@ def _opening(table: Table) -> list[s.Block]:
     else:
         banners = [s.Banner((first, *table.warnings), good=False)]
     return [*banners, s.Facts(tuple((name, (value,)) for name, value in _facts(table)))]
+
+
+def _departures(table: Table) -> str:
+    """What was run otherwise than the paper states, where measured numbers stand beside printed ones."""
+    return parts.departures(table.deviations) if table.comparable and parts.in_print(table) else ""
 
 
 def _facts(table: Table) -> list[tuple[str, str]]:

@@ -1,0 +1,69 @@
+"""What holds of all papers, on one page: filled from the evidence, what does not hold first, every claim by its verdict."""
+
+import re
+from pathlib import Path
+
+import pytest
+from small_table import make_plan, write_evidence
+
+from fedrepro.config.claims import Difference
+from fedrepro.config.summary import Answers, Summary
+from fedrepro.config.words import Words
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+from fedrepro.reports.render import render_overview, render_page
+
+A, B = "mlp-a100", "mlp-a01"
+VALUES = {("fedavg", A): [89.0, 89.5, 90.6], ("fedlaw", A): [88.0, 88.5, 88.6], ("fedlaw", B): [86.0, 86.2, 87.0]}
+CLAIM = {"id": "K1", "text": "Ahead.", "says": "FedLAW is ahead", "where": "Table 3", "kind": "difference", "table": "table3"}
+FULL = Answers(
+    fails=["FedLAW is behind {holds:gain:table3/fedlaw-fedavg/mlp-a100 < 0} FedAvg, {gain:table3/fedlaw-fedavg/mlp-a100}."],
+    open=["K1 is {verdict:K1}."],
+    holds=["It ends at {mean:table3/fedlaw/mlp-a01}.", "FedAvg ends at {mean:table3/fedavg/mlp-a01}."],
+)
+
+
+def page(scale: str, summary: Summary, seeds: int = 3) -> Path:
+    """The JSON of the paper's page at a scale."""
+    folder, plan = Path("reports", scale, "fedlaw"), make_plan(scale)
+    write_evidence(folder / "evidence", plan, {place: values[:seeds] for place, values in VALUES.items()})
+    path = write_json(Path("results/plans", scale, "fedlaw/table3.json"), plan)
+    claims = [Difference.model_validate(CLAIM | {"pairs": {"fedlaw": "fedavg"}, "columns": [A], "side": "ahead"})]
+    return render_page([path], folder, Words(claims, summary, [], 96))[2]
+
+
+@pytest.fixture(autouse=True)
+def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_a_person_reads_in_half_a_minute() -> None:
+    """What it proposes, how much was run, what fails, is open and holds, what is missing, in this order. A sentence whose runs
+    are not there is left out. Scale short comes after full and judges nothing. Papers without a page are named."""
+    short = Answers(open=["One seed says nothing: {mean:table3/fedlaw/mlp-a100}."])
+    summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={"full": FULL, "short": short})
+    made = render_overview([page("short", summary, seeds=1), page("full", summary)], Path("reports"), {"other": 262})
+    assert [path.as_posix() for path in made] == ["reports/README.md", "reports/index.html"]
+    text = made[0].read_text()
+    lines = re.findall(r"^- (.*)", text, re.MULTILINE)
+    assert lines == [
+        "**Proposes:** Learnt weights.",
+        "**Re-run:** 3 of its 96 printed numbers by its protocol (3 %). 3 of its 96 printed numbers at scale short, with fewer "
+        "rounds, seeds or samples, where nothing is judged (3 %).",
+        "**Does not hold:** FedLAW is behind FedAvg, −1.33.",
+        "**Cannot be told:** K1 is inconclusive.",
+        "**Holds:** It ends at 86.40.",
+        "**Seen at scale short:** One seed says nothing: 88.00.",
+        "**Not obtained:** A GPU.",
+        "**Pages:** [scale full](full/fedlaw/index.md), [scale short](short/fedlaw/index.md)",
+        "other: 262 printed numbers are here to be compared with; nothing has been run.",
+    ]
+    assert "| paper | ? inconclusive |" in text
+    assert "| FedLAW | [K1](full/fedlaw/index.md) |" in text
+
+
+def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:
+    """One line that names the file, the scale and the sentence."""
+    wrong = Answers(fails=["FedLAW is ahead {holds:gain:table3/fedlaw-fedavg/mlp-a100 > 0}."])
+    with pytest.raises(UserError, match=r"^papers/fedlaw/summary.yaml: full: fails\[0\]: 'gain.*' does not hold"):
+        page("full", Summary(proposes="Weights.", missing="Nothing.", answers={"full": wrong}))
