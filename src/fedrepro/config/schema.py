@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 
+LONGEST = 100  # characters of a wrong value that are shown
 Scalar = bool | int | float | str | None
 Arguments = dict[str, Scalar]
 _SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
@@ -140,7 +141,9 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         message = first["msg"].removeprefix("Value error, ")
         if loc != first["loc"]:
             message = "give a number, a word, true, false or null"
-        what = f"{key} = {first['input']!r}: " if loc or first["type"] != "value_error" else ""
+        value = repr(first["input"])
+        value = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
+        what = f"{key} = {value}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 
 

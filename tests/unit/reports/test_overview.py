@@ -56,7 +56,7 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
         "**Seen at scale short:** One seed says nothing: 88.00.",
         "**Not obtained:** A GPU.",
         "**Pages:** [scale full](full/fedlaw/index.md), [scale short](short/fedlaw/index.md)",
-        "other: 262 printed numbers are here to be compared with; nothing has been run.",
+        "papers/other: 262 printed numbers are here to be compared with; nothing has been run.",
     ]
     assert "| paper | ? inconclusive |" in text
     assert "| FedLAW | [K1](full/fedlaw/index.md) |" in text

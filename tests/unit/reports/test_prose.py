@@ -61,6 +61,8 @@ def facts() -> Facts:
         ("{distance:one, half|digits=1}", "3.4"),
         ("{count:reproduced} of {count:judged}", "3 of 4"),
         ("{verdict:K1}", "contradicted"),
+        ("{status:fedavg,fedlaw/mlp-a100}", "reproduced and inconclusive"),
+        ("{count:judged|table=table3}", "4"),
         (
             "{paper:0.1} and {given:1.3}, CIFAR-10, top-3, Table 2 and section 5.4",
             "0.1 and 1.3, CIFAR-10, top-3, Table 2 and section 5.4",

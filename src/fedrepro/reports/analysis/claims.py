@@ -137,7 +137,7 @@ def _would_take(seeds: Sequence[int | None]) -> str:
     if not known:
         return ""
     least, most = (f"{one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
-    return f". To decide would take about {least} seeds" + (
+    return f". Deciding it would take about {least} seeds" + (
         f" for one of these numbers, {most} for all" if least != most else ""
     )
 

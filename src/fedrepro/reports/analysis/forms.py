@@ -205,12 +205,19 @@ def _distances(asked: Field, facts: Facts, where: str) -> list[Value]:
 
 def _count(asked: Field, facts: Facts, where: str) -> list[Value]:
     every_table = [one for one in facts.tables.values() if not one.plan.variant_of]
-    tables = [facts.tables[facts.own]] if facts.own else every_table
+    named = asked.option("table")
+    if named and named not in facts.tables:
+        raise UserError(f"{where}: {unknown('table', named, sorted(facts.tables))}")
+    tables = [facts.tables[named or facts.own or ""]] if named or facts.own else every_table
     every = {(cell.run_id, cell.metric, cell.read, cell.printed): cell.status for one in tables for cell in one.cells.values()}
     wanted = COMPARED if asked.place == "judged" else (asked.place,)
     if not set(wanted) <= {*STATUSES}:
         raise UserError(f"{where}: {unknown('status', asked.place, [*COMPARED, 'judged'])}")
     return [Value(float(sum(status in wanted for status in every.values())), "count")]
+
+
+def _statuses(asked: Field, facts: Facts, where: str) -> list[Value]:
+    return [Value(_cell(*place, where).status) for place in _places(asked, facts, where)]
 
 
 def _verdict(asked: Field, facts: Facts, where: str) -> list[Value]:
@@ -232,5 +239,6 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Value]]] = {
     "setting": _settings,
     "distance": _distances,
     "count": _count,
+    "status": _statuses,
     "verdict": _verdict,
 }

@@ -9,7 +9,8 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     interval         the 95 % t-interval of a gain
     setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
-    count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict
+    count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict; of one `|table=`
+    status           of a cell
     verdict          of a claim, by its id
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
@@ -32,7 +33,7 @@ from fedrepro.registry import unknown
 from fedrepro.reports.analysis.forms import FORMS, Facts, Value, Waits
 from fedrepro.reports.analysis.paired import mean
 
-OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "times", "plus")
+OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "times", "plus")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -103,9 +103,10 @@ def compact(table: Shown) -> s.Grid:
     settings = [(column.key, column.title) for column in columns]
     turned = len(rows) > len(columns)
     across, down = (settings, methods) if turned else (methods, settings)
-    kinds = ["printed", "measured", *(["difference"] if table.comparable else [])]
+    printed = "printed" if table.comparable else "printed, not comparable"
+    kinds = [printed, "measured", *(["difference"] if table.comparable else [])]
     above = [s.Head(""), *(s.Head(label, span=len(kinds), start=True) for _, label in across)]
-    names = [s.Head(kind, True, start=kind == "printed") for _ in across for kind in kinds]
+    names = [s.Head(kind, True, start=kind == printed) for _ in across for kind in kinds]
     body = []
     for key, label in down:
         found = [cells.get((key, other) if turned else (other, key)) for other, _ in across]

@@ -12,8 +12,8 @@ SUBTITLE = (
     "printed numbers; at scale short nothing is judged. What does not hold comes first."
 )
 CLAIMS = (
-    "Every claim that is judged, by its verdict: not comparable where only scale short has run. What each says, in the paper's "
-    "own words where it has any, and the rule that decides it stand on the paper's page."
+    "Every claim by its verdict; not comparable where only scale short has run, or the paper does not give the settings. What "
+    "each says, in the paper's own words where it has any, and the rule that decides it stand on the paper's page."
 )
 Placed = tuple[Path, Page]  # a page with the path of its JSON
 
@@ -23,7 +23,7 @@ def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> s.Document:
     papers: dict[str, list[Placed]] = {}
     for path, page in sorted(pages, key=lambda one: (one[1].paper_name, one[1].scale)):  # full comes before short
         papers.setdefault(page.paper, []).append((path, page))
-    blocks = [*(_paper(found) for found in papers.values()), *_others(others), _claims([found[0] for found in papers.values()])]
+    blocks = [*(_paper(found) for found in papers.values()), *_others(others), _claims([*papers.values()])]
     return s.Document("What holds", SUBTITLE, tuple(blocks))
 
 
@@ -69,21 +69,35 @@ def _others(others: Mapping[str, int]) -> list[s.Block]:
     if not others:
         return []
     lines = tuple(
-        f"{name}: {count} printed numbers are here to be compared with; nothing has been run." for name, count in others.items()
+        f"papers/{name}: {count} printed numbers are here to be compared with; nothing has been run."
+        for name, count in others.items()
     )
     return [s.Section("Not run yet", (s.Bullets(lines),))]
 
 
-def _claims(found: list[Placed]) -> s.Section:
-    """Papers downwards, verdicts across; in each field the claims, which lead to the paper's page."""
-    used: list[Verdict] = [verdict for verdict in VERDICTS if any(page.verdicts.get(verdict) for _, page in found)]
-    rows = tuple((page.paper_name, *(_field(path, page, verdict) for verdict in used)) for path, page in found)
+def _claims(papers: list[list[Placed]]) -> s.Section:
+    """Papers downwards, verdicts across; in each field the claims, which lead to the page that the verdict is of."""
+    settled = [(found[0][1].paper_name, _settled(found)) for found in papers]
+    used: list[Verdict] = [verdict for verdict in VERDICTS if any(verdict in own for _, own in settled)]
+    rows = tuple((name, *(_field(own.get(verdict, [])) for verdict in used)) for name, own in settled)
     heads = (tuple(s.Head(name) for name in ("paper", *(parts.verdict(verdict).text for verdict in used))),)
     return s.Section("Claims", (s.Paragraph(CLAIMS), s.Grid("Claims by verdict", heads, rows, "claims")))
 
 
-def _field(path: Path, page: Page, verdict: Verdict) -> s.Line:
-    links = [s.Text(one.id, link=_link(path)) for one in page.claims if one.verdict == verdict]
+def _settled(found: list[Placed]) -> dict[Verdict, list[s.Text]]:
+    """verdict -> the claims. What has not run at full scale has the verdict of scale short, which judges nothing."""
+    best: dict[str, tuple[Verdict, Path]] = {}
+    for path, page in found:
+        for one in page.claims:
+            if one.id not in best or (best[one.id][0] == "not run" and one.verdict != "not run"):
+                best[one.id] = one.verdict, path
+    sorted_: dict[Verdict, list[s.Text]] = {}
+    for id, (verdict, path) in best.items():
+        sorted_.setdefault(verdict, []).append(s.Text(id, link=_link(path)))
+    return sorted_
+
+
+def _field(links: list[s.Text]) -> s.Line:
     return tuple(part for link in links for part in (", ", link))[1:] or "–"
 
 

@@ -55,7 +55,9 @@ def headline(page: Page) -> str:
     varied = sum(table.varied is not None for table in tables)
     others = [f"{varied} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
     others += [f"{own} of ours without printed numbers"] if own else []
-    also = f" Beside them {' and '.join(others)}; nothing in those is judged." if others else ""
+    apart = sum(parts.in_print(table) and not table.comparable for table in tables)
+    others += [f"{apart} whose printed numbers are of another setting"] if apart else []
+    also = f" On the page besides: {', '.join(others)}; nothing in those is judged." if others else ""
     return f"Full scale: {share} by the paper's protocol, {', '.join(table.source for table in compared)}.{also}"
 
 
@@ -70,21 +72,13 @@ def _answer(page: Page) -> list[s.Block]:
         table for table in page.tables if not table.variant_of
     ]
     good = bool(page.tables) and all(table.comparable for table in page.tables)
-    departs = parts.departures(page.deviations) if good else ""
+    compared = any(table.comparable and parts.in_print(table) for table in page.tables)
+    departs = parts.departures(page.deviations) if compared else ""
     said = (*protocol(page), page.scale_note, departs)
     first = (s.Text(headline(page), "strong"), *(f" {one}" for one in said if one))
-    judged = {status: number for status, number in page.counts.items() if status in COMPARED}
-    share = f" of {page.printed.measured} printed numbers measured, of {page.printed.total} that the paper's tables print"
-    numbers = (
-        s.Text("Printed numbers:", "strong"),
-        f" {sum(judged.values())} judged{share}: ",
-        *_pieces(parts.counted(judged)),
-    )
-    numbers = numbers if sum(judged.values()) else (s.Text("Printed numbers:", "strong"), f" none judged{share}")
-    claims = (". ", s.Text("Claims:", "strong"), " ", *_pieces(parts.counted(page.verdicts))) if page.claims else ()
-    counted = (*numbers, *claims, ". A number that several tables print is judged once.")
     told = _read_first(page)
-    lines = ((*told, counted, first) if good else (first, *told, counted)) if page.tables else (first,)
+    lines = (*told, _counted(page), first) if compared else (first, *told, _counted(page))
+    lines = lines if page.tables else (first,)
     sections = [s.Section(f"{one.source}: {one.title}", (grid.compact(one),)) for one in numbered[:AT_A_GLANCE]]
     if page.picture:
         text = f"{AGREEMENT} {parts.counts(page.counts)}."
@@ -95,10 +89,26 @@ def _answer(page: Page) -> list[s.Block]:
     return [s.Banner(lines, good), *([s.Beside(tuple(sections))] if sections else [])]
 
 
+def _counted(page: Page) -> s.Line:
+    """How many printed numbers were measured, how they and the claims are judged."""
+    judged = {status: number for status, number in page.counts.items() if status in COMPARED}
+    total = sum(judged.values())
+    share = f" {page.printed.measured} of {page.printed.total} that the paper prints are measured, "
+    numbers = (
+        (f"{share}{total} different ones judged: ", *_pieces(parts.counted(judged))) if total else (f"{share}none is judged",)
+    )
+    claims = (". ", s.Text("Claims:", "strong"), " ", *_pieces(parts.counted(page.verdicts))) if page.claims else ()
+    once = ". A number that several tables print is judged once." if total else "."
+    return (s.Text("Printed numbers:", "strong"), *numbers, *claims, once)
+
+
 def _read_first(page: Page) -> list[s.Line]:
     """What a person reads first: what does not hold, what the runs cannot tell, what holds."""
     if page.answers is None:
         return []
+    if page.scale != "full":  # observations: nothing there holds or fails
+        lines = (*page.answers.fails, *page.answers.open, *page.answers.holds)
+        return [(s.Text("Seen here:", "strong"), f" {' '.join(lines)}")] if lines else []
     kinds = (("Does not hold:", page.answers.fails), ("Cannot be told:", page.answers.open), ("Holds:", page.answers.holds))
     return [(s.Text(name, "strong"), f" {' '.join(lines)}") for name, lines in kinds if lines]
 
@@ -123,7 +133,7 @@ def _changes(page: Page) -> list[s.Block]:
         moved = tuple(f"{move}: {'; '.join(places)}" for move, places in one.moved.items())
         moved = (*moved, *([one.counts] if one.counts else [])) or ("no verdict of this paper moved",)
         named = f" ({', '.join(one.claims)})" if one.claims else ""
-        blocks += [s.Paragraph((s.Text(f"{one.date}{named}: ", "strong"), f"{one.what} {one.why}")), s.Bullets(moved)]
+        blocks += [s.Paragraph((s.Text(f"{one.date}{named}:", "strong"), f" {one.what} {one.why}")), s.Bullets(moved)]
     return [s.Section("Changes after results were read", tuple(blocks), folded=True, note=f"{len(page.changes)} changes")]
 
 
@@ -169,7 +179,11 @@ def _varied(page: Page) -> list[s.Block]:
     if not lines:
         return []
     blocks = (s.Paragraph(VARIED), s.Bullets(tuple(lines)))
-    return [s.Section("Other readings", blocks, folded=True, note=f"{len(lines)} tables that vary one of these")]
+    return [
+        s.Section(
+            "Other readings", blocks, folded=True, note=f"{len(lines)} table{'' if len(lines) == 1 else 's'} beside these"
+        )
+    ]
 
 
 def _not_run(page: Page) -> list[s.Block]:

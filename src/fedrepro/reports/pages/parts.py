@@ -154,14 +154,15 @@ def repetitions(table: Shown) -> str:
 
 def outside(cells: Iterable[Cell]) -> str:
     """How many compared cells lie outside their margin, and how many would by chance; empty where nothing is judged."""
-    judged = [cell for cell in cells if cell.margin is not None and cell.difference is not None and cell.status in COMPARED]
+    compared = [cell for cell in cells if cell.margin is not None and cell.difference is not None and cell.status in COMPARED]
+    judged = {(cell.run_id, cell.metric, cell.read, cell.printed): cell for cell in compared}
     if not judged:
         return ""
-    out = sum(abs(cell.difference or 0.0) > (cell.margin or 0.0) for cell in judged)
+    out = sum(abs(cell.difference or 0.0) > (cell.margin or 0.0) for cell in judged.values())
     chance = (1 - RULE.level) * len(judged)
     return (
-        f"Of {len(judged)} compared cells {out} lie outside their margin. If every printed number came from the same "
-        f"distribution as ours, about {chance:.1f} would, by chance."
+        f"Of {len(judged)} judged numbers {out} {'lies outside its' if out == 1 else 'lie outside their'} margin. If every "
+        f"printed number came from the same distribution as ours, about {chance:.1f} would, by chance."
     )
 
 
