@@ -1,4 +1,4 @@
-"""What a change of the workflow must not move: run ids with their settings, plans, evidence, and the numbers of committed pages.
+"""What a change of the workflow must not move: run ids and their settings, plans, evidence, the numbers of committed pages.
 
 `python -m tests.freeze` compares the tree with `tests/golden/frozen.json` and says what differs; `--write` records it anew. A
 change that is meant to move a number writes the file in the same commit and says why.
