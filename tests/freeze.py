@@ -4,7 +4,6 @@
 change that is meant to move a number writes the file in the same commit and says why.
 """
 
-import dataclasses
 import hashlib
 import json
 import sys
@@ -15,10 +14,11 @@ from typing import Any
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.files import canonical_hash, read_json, sha256_file
+from fedrepro.typed import plain
 
 FILE = Path("tests/golden/frozen.json")
 # Of a plan, what decides a cell's number and what it is compared with; the words of the page may change.
-CELL = ("row", "column", "printed", "line", "run_id", "read", "average_last", "diagnostic", "tuned")
+CELL = ("row", "column", "printed", "line", "run_id", "read", "average_last", "tuned")
 RUN = ("run_id", "method", "method_label", "config", "inputs", "keep", "sources", "argument_sources")
 
 
@@ -31,14 +31,10 @@ def plans(root: Path = Path()) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{scale}/{name}", plain(plan(project.as_published(scale), paper, table, scale))
 
 
-def plain(made: Any) -> dict[str, Any]:
-    """A plan as JSON has it."""
-    return json.loads(json.dumps(dataclasses.asdict(made) if dataclasses.is_dataclass(made) else made))
-
-
 def essence(made: dict[str, Any]) -> dict[str, Any]:
     """What is frozen of a plan."""
-    picked = lambda cell: {key: cell[key] for key in CELL} | {"metric": cell["metric"]["name"]}  # noqa: E731
+    named = lambda metric: {"metric": metric["name"], "diagnostic": metric["diagnostic"]}  # noqa: E731
+    picked = lambda cell: {key: cell[key] for key in CELL} | named(cell["metric"])  # noqa: E731
     tried = lambda one: picked(one) | {key: one[key] for key in ("values", "trial")}  # noqa: E731
     return {
         "seeds": made["seeds"],

@@ -9,8 +9,8 @@ from fedrepro.config.project import load_project
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.load import load_evidence
-from fedrepro.reports.model import Cell, Plan
-from fedrepro.reports.model.codec import decode, encode
+from fedrepro.reports.model import Cell
+from fedrepro.store import Store
 
 ROOT = Path(__file__).parents[2]
 FEDAVG, GH = "fedavg", "fedavg+gh"
@@ -21,18 +21,13 @@ def project() -> Any:
     return load_project(ROOT)
 
 
-def typed_plan(project: Any, paper: str, table: str, scale: str) -> Plan:
-    """As reports have it."""
-    return decode(Plan, encode(plan(project, paper, table, scale)))
-
-
 class Table:
     """A table with its committed evidence: means, differences from the printed numbers, gains of one row over another."""
 
     def __init__(self, name: str, scale: str = "full") -> None:
         paper, _, table = name.partition("/")
-        planned = typed_plan(project(), paper, table, scale)
-        found = load_evidence(planned, ROOT / "reports" / scale / paper / "evidence")
+        planned = plan(project().as_published(scale), paper, table, scale)
+        found = load_evidence(planned, Store((ROOT / "reports" / scale / paper / "evidence",)))
         self.plan, self.evidence, self.choices = settle(planned, found)
         self.cells: dict[tuple[str, str], Cell] = {(c.method, c.setting): c for c in tabulate(self.plan, self.evidence)}
 

@@ -10,6 +10,7 @@ import yaml
 from fedrepro.config import project
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.typed import plain
 
 ROOT = Path(__file__).parents[2]
 SERVER = {"server_lr": 0.001, "server_epochs": 4}
@@ -119,11 +120,11 @@ class Files:
         (folder / "published" / "numbers.csv").write_text(self.numbers)
 
     def plan(self, params: dict[str, Any], table: str = "table1") -> dict[str, Any]:
-        """The plan at the scale of `params`."""
+        """The plan at the scale of `params`, as JSON has it."""
         self.write()
         project._read_cached.cache_clear()  # it goes by the files' times, and these are rewritten within one tick of the clock
         loaded = load_project(self.root, copy.deepcopy(params))
-        return plan(loaded, "some", table, loaded.params.scale)
+        return plain(plan(loaded, "some", table, loaded.params.scale))
 
 
 def cell(made: dict[str, Any], row: str, column: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from fedrepro.engine.records import seal
 from fedrepro.files import canonical_hash, sha256_file, write_json
 from fedrepro.reports.analysis.cells import RULE, Rule, tabulate
 from fedrepro.reports.model import Cell, Evidence, Plan, Receipt
-from fedrepro.reports.model.codec import decode
+from fedrepro.typed import typed as as_type
 
 METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
 COLUMNS = {"mlp-a100": ("mlp", 100.0), "mlp-a01": ("mlp", 0.1)}
@@ -68,7 +68,8 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             cell |= {"instead_of": {"rounds": 200} if run and scale != "full" else {}}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     plan = {
-        "schema": 8,
+        "schema": 9,
+        "own": False,
         "candidates": [],
         "printed_seeds": {"value": 1, "source": "not stated: taken as one"},
         "paper": "fedlaw",
@@ -92,7 +93,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
                 "label": {"fedavg": "FedAvg", "fedlaw": "FedLAW", "ours": "FedAvg + GH"}[m],
                 "printed": m != "ours",
                 "variant": None,
-                "as": m,
+                "name": m,
             }
             for m in METHODS
         ],
@@ -187,8 +188,10 @@ def make_evidence(
 
 def typed(plan: dict, found: dict[str, dict[int, dict]] | None = None) -> tuple[Plan, Evidence]:
     """As reports have them."""
-    evidence = {run_id: {seed: decode(Receipt, one) for seed, one in of.items()} for run_id, of in (found or {}).items()}
-    return decode(Plan, plan), evidence
+    evidence = {
+        run_id: {seed: as_type(Receipt, one, "receipt") for seed, one in of.items()} for run_id, of in (found or {}).items()
+    }
+    return as_type(Plan, plan, "plan"), evidence
 
 
 def tabulated(plan: dict, found: dict[str, dict[int, dict]], rule: Rule = RULE) -> list[Cell]:

@@ -9,6 +9,7 @@ from small_table import make_receipt
 from fedrepro.engine.records import seal
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render
+from fedrepro.store import Store
 
 FOLDER = "reports/full/some"
 PLACE = ("fedprox", "mnist")
@@ -44,7 +45,7 @@ def report(
     write_trials(made, root, values, **others)
     folder = root / FOLDER
     write_json(root / "plan.json", made)
-    render(root / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    render(root / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
     document = read_json(folder / "table1.json")
     at = lambda kind: next(one for one in document[kind] if (one["method"], one["setting"]) == PLACE)  # noqa: E731
     return at("cells"), at("choices")

@@ -13,8 +13,8 @@ from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.reports.analysis.paired import first_reaching, interval, mean
 from fedrepro.reports.model import Cost
-from fedrepro.reports.model.codec import decode
 from fedrepro.reports.pages.parts import COST, cost
+from fedrepro.typed import adapter
 
 ROOT = Path()
 DRAWN = {"partition": "partition", "participation": "cohorts", "proxy": "proxy set", "init": "initial model"}
@@ -49,7 +49,7 @@ def compare(options: Namespace) -> None:
         print("", *_values(a, b, shown), sep="\n")
     for line in _unlike(a, b):
         print(line)
-    costs = [cost([decode(Cost, receipt["cost"]) for receipt in one.receipts.values()]) for one in (a, b)]
+    costs = [cost([adapter(Cost).validate_python(receipt["cost"]) for receipt in one.receipts.values()]) for one in (a, b)]
     print("", *aligned([("cost", "A", "B"), *zip(COST, *costs, strict=True)]), sep="\n")
 
 

@@ -23,7 +23,7 @@ from fedrepro.engine.spec import RunSpec
 class Job:
     """One run: the seeds that it would train, and those that are there already."""
 
-    run: dict[str, Any]  # entry of a plan
+    run: dict[str, Any]  # its identity
     to_train: list[int]
     kept: dict[int, str]  # seed -> what there is of it
     begun: list[int]  # of to_train, those that have a checkpoint

@@ -1,9 +1,9 @@
 """Draws the artifacts that a run by hand lacks; under Snakemake its rules do the same."""
 
 import os
-from typing import Any
 
 from fedrepro.cli.drawing import draw
+from fedrepro.config.plan import Run
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.data.prepare import prepare
@@ -11,9 +11,9 @@ from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
 from fedrepro.engine.spec import RunSpec
 
 
-def draw_missing(project: Project, run: dict[str, Any], seeds: list[int]) -> None:
+def draw_missing(project: Project, run: Run, seeds: list[int]) -> None:
     """Arrays of both shapes, then partition, participation, proxy split and initial model of every seed."""
-    spec = RunSpec(**run["config"])
+    spec = RunSpec(**run.config)
     entry = project.registry[spec.dataset]
     for shape in dict.fromkeys([entry.native_shape, spec.input_shape]):
         if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():

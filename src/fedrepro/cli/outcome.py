@@ -6,6 +6,7 @@ from typing import Any
 
 from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, last_round, place_of, unedited
 from fedrepro.config.grid import plan as resolve
+from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
@@ -17,12 +18,12 @@ from fedrepro.units import unit
 class Outcome:
     """Of the chosen `cells` of `plan`, at `seeds`; `project` as the command has it, with its --set."""
 
-    def __init__(self, project: Project, plan: dict[str, Any], cells: list[dict[str, Any]], seeds: list[int]) -> None:
+    def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
         self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
         self.cells = {cell.place: cell for cell in cells_of(plan)}
         base = unedited(project)
-        self.base = {cell.place: cell for cell in cells_of(resolve(base, plan["paper"], plan["table"], plan["scale"]))}
-        self.full_scale = project.scale(plan["scale"]).comparable
+        self.base = {cell.place: cell for cell in cells_of(resolve(base, plan.paper, plan.table, plan.scale))}
+        self.full_scale = project.scale(plan.scale).comparable
 
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
@@ -37,25 +38,25 @@ class Outcome:
 
     def lines(self) -> list[str]:
         """Three lines a cell, then the next command."""
-        labels = {row["key"]: row["label"] for row in self.plan["rows"]}
+        labels = {row.key: row.label for row in self.plan.rows}
         found = []
         for chosen in self.chosen:
             cell = self._cell(chosen)
             config, shown, changed = cell.config, cell.shown, self._changes(cell)
             if shown.reading.diagnostic:
                 call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
-                found += [f"{labels[chosen['row']]}: {shown.reading.metric} is measured on kept models", f"  {call}"]
+                found += [f"{labels[chosen.row]}: {shown.reading.metric} is measured on kept models", f"  {call}"]
                 continue
             receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
             values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
-            what = f"{labels[chosen['row']]}, {config['dataset']} {config['model']} {config['partition']}"
+            what = f"{labels[chosen.row]}, {config['dataset']} {config['model']} {config['partition']}"
             found.append(f"{what}: {summary(shown, values)}")
             found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
             found.append(f"  {self._printed(chosen, shown, values, changed)}")
             found.append(f"  {RUNS}/{cell.run_id}")
         return [*found, f"next: {self._next()}"]
 
-    def _cell(self, chosen: dict[str, Any]) -> Cell:
+    def _cell(self, chosen: Place) -> Cell:
         return self.cells[place_of(self.plan, chosen)]
 
     def _changes(self, cell: Cell) -> list[Change]:
@@ -66,25 +67,25 @@ class Outcome:
             also = [Change("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
-    def _printed(self, chosen: dict, shown: Shown, values: dict[int, float | None], changed: list[Change]) -> str:
+    def _printed(self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Change]) -> str:
         """The printed number with the difference, or why there is none."""
-        if chosen["printed"] is None:
+        if chosen.printed is None:
             return "the paper prints no such number"
-        reasons = [] if self.full_scale else [f"scale {self.plan['scale']}"]
-        reasons += ["another table than the printed one"] if self.plan["stand_in"] else []
-        reasons += ["the table runs on a budget"] if self.plan["on_budget"] else []
+        reasons = [] if self.full_scale else [f"scale {self.plan.scale}"]
+        reasons += ["another table than the printed one"] if self.plan.stand_in else []
+        reasons += ["the table runs on a budget"] if self.plan.on_budget else []
         reasons += [f"{' and '.join(change.key for change in changed)} changed"] if changed else []
-        printed = f"printed {shown.number(chosen['printed'])}"
+        printed = f"printed {shown.number(chosen.printed)}"
         if reasons:
             return f"{printed}: not comparable ({', '.join(reasons)})"
         known = [value for value in values.values() if value is not None]
         if len(known) < len(values):
             return f"{printed}: a seed diverged"
-        return f"{printed}, difference {shown.number(round(mean(known) - chosen['printed'], 6), '+')}"
+        return f"{printed}, difference {shown.number(round(mean(known) - chosen.printed, 6), '+')}"
 
     def _next(self) -> str:
         """A comparison of two of the runs, or of a changed one with the table's own, where both are there."""
-        ids = list(dict.fromkeys(cell["run_id"] for cell in self.chosen))
+        ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
         for other in (self.base[self._cell(cell).place].run_id for cell in self.chosen):
             if other not in ids and any(receipt_path(self.root, other, seed).exists() for seed in self.seeds):
                 ids = [other, *ids]

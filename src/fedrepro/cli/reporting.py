@@ -1,58 +1,58 @@
-"""fedrepro report | figure | choose | page | site | summary | track | ui."""
+"""fedrepro report | choose | page | site | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
 
 from fedrepro import console
-from fedrepro.files import read_json, write_json
+from fedrepro.files import write_json
 
 ROOT = Path()
 PLANS = Path("results/plans")
 
 
 def report(options: Namespace) -> None:
-    from fedrepro.reports.render import render
+    """Of a table: pages and pictures; of a figure: the picture and its data."""
+    from fedrepro.config.plan import load_plan
+    from fedrepro.reports.render import render, render_figure
+    from fedrepro.store import Store
 
-    plan = read_json(options.plan)
-    folder = ROOT / "reports" / plan["scale"] / plan["paper"]
-    for path in render(options.plan, folder / "evidence", options.out, folder / "figures"):
-        print(path)
+    plan, store = load_plan(options.plan), Store.of(ROOT)
+    out = options.out or ROOT / plan.folder / plan.table
+    if plan.kind:
+        written = render_figure(options.plan, store, out)
+    else:
+        written = render(options.plan, store, out, ROOT / plan.folder / "figures")
+    print(*written, sep="\n")
 
 
 def choose(options: Namespace) -> None:
     """Says which candidates of a tuned table are shown, and what the report needs with them."""
+    from fedrepro.config.plan import load_plan
     from fedrepro.reports.analysis.tuning import settle
-    from fedrepro.reports.load import load_evidence, load_plan
-    from fedrepro.reports.model.codec import encode
+    from fedrepro.reports.load import load_evidence
+    from fedrepro.store import Store
+    from fedrepro.typed import plain
 
     plan = load_plan(options.plan)
-    settled, _, choices = settle(plan, load_evidence(plan, ROOT / "reports" / plan.scale / plan.paper / "evidence"))
+    settled, _, choices = settle(plan, load_evidence(plan, Store.of(ROOT)))
     for choice in choices:
         place = f"{choice.method_label}, {choice.setting_label}"
         console.say(f"{place}: {choice.reason or next(one.shown for one in choice.tried if one.chosen)}")
-    write_json(options.out, {"asked": settled.asked, "choices": [encode(choice) for choice in choices]})
-
-
-def figure(options: Namespace) -> None:
-    from fedrepro.reports.render import render_figure
-
-    plan = read_json(options.plan)
-    for path in render_figure(options.plan, ROOT / "reports" / plan["scale"] / plan["paper"] / "evidence", options.out):
-        print(path)
+    write_json(options.out, {"asked": settled.asked, "choices": [plain(choice) for choice in choices]})
 
 
 def page(options: Namespace) -> None:
     from fedrepro.config.named import check_claims
+    from fedrepro.config.plan import load_plan
     from fedrepro.config.project import load_project
     from fedrepro.config.words import load_words
     from fedrepro.reports.render import render_page
+    from fedrepro.store import Store
 
-    plan = read_json(options.plans[0])
-    check_claims(load_project(ROOT, {}), plan["paper"])  # whatever params.yaml says
-    words = load_words(ROOT, plan["paper"])
-    folder = ROOT / "reports" / plan["scale"] / plan["paper"]
-    for path in render_page(options.plans, folder, words, out_stem=options.out):
-        print(path)
+    plan = load_plan(options.plans[0])
+    check_claims(load_project(ROOT, {}), plan.paper)  # whatever params.yaml says
+    words = load_words(ROOT, plan.paper)
+    print(*render_page(options.plans, Store.of(ROOT), ROOT / plan.folder, words), sep="\n")
 
 
 def site(options: Namespace) -> None:

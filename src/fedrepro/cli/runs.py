@@ -1,8 +1,7 @@
-"""fedrepro run | config | plan | plans | evidence."""
+"""fedrepro run | plan."""
 
 import contextlib
 import json
-import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,54 +10,75 @@ from typing import TYPE_CHECKING, Any
 from fedrepro import arithmetic, console
 from fedrepro.cli import selection
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_atomic, write_json, write_text
+from fedrepro.files import read_json, write_text
 
 if TYPE_CHECKING:
+    from fedrepro.config.plan import Place, Plan
     from fedrepro.config.project import Project
 
-ROOT, RUNS = Path(), Path("results/runs")
-Job = tuple[dict[str, Any], list[int]]  # a run of a plan, and its seeds
+ROOT = Path()
+Job = tuple[dict[str, Any], list[int]]  # what training needs to know of a run, and its seeds
 
 
 def run(options: Namespace) -> None:
     console.log_to(options.log)
-    by_file = options.target.endswith(".json")
-    project = None if by_file else _project(options)
-    plan = _read(Path(options.target), options.seeds) if project is None else _resolve(project, options)
-    cells = _select(plan, options)
-    seeds, device = options.seeds or plan["seeds"], options.device or (project.params.device if project else "auto")
     if options.engine != "vectorised":
         arithmetic.widen()
+    if options.target.endswith(".json"):
+        _run_file(Path(options.target), options)
+        return
+    project = _project(options)
+    plan = _resolve(project, options)
+    cells = _select(plan, options)
+    seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
     if options.dry_run:
-        evidence = ROOT / "reports" / str(plan.get("scale")) / str(plan.get("paper")) / "evidence"
-        follow, candidates = selection.foreseen(plan, cells, (ROOT / RUNS, evidence))
-        _forecast(selection.jobs(plan, [*cells, *follow], seeds), device, options.cores)
+        from fedrepro.store import Store
+
+        follow, candidates = selection.foreseen(plan, cells, Store.of(ROOT))
+        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options.cores)
         if candidates:
             print(candidates)
         return
-    if project is None:
-        from fedrepro.engine.artifacts import require_run
+    if selection.candidates(cells):
+        from fedrepro.store import Store
 
-        for entry in selection.runs(plan, cells):
-            require_run(entry, options.target, "delete it and run the same command again")
-    if any("trial" in cell for cell in cells):
-        _train(selection.jobs(plan, cells, seeds), options, project, device)
-        plan = selection.settle(plan, ROOT / RUNS)
+        _train(_identified(selection.jobs(plan, cells, seeds)), options, device)
+        plan = selection.settle(plan, Store.of(ROOT))
         cells = _select(plan, options)
-    outcome = None
-    if project:  # by hand; a job of the workflow does without what this imports
-        from fedrepro.cli.outcome import Outcome
+    from fedrepro.cli.outcome import Outcome
 
-        outcome = Outcome(project, plan, cells, seeds)
-    _train(selection.jobs(plan, cells, seeds), options, project, device, outcome and outcome.read)
-    for line in outcome.lines() if outcome else ():
+    outcome = Outcome(project, plan, cells, seeds)
+    _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read)
+    for line in outcome.lines():
         console.show(line)
 
 
-def _train(jobs: list[Job], options: Namespace, project: "Project | None", device: str, read: Any = None) -> None:
+def _run_file(path: Path, options: Namespace) -> None:
+    """The run of a configuration file: a job of the workflow."""
+    entry = read_json(path)
+    if not isinstance(entry, dict) or not {"run_id", "method", "method_label", "config", "inputs"} <= entry.keys():
+        raise UserError(f"{path}: not the configuration of a run; snakemake writes them to results/configs")
+    if not options.seeds:
+        raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
+    device = options.device or "auto"
+    if options.dry_run:
+        _forecast([(entry, options.seeds)], device, options.cores)
+        return
+    from fedrepro.engine.artifacts import require_run
+
+    require_run(entry, path, "delete it and run the same command again")
+    _train([(entry, options.seeds)], options, device, by_hand=False)
+
+
+def _identified(jobs: "list[selection.Job]") -> list[Job]:
+    """As training takes them, with the rounds whose models tables keep."""
+    return [(run.identity | {"keep": run.keep}, seeds) for run, seeds in jobs]
+
+
+def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
     from fedrepro.engine.run import Options, run_seeds
 
-    later = {} if project is None else _announce(jobs, device)  # the workflow has said it for all of its jobs
+    later = _announce(jobs, device) if by_hand else {}  # the workflow has said it for all of its jobs
     for entry, seeds in jobs:
         how = Options(
             root=ROOT,
@@ -73,7 +93,7 @@ def _train(jobs: list[Job], options: Namespace, project: "Project | None", devic
         )
         done = run_seeds(entry, seeds, how)
         line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items())
-        if project is None and {*done.values()} == {"trained"}:  # each seed has had its line
+        if not by_hand and {*done.values()} == {"trained"}:  # each seed has had its line
             console.note(line)
         else:
             console.say(line)
@@ -110,48 +130,15 @@ def _announce(jobs: list[Job], device: str) -> dict[str, float]:
     return made.later() if made else {}
 
 
-def _read(path: Path, seeds: list[int] | None) -> dict[str, Any]:
-    """A plan file, or the configuration of one run as a plan of nothing else."""
-    content = read_json(path)
-    if "runs" in content:
-        return content
-    if not {"run_id", "method", "method_label", "config", "inputs"} <= content.keys():
-        raise UserError(f"{path}: neither a plan nor the configuration of a run; `fedrepro plan` writes one")
-    if not seeds:
-        raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
-    cell = {"row": "", "column": "", "run_id": content["run_id"], "reason": None}
-    return {"rows": [{"key": ""}], "columns": [{"key": ""}], "cells": [cell], "runs": {content["run_id"]: content}}
-
-
-def config(options: Namespace) -> None:
-    write_json(options.out, json.loads(options.content))
-
-
 def plan(options: Namespace) -> None:
+    from fedrepro.typed import text
+
     options.set, options.seeds = [], None
-    text = json.dumps(_resolve(_project(options), options), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    made = text(_resolve(_project(options), options))
     if options.out:
-        write_text(options.out, text)
+        write_text(options.out, made)
     else:
-        print(text, end="")
-
-
-def plans(options: Namespace) -> None:
-    """Of every table, for the workflow."""
-    from fedrepro.workflow.plans import save
-
-    save(json.loads(options.params), options.out)
-
-
-def evidence(options: Namespace) -> None:
-    """Copies a receipt, or what a diagnostic has measured, that is sound: nothing else takes the place of evidence."""
-    from fedrepro.engine import diagnosed
-    from fedrepro.engine.records import read_receipt
-
-    if not options.receipt.is_file():
-        raise UserError(f"{options.receipt}: no such receipt; `fedrepro run` writes it when the seed is finished")
-    (diagnosed.read if options.receipt.suffix == ".parquet" else read_receipt)(options.receipt)
-    write_atomic(options.out, lambda temporary: shutil.copyfile(options.receipt, temporary))
+        print(made, end="")
 
 
 def _project(options: Namespace) -> "Project":
@@ -167,7 +154,7 @@ def _project(options: Namespace) -> "Project":
         return load_project(ROOT, content)
 
 
-def _resolve(project: "Project", options: Namespace) -> dict[str, Any]:
+def _resolve(project: "Project", options: Namespace) -> "Plan":
     """The plan of paper/table at --scale; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
 
@@ -179,10 +166,9 @@ def _resolve(project: "Project", options: Namespace) -> dict[str, Any]:
         from fedrepro.engine.receipts import beside
 
         cells = _select(resolved, options)
-        needed = [*cells, *selection.as_chosen(cells)]
-        for entry, seeds in selection.jobs(resolved, needed, options.seeds or resolved["seeds"]):
+        for entry, seeds in selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True):
             with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
-            draw_missing(project, entry, beside(ROOT, entry["run_id"], seeds) if with_others else seeds)
+            draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved
 
 
@@ -218,11 +204,11 @@ def _setting(item: str) -> tuple[str, Any]:
         raise UserError(f"--set {item}: {text!r} is not a value; quote it") from error
 
 
-def _select(plan: dict[str, Any], options: Namespace) -> list[dict[str, Any]]:
+def _select(plan: "Plan", options: Namespace) -> "list[Place]":
     """The cells with runs that --rows, --columns and --run-id leave. UserError when a name is unknown or nothing is left."""
     cells = selection.cells(plan, options)
-    found = [cell for cell in cells if cell["run_id"]]
+    found = [cell for cell in cells if cell.run_id]
     if not found:
-        reasons = sorted({str(cell["reason"]) for cell in cells if cell["reason"]})
+        reasons = sorted({str(cell.reason) for cell in cells if cell.reason})
         raise UserError(f"{options.target}: nothing to run: {'; '.join(reasons) or 'no cell is left'}")
     return found

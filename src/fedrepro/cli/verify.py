@@ -3,12 +3,15 @@
 import hashlib
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
 from fedrepro.cli import selection
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+
+if TYPE_CHECKING:
+    from fedrepro.config.plan import Run
 
 ROOT = Path()
 SCALES = ("full", "short")
@@ -34,13 +37,13 @@ def verify(options: Namespace) -> int:
     how, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
     for run, path in chosen:
         published, seed = read_json(path), int(path.stem[4:])
-        name = f"{run['method_label']}, {run['run_id']}, seed {seed}"
+        name = f"{run.method_label}, {run.run_id}, seed {seed}"
         wrong = fault(published)
         if wrong:  # said before the training, which tells what was changed
             print(f"{name}: {path}: {wrong}", flush=True)
         try:
             draw_missing(project, run, [seed])
-            again = train_again(run, seed, how)
+            again = train_again(run.identity, seed, how)
         except UserError as error:
             different += 1
             print(f"{name}: NOT VERIFIED: {error}", flush=True)
@@ -61,12 +64,12 @@ def verify(options: Namespace) -> int:
     return int(different > 0)
 
 
-def sample(found: list[tuple[dict[str, Any], Path]], minutes: float | None) -> list[tuple[dict[str, Any], Path]]:
+def sample(found: list[tuple["Run", Path]], minutes: float | None) -> list[tuple["Run", Path]]:
     """As many trainings as took `minutes` when they were published, at least one; all without a limit.
 
     A hash of run_id and seed orders them, so every user gets the same sample, and we could not pick a favourable one.
     """
-    order = sorted(found, key=lambda one: hashlib.sha256(f"{one[0]['run_id']} {one[1].name}".encode()).hexdigest())
+    order = sorted(found, key=lambda one: hashlib.sha256(f"{one[0].run_id} {one[1].name}".encode()).hexdigest())
     if minutes is None:
         return order
     chosen, left = order[:1], minutes * 60 - _seconds(order[0][1])
@@ -81,14 +84,14 @@ def _seconds(path: Path) -> float:
     return float(read_json(path)["cost"]["wall_s"])
 
 
-def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], Path]]:
+def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
     """(run, evidence file) of every training that `options` mean. UserError when nothing has been published of them."""
     from fedrepro.config.grid import plan
 
     scales = [options.scale] if options.scale else list(SCALES)
     by_table = "/" in options.target
     tables = [options.target] if by_table else project.table_names()
-    found: dict[Path, dict[str, Any]] = {}
+    found: dict[Path, Run] = {}
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
             evidence = ROOT / "reports" / scale / paper / "evidence"
@@ -96,8 +99,8 @@ def _published(project: Any, options: Namespace) -> list[tuple[dict[str, Any], P
                 continue
             made = plan(project.as_published(scale), paper, table, scale)
             for run in selection.runs(made, selection.cells(made, options)):
-                if by_table or run["run_id"] == options.target:
-                    found |= dict.fromkeys(sorted((evidence / run["run_id"]).glob("seed*.json")), run)
+                if by_table or run.run_id == options.target:
+                    found |= dict.fromkeys(sorted((evidence / run.run_id).glob("seed*.json")), run)
         if found:
             break
     if options.seeds:

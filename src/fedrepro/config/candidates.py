@@ -1,21 +1,22 @@
 """The candidates of a tuned cell, as a plan has them, and which run needs which seeds. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fedrepro.config.layers import Layers
+from fedrepro.config.plan import Candidate, Place, Run, Trial
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 
 # A run, and what the cell reports of it.
-Made = tuple[dict[str, Any], dict[str, Any]]
+Made = tuple[Run, dict[str, Any]]
 
 
 def candidates(
-    layers: Layers, make: Callable[[Layers], Made], blank: dict[str, Any], seeds: list[int], file: str
-) -> list[dict]:
-    """Every candidate of a cell: `blank` with the run that is shown if it is chosen, the values tried, and its trial.
+    layers: Layers, make: Callable[[Layers], Made], blank: Place, seeds: Sequence[int], file: str
+) -> list[tuple[Candidate, Run, Run]]:
+    """Every candidate of a cell, `blank` with its run, that run, and the run of its trial.
 
     `make` gives the run of the cell under some layers. Values that params.yaml or the scale overrides leave one candidate.
     UserError for a key that decides nothing in this cell.
@@ -34,34 +35,39 @@ def candidates(
         where = f"{file}: {layers.row.key}, {layers.column.key}"
         _require_effect(f"{where}: tune", values, run, layers.table.source)
         try:
-            tried, read = make(own.trial(run["config"]["rounds"]))
+            tried, read = make(own.trial(run.config["rounds"]))
         except UserError as error:
             raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
         also = tune.also and tune.also.beside(layers.metric)
-        if also and also["name"].startswith("proxy_") and not tried["config"].get("evaluate_proxy"):
-            raise UserError(f"{where}: tune: also = {also['name']!r}: evaluate_proxy is false; set it to true for these runs")
-        trial = {"run_id": tried["run_id"], "read": read["read"], "seeds": _trial_seeds(tune.seeds, seeds)}
-        place = blank | {"run_id": run["run_id"], **reported, "values": values, "trial": trial, "also": also, "tuned": True}
-        found.setdefault(run["run_id"], (place, run, tried))
+        if also and also.name.startswith("proxy_") and not tried.config.get("evaluate_proxy"):
+            raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
+        trial = Trial(tried.run_id, read["read"], tuple(_trial_seeds(tune.seeds, seeds)))
+        shown = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True}
+        found.setdefault(run.run_id, (Candidate(**shown, values=values, trial=trial, also=also), run, tried))
     return list(found.values())
 
 
-def asked(cells: list[dict[str, Any]], tried: list[dict[str, Any]], seeds: list[int]) -> dict[str, list[int]]:
+def asked(cells: Sequence[Place], tried: Sequence[Candidate], seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
-    found: dict[str, list[int]] = {}
-    wanted = [(cell["run_id"], seeds) for cell in cells if cell["run_id"]]
-    for run_id, some in [*wanted, *((one["trial"]["run_id"], one["trial"]["seeds"]) for one in tried)]:
-        found[run_id] = list(dict.fromkeys([*found.get(run_id, []), *some]))
+    wanted = [(cell.run_id, seeds) for cell in cells if cell.run_id]
+    return together([*wanted, *((one.trial.run_id, one.trial.seeds) for one in tried)])
+
+
+def together(wanted: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
+    """run_id -> all seeds that it is named with, each once."""
+    found: dict[str, tuple[int, ...]] = {}
+    for run_id, some in wanted:
+        found[run_id] = tuple(dict.fromkeys([*found.get(run_id, ()), *some]))
     return found
 
 
-def _trial_seeds(asked: list[int] | None, seeds: list[int]) -> list[int]:
+def _trial_seeds(asked: list[int] | None, seeds: Sequence[int]) -> list[int]:
     """Those that the table has too: its own first ones, as many, where it runs at others."""
-    return [seed for seed in asked or seeds if seed in seeds] or seeds[: len(asked or seeds)]
+    return [seed for seed in asked or seeds if seed in seeds] or list(seeds[: len(asked or seeds)])
 
 
-def _require_effect(where: str, values: dict[str, Any], run: dict[str, Any], table: str) -> None:
-    sources = run["sources"] | run["argument_sources"]
+def _require_effect(where: str, values: dict[str, Any], run: Run, table: str) -> None:
+    sources = run.sources | run.argument_sources
     for key in values:
         if key not in sources:
             raise UserError(f"{where}: {unknown('setting or argument of the cell', key, sorted(sources))}")

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from fedrepro.config.grid import plan
+from fedrepro.config.plan import Candidate, Place, Plan
 from fedrepro.config.project import Project
-from fedrepro.config.reading import Last, Reading, readings
+from fedrepro.config.reading import Last, Reading
 from fedrepro.errors import UserError
 from fedrepro.models.names import primary_metric
 from fedrepro.registry import named_arguments, parse
@@ -18,7 +19,7 @@ from fedrepro.units import unit
 _FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
 
 
-Place = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
+Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Shown:
 class Cell:
     """One cell of a table at one scale, with its run."""
 
-    place: Place
+    place: Where
     run_id: str
     config: dict[str, Any]
     shown: Shown
@@ -113,18 +114,18 @@ def cells(project: Project) -> Iterator[Cell]:
             yield from cells_of(made)
 
 
-def cells_of(made: dict[str, Any]) -> Iterator[Cell]:
-    """The cells of a plan that have a run."""
-    for cell, reading in readings(made):
-        metric = cell["metric"]
-        config = made["runs"][cell["run_id"]]["config"]
-        yield Cell(place_of(made, cell), cell["run_id"], config, Shown(reading, metric["unit"], metric["better"]))
+def cells_of(made: Plan) -> Iterator[Cell]:
+    """The cells of a plan that have a run; of a tuned cell every candidate and its trial."""
+    for cell, run, reading in (*made.readings(), *made.tried()):
+        metric = cell.metric
+        yield Cell(place_of(made, cell), run.run_id, run.config, Shown(reading, metric.unit, metric.better))
 
 
-def place_of(made: dict[str, Any], cell: dict[str, Any]) -> Place:
+def place_of(made: Plan, cell: Place) -> Where:
     """Of a cell, or a candidate, of a plan."""
-    values = ", ".join(f"{key}={value}" for key, value in cell.get("values", {}).items())
-    return f"{made['paper']}/{made['table']}", made["scale"], cell["row"], cell["column"], values
+    tried = cell.values if isinstance(cell, Candidate) else {}
+    values = ", ".join(f"{key}={value}" for key, value in tried.items())
+    return f"{made.paper}/{made.table}", made.scale, cell.row, cell.column, values
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:

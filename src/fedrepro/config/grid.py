@@ -3,19 +3,21 @@
 import itertools
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fedrepro.config import scales
 from fedrepro.config.candidates import asked, candidates
 from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.places import table_path
+from fedrepro.config.plan import Candidate, Column, Place, Plan, Row, Run
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
-from fedrepro.config.reading import EDITED, PLAN_SCHEMA, READINGS, Reading, readings
+from fedrepro.config.reading import EDITED, READINGS, Reading
 from fedrepro.config.spreads import read_spreads
 from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
@@ -31,12 +33,8 @@ from fedrepro.models.names import MODELS
 from fedrepro.registry import parse, require, unknown
 
 
-def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> dict[str, Any]:
-    """The plan of one table or figure at one scale: rows, columns, cells with printed numbers, and every run in full.
-
-    `scale_name` may be `edited-full`: the same plan under the name that reports with params.yaml's values have.
-    """
-    shown_scale, scale_name = scale_name, scales.plain(scale_name)
+def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> Plan:
+    """The plan of one table or figure at one scale: rows, columns, cells with printed numbers, and every run in full."""
     table, paper, scale = project.table(paper_name, table_name), project.paper(paper_name), project.scale(scale_name)
     check_paper(project, paper_name, paper, table_name, table)
     budget = table.budget.get(scale_name)
@@ -45,96 +43,96 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
     rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
-    seeds = (budget and budget.seeds) or table.seeds or project.params.seeds
+    seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)
-    runs, cells, tried = {}, [], []
+    runs: dict[str, Run] = {}
+    cells: list[Place] = []
+    tried: list[Candidate] = []
     for row, is_printed in rows:
         for column in columns:
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
             value, note = printed.get((row.key, column.key), (None, ""))
-            cell = _without_run(layers, value if is_printed else None, note)
-            cell["line"] = (table.criteria(row, column) or {}) if cell["printed"] is not None else {}
-            own: list[dict[str, Any]] = []
-            if cell["reason"] is None and layers.tune:
-                for place, *made in candidates(layers, make, cell, seeds, file):
-                    own.append(place)
+            line = (table.criteria(row, column) or {}) if is_printed and value is not None else {}
+            cell = _without_run(layers, value if is_printed else None, note, line)
+            own: list[Candidate] = []
+            if cell.reason is None and layers.tune:
+                for one, *made in candidates(layers, make, cell, seeds, file):
+                    own.append(one)
                     for run in made:
                         _add(runs, run)
-            elif cell["reason"] is None:
+            elif cell.reason is None:
                 run, reported = make(layers)
                 _add(runs, run)
-                cell |= {"run_id": run["run_id"], **reported}
+                cell = replace(cell, run_id=run.run_id, **reported)
             _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
-            cells.append(cell | {"tuned": bool(own)})
+            cells.append(replace(cell, tuned=bool(own)))
             tried += own
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
-    base = table.variant_of and plan(project, paper_name, table.variant_of, scale_name)
-    made = {"source": table.source, "cells": cells, "candidates": tried, "runs": runs}
-    return {
-        "schema": PLAN_SCHEMA,
-        "paper": paper_name,
-        "paper_name": paper.name,
-        "paper_title": f"{paper.authors}: {paper.title} ({paper.venue})",
-        "table": table_name,
-        "title": table.title,
-        "scale": shown_scale,
-        "scale_note": budget.note if budget else scale.note,
-        "remarks": table.remarks.get(scale_name, []) + (budget.remarks if budget else []),
-        "stand_in": table.stand_in,
-        "on_budget": budget is not None,
-        "printed_seeds": paper.printed_seeds.model_dump(),
-        "seeds": seeds,
-        "asked": asked(cells, tried, seeds),
-        "comparable": compared,
-        "spreads": read_spreads(project.root, paper_name) if compared else {},
-        "metric": table.metric.shown,
-        **{key: getattr(table, key) if isinstance(table, Figure) else None for key in ("kind", "caption", "of")},
-        "variant_of": table.variant_of,
-        "varied": base and varied(made, base),
-        "rows": [_shown(row, is_printed) for row, is_printed in rows],
-        "columns": [
-            {"key": one.key, "label": one.shown, "group": one.group, "metric": (one.metric or table.metric).shown}
-            for one in columns
-        ],
-        **made,
-        "deviations": [item.model_dump() for item in paper.deviations],
-        "disagreements": [item.model_dump() for item in paper.disagreements],
-        "known_gaps": paper.known_gaps,
-    }
+    base = plan(project, paper_name, table.variant_of, scale_name) if table.variant_of else None
+    made = Plan(
+        paper=paper_name,
+        paper_name=paper.name,
+        paper_title=f"{paper.authors}: {paper.title} ({paper.venue})",
+        table=table_name,
+        title=table.title,
+        source=table.source,
+        scale=scale_name,  # type: ignore[arg-type]
+        own=not project.published,
+        scale_note=budget.note if budget else scale.note,
+        remarks=(*table.remarks.get(scale_name, []), *(budget.remarks if budget else [])),
+        stand_in=table.stand_in,
+        on_budget=budget is not None,
+        printed_seeds=paper.printed_seeds,
+        seeds=seeds,
+        asked=asked(cells, tried, seeds),
+        comparable=compared,
+        spreads=read_spreads(project.root, paper_name) if compared else {},
+        metric=table.metric,
+        kind=table.kind if isinstance(table, Figure) else None,
+        caption=table.caption if isinstance(table, Figure) else None,
+        of=table.of if isinstance(table, Figure) else None,
+        variant_of=table.variant_of,
+        varied=None,
+        rows=tuple(_row(row, is_printed) for row, is_printed in rows),
+        columns=tuple(Column(one.key, one.shown, one.metric or table.metric, one.group) for one in columns),
+        cells=tuple(cells),
+        candidates=tuple(tried),
+        runs=runs,
+        deviations=tuple(paper.deviations),
+        disagreements=tuple(paper.disagreements),
+        known_gaps=tuple(paper.known_gaps),
+    )
+    return replace(made, varied=varied(made, base)) if base else made
 
 
-def _add(runs: dict[str, dict[str, Any]], run: dict[str, Any]) -> None:
+def _add(runs: dict[str, Run], run: Run) -> None:
     """Cells that share a run keep its models together."""
-    kept = runs.get(run["run_id"], {}).get("keep", [])
-    runs[run["run_id"]] = run | {"keep": sorted({*run["keep"], *kept})}
+    kept = runs[run.run_id].keep if run.run_id in runs else []
+    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept}))
 
 
-def _without_run(layers: Layers, printed: float | None, note: str) -> dict[str, Any]:
+def _without_run(layers: Layers, printed: float | None, note: str, line: dict[str, str]) -> Place:
     """A cell before it has a run; `reason`: why it gets none."""
     row, column = layers.row, layers.column
-    return {
-        "row": row.key,
-        "column": column.key,
-        "printed": printed,
-        "note": note,
-        "metric": layers.metric.shown,
-        "diagnostic": layers.metric.diagnostic,
-        "read": None,
-        "run_id": None,
-        "reason": row.pending or column.pending or layers.left_out(row.key),
-        "average_last": None,
-        "average_last_source": None,
-        "instead_of": {},
-        "unstated": {},
-    }
+    return Place(
+        row=row.key,
+        column=column.key,
+        printed=printed,
+        note=note,
+        line=line,
+        metric=layers.metric,
+        read=None,
+        run_id=None,
+        reason=row.pending or column.pending or layers.left_out(row.key),
+        average_last=None,
+        average_last_source=None,
+    )
 
 
-def _shown(row: Header, is_printed: bool) -> dict[str, Any]:
-    """What reports know of a row; `as`: its name where the paper prints it."""
+def _row(row: Header, is_printed: bool) -> Row:
     name = row.published if isinstance(row.published, str) else row.key
-    metric = row.metric and row.metric.shown
-    return {"key": row.key, "label": row.shown, "printed": is_printed, "variant": row.variant, "as": name, "metric": metric}
+    return Row(row.key, row.shown, is_printed, row.variant, name, row.metric)
 
 
 def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
@@ -142,13 +140,13 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(known: list[dict[str, Any]], new: list[dict[str, Any]], file: str, scale: str) -> None:
+def _refuse_twin(known: list[Place], new: list[Place], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-    shown = lambda cell: (cell["row"], cell["run_id"], cell["metric"]["name"], cell["diagnostic"], cell["read"])  # noqa: E731
+    shown = lambda cell: (cell.row, cell.run_id, cell.metric.name, cell.diagnostic, cell.read)  # noqa: E731
     for cell, one in itertools.product(known, new):
-        if one["run_id"] and shown(cell) == shown(one):
+        if one.run_id and shown(cell) == shown(one):
             raise UserError(
-                f"{file}: at scale {scale} the columns {cell['column']} and {one['column']} are the same run; "
+                f"{file}: at scale {scale} the columns {cell.column} and {one.column} are the same run; "
                 "papers/scales.yaml or params.yaml: settings must leave what tells them apart"
             )
 
@@ -159,12 +157,12 @@ def every_run(project: Project) -> dict[str, list[Reading]]:
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
             for made in (plan(project, paper, table, scale), plan(project.as_published(scale), paper, table, scale)):
-                for cell, reading in readings(made):
-                    found.setdefault(cell["run_id"], {})[reading] = None
+                for _, run, reading in (*made.readings(), *made.tried()):
+                    found.setdefault(run.run_id, {})[reading] = None
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 
-def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> tuple[Run, dict[str, Any]]:
     """(the run of one cell, what the table reports of it and why)."""
     file, row, column = str(table_path(Path(), paper_name, table_name)), layers.row, layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
@@ -217,16 +215,16 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         )
     if "proxy" in method.needs and not spec.proxy_per_class:
         raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
-    run = {
-        "run_id": run_id(spec, method),
-        "method": spec.method,
-        "method_label": method.label,
-        "config": spec.as_dict(),
-        "sources": {key: item.source for key, item in settings.items() if key not in REPORTED},
-        "argument_sources": argument_sources(method, layers.method, arguments, layers.table.source),
-        "inputs": dict(_inputs(spec, entry.name, entry.sha)),
-        "keep": keep,
-    }
+    run = Run(
+        run_id=run_id(spec, method),
+        method=spec.method,
+        method_label=method.label,
+        config=spec.as_dict(),
+        sources={key: item.source for key, item in settings.items() if key not in REPORTED},
+        argument_sources=argument_sources(method, layers.method, arguments, layers.table.source),
+        inputs=dict(_inputs(spec, entry.name, entry.sha)),
+        keep=keep,
+    )
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     instead = layers.instead_of(settings)
     return run, reported | {"read": read, "instead_of": instead, "unstated": layers.unstated(instead)}
@@ -254,10 +252,10 @@ def _statistics(entry: Entry, shape: tuple[int, ...], where: str) -> tuple[tuple
     return entry.channel_mean * times, entry.channel_std * times
 
 
-def _edited(runs: dict[str, dict[str, Any]], cells: list[dict[str, Any]]) -> bool:
+def _edited(runs: dict[str, Run], cells: Sequence[Place]) -> bool:
     """Whether params.yaml replaces any value of the paper: then nothing is compared with a printed number."""
-    reported = any(cell[f"{key}_source"] == EDITED for cell in cells for key in REPORTED)
-    return reported or any(EDITED in (run["sources"] | run["argument_sources"]).values() for run in runs.values())
+    reported = any(cell.average_last_source == EDITED for cell in cells)
+    return reported or any(EDITED in (run.sources | run.argument_sources).values() for run in runs.values())
 
 
 @cache

@@ -13,3 +13,11 @@ def is_figure(name: str) -> bool:
 def table_path(root: Path, paper: str, name: str) -> Path:
     """The file of a table; of a figure, if that is what its name says."""
     return Path(root) / "papers" / paper / (FIGURES if is_figure(name) else TABLES) / f"{name}.yaml"
+
+
+def report_folder(paper: str, scale: str | None) -> str:
+    """Where the reports of a paper lie. With its own settings below its scale, reports/full/fedgh; with params.yaml's (`scale`
+    None) under a short name, reports/fedgh, and FedLAW's, which come first, in reports."""
+    if scale is not None:
+        return f"reports/{scale}/{paper}"
+    return "reports" if paper == "fedlaw" else f"reports/{paper}"

@@ -29,6 +29,7 @@ class Project:
     params: Params
     scales: dict[str, Scale]
     registry: dict[str, Entry]
+    published: bool = False  # with the papers' own settings, whatever params.yaml says
 
     def paper(self, name: str) -> Paper:
         """papers/<name>/paper.yaml."""
@@ -59,9 +60,10 @@ class Project:
         return self.scales[name]
 
     def as_published(self, scale: str) -> "Project":
-        """Behind reports/<scale>: params.yaml's values only where the scale has no published seeds (demo)."""
+        """Behind reports/<scale>: the papers' own settings, and the scale's published seeds where it has them."""
         seeds = self.scale(scale).published_seeds
-        return self if seeds is None else replace(self, params=Params.model_validate({"scale": scale, "seeds": seeds}))
+        params = {"scale": scale} | ({"seeds": seeds} if seeds else {})
+        return replace(self, params=Params.model_validate(params), published=True)
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:

@@ -5,7 +5,6 @@ Rounds in it are the protocol's; in a run of fewer rounds they are the same shar
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +12,6 @@ from fedrepro.engine.diagnosed import curve_name
 from fedrepro.registry import Registry, parse, require
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
-PLAN_SCHEMA = 8  # of a plan's file: raise it when a key changes its meaning or goes away
 READINGS = Registry("reading")
 Curve = list[float | None]  # a metric by round; None where it was not measured
 
@@ -241,23 +239,6 @@ def _some(within: list[int], read: int, measured: list[int], until: int, rounds:
         )
     before = max((number for number in measured if number <= until), default=0)
     return f"round {before} of {rounds}, the last one measured before round {until}"
-
-
-def readings(plan: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Reading]]:
-    """Every cell of a plan that has a run, and what it takes of it; of a tuned cell every candidate and its trial."""
-    for cell in plan["cells"]:
-        if cell["run_id"]:
-            yield cell, reading(cell)
-    for one in plan["candidates"]:
-        yield one, reading(one)
-        if one["trial"]["run_id"] != one["run_id"]:
-            tried = one | one["trial"] | {"values": one["values"] | {"rounds": "trial"}}
-            yield tried, reading(tried)
-
-
-def reading(cell: dict[str, Any]) -> Reading:
-    """What a cell of a plan takes of its run."""
-    return Reading(cell["metric"]["name"], make(cell["read"]), cell["metric"]["better"], cell.get("diagnostic"))
 
 
 def _part(count: int, share: float) -> int:

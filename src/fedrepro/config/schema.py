@@ -61,11 +61,16 @@ class Sourced(Strict):
 class PrintedSeeds(Strict):
     """How many seeds a printed number is the mean of: its own noise, when ours is compared with it."""
 
-    value: int | None = Field(ge=1)  # null: the paper does not give it
+    value: int | None = Field(ge=1, description="null: the paper does not say; the margin then takes 1")
     source: str
 
+    @property
+    def assumed(self) -> int:
+        """What the margin takes."""
+        return self.value or 1
 
-class Choice(Strict):
+
+class Deviation(Strict):
     """A numbered deviation from the paper, or of the paper's text from its authors' code.
 
     `short`: in a few words, where what is run departs from what the paper states; pages list these at their top.
@@ -100,7 +105,7 @@ class Paper(Strict):
     stand_ins: dict[str, str] = {}  # a data set that the paper does not use -> the one whose settings and arguments it takes
     methods: dict[str, dict[str, Sourced]] = {}
     methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = {}
-    deviations: list[Choice] = []
+    deviations: list[Deviation] = []
     disagreements: list[Disagreement] = []
     known_gaps: list[str] = []
 

@@ -3,11 +3,22 @@
 It is estimated by `fedrepro spread` and committed, so that a margin depends on no table and moves only when someone says so.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+from fedrepro.typed import doc
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric."""
+
+    deviation: Annotated[float, doc("s0, in the metric's unit")]
+    freedom: Annotated[float | None, doc("d0, the degrees of freedom that it is worth; null: infinitely many")]
+    measurements: Annotated[int, doc("how many it is estimated from")]
 
 
 def spread_path(root: Path, paper: str) -> Path:
@@ -15,11 +26,11 @@ def spread_path(root: Path, paper: str) -> Path:
     return Path(root) / "papers" / paper / "spread.json"
 
 
-def read_spreads(root: Path, paper: str) -> dict[str, dict[str, Any]]:
-    """metric -> {deviation, freedom, measurements}; empty where the paper has no such file. UserError for another content."""
+def read_spreads(root: Path, paper: str) -> dict[str, Spread]:
+    """metric -> its spread; empty where the paper has no such file. UserError for another content."""
     path = spread_path(root, paper)
     content = read_json(path) if path.exists() else {}
     keys = {"deviation", "freedom", "measurements"}
     if not isinstance(content, dict) or any(not isinstance(one, dict) or one.keys() != keys for one in content.values()):
         raise UserError(f"{path}: not what `fedrepro spread {paper}` writes; give that command again")
-    return content
+    return {metric: Spread(**one) for metric, one in content.items()}

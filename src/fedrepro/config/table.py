@@ -50,9 +50,14 @@ class Metric(Strict):
     diagnostic: str | None = None  # what measures it on kept models; without: every run records it
 
     @property
-    def shown(self) -> dict[str, Any]:
-        """What reports say of it."""
-        return self.model_dump(exclude={"diagnostic"})
+    def digits(self) -> int:
+        """Decimals at which its values are shown."""
+        return unit(self.unit).digits
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return self.better == "higher"
 
     @field_validator("unit")
     @classmethod

@@ -49,10 +49,14 @@ class Also(Strict):
     def _name_alone(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
 
-    def beside(self, metric: "Metric") -> dict[str, Any]:
-        """What reports say of it, beside the cell's own `metric`."""
-        own = {"name": self.name, "unit": self.unit or metric.unit, "better": self.better or metric.better}
-        return own | {"description": f"second reading of the trials, beside {metric.name}"}
+    def beside(self, metric: "Metric") -> "Metric":
+        """The whole of it, beside the cell's own `metric`."""
+        return type(metric)(
+            name=self.name,
+            unit=self.unit or metric.unit,
+            better=self.better or metric.better,
+            description=f"second reading of the trials, beside {metric.name}",
+        )
 
 
 class Tune(_Trials):

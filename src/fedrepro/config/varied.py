@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from fedrepro.registry import parse
+from fedrepro.config.plan import Plan, Run, Varied
 
 READ = "what is read"
 
-Plan = dict[str, Any]
 
-
-def varied(plan: Plan, base: Plan) -> dict[str, Any]:
-    """{source: the varied table's, values: {setting, part.argument or "what is read": the new values}}.
+def varied(plan: Plan, base: Plan) -> Varied:
+    """The varied table's source, and {setting, part.argument or "what is read": the new values}.
 
     A value is new in a column when no run of that column of `base` has it; where `base` has no such column, when none of its
     runs has it. Both are plans, `base` that of the table that is varied.
@@ -23,24 +21,23 @@ def varied(plan: Plan, base: Plan) -> dict[str, Any]:
         for key, values in _values(runs).items():
             new = [value for value in values if value not in [*known.get(key, []), *found.get(key, [])]]
             found.setdefault(key, []).extend(new)
-    return {"source": base["source"], "values": {key: values for key, values in sorted(found.items()) if values}}
+    return Varied(base.source, {key: values for key, values in sorted(found.items()) if values})
 
 
-def _by_column(plan: Plan) -> dict[str, list[tuple[dict[str, Any], str]]]:
+def _by_column(plan: Plan) -> dict[str, list[tuple[Run, str]]]:
     """The runs of each column, its candidates' too, with how a cell reads them."""
-    found: dict[str, list[tuple[dict[str, Any], str]]] = {}
-    for cell in (*plan["cells"], *plan["candidates"]):
-        if cell["run_id"]:
-            found.setdefault(cell["column"], []).append((plan["runs"][cell["run_id"]], cell["read"]))
+    found: dict[str, list[tuple[Run, str]]] = {}
+    for cell in (*plan.planned, *plan.candidates):
+        found.setdefault(cell.column, []).append((plan.run(cell), cell.read or ""))
     return found
 
 
-def _values(runs: list[tuple[dict[str, Any], str]]) -> dict[str, list[Any]]:
+def _values(runs: list[tuple[Run, str]]) -> dict[str, list[Any]]:
     """Every value that each setting and each argument takes, once, in the order of the runs."""
     found: dict[str, list[Any]] = {}
     for run, read in runs:
-        arguments = {f"{call.name}.{key}": value for call in parse(run["method"]) for key, value in call.arguments.items()}
-        settings = {key: run["config"][key] for key in run["sources"] if key in run["config"]}
+        arguments = {f"{call.name}.{key}": value for call in run.calls for key, value in call.arguments.items()}
+        settings = {key: run.config[key] for key in run.sources if key in run.config}
         for key, value in (settings | arguments | {READ: read}).items():
             values = found.setdefault(key, [])
             if value not in values:

@@ -1,45 +1,21 @@
 """From files to the types of `fedrepro.reports.model`: plans, evidence, and finished documents. Errors are one line."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-from fedrepro.config.reading import PLAN_SCHEMA
 from fedrepro.engine import diagnosed
-from fedrepro.engine.identity import require_settings
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.registry import unknown
 from fedrepro.reports.model import Evidence, Figure, Page, Plan, Receipt, Run, Table
-from fedrepro.reports.model.codec import Mismatch, decode
-
-AGAIN = "delete it and run the same command again"
-
-T = TypeVar("T")
+from fedrepro.store import Store
+from fedrepro.typed import typed
 
 
-def typed(kind: type[T], content: Any, path: Path, advice: str = AGAIN) -> T:
-    """`content`, the JSON of `path`, as a `kind`. UserError where it is none."""
-    try:
-        return decode(kind, content)
-    except Mismatch as error:
-        raise UserError(f"{path}: {error}; {advice}") from error
-
-
-def load_plan(path: Path) -> Plan:
-    """The plan of one table at one scale. UserError when the file is missing, is not JSON or has another schema."""
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("schema") != PLAN_SCHEMA:
-        raise UserError(f"{path}: not a plan of schema {PLAN_SCHEMA}; {AGAIN}")
-    plan = typed(Plan, content, path)
-    for run in plan.runs.values():
-        require_settings(vars(run), path, AGAIN)
-    return plan
-
-
-def load_evidence(plan: Plan, root: Path) -> Evidence:
-    """The receipts `<root>/<run_id>/seed<k>.json` of every run and seed that the plan asks for, of those that exist; to their
-    curves is added what diagnostics measured in the rounds that the plan keeps.
+def load_evidence(plan: Plan, store: Store) -> Evidence:
+    """The receipts of every run and seed that the plan asks for, of those that exist; to their curves is added what diagnostics
+    measured in the rounds that the plan keeps.
 
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
@@ -59,12 +35,13 @@ def load_evidence(plan: Plan, root: Path) -> Evidence:
     wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
     for run_id in sorted(wanted):
         for seed in wanted[run_id]:
-            path = evidence_path(root, run_id, seed)
-            if path.exists():
+            path = store.find(run_id, seed)
+            if path is not None:
                 receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
+                receipt = replace(receipt, path=path.as_posix())
                 _require_same(receipt, plan.runs[run_id], path)
                 for call, metric in sorted(measured[run_id]):
-                    _add_measured(receipt, plan.runs[run_id], call, metric, root)
+                    _add_measured(receipt, plan.runs[run_id], call, metric, store)
                 found.setdefault(run_id, {})[seed] = receipt
     return found
 
@@ -82,21 +59,14 @@ def load_record(path: Path, *metrics: str) -> Record:
     return record
 
 
-def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, root: Path) -> None:
-    """The curve of a diagnostic's metric, where it has been measured. UserError where a kept round was left out."""
-    path = Path(root) / run.run_id / diagnosed.folder(call) / f"seed{receipt.seed}.parquet"
-    if path.exists():
+def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:
+    """The curve of a diagnostic's metric, where it has been measured in every round that is kept."""
+    path = store.measured(run.run_id, call, receipt.seed, run.keep)
+    if path is not None:
         found, rounds = diagnosed.read(path), len(receipt.curves["round"])
-        if not found.covers(run.keep):
-            raise UserError(f"{path}: does not have all of the rounds {', '.join(map(str, run.keep))}; {AGAIN}")
         name = diagnosed.curve_name(call, metric)
         receipt.curves[name] = found.curve(metric, rounds, run.keep)
         receipt.surfaces[name] = found.surface(metric, run.keep)
-
-
-def evidence_path(root: Path, run_id: str, seed: int) -> Path:
-    """Where one seed's evidence lies."""
-    return Path(root) / run_id / f"seed{seed}.json"
 
 
 def load_table(path: Path) -> Table:

@@ -8,45 +8,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fedrepro.config.plan import load_plan
 from fedrepro.config.words import Words
 from fedrepro.errors import UserError
-from fedrepro.files import write_atomic, write_json, write_text
+from fedrepro.files import write_atomic, write_text
 from fedrepro.reports.analysis import answers, claims, figure, page, table
 from fedrepro.reports.analysis.fit import fits
 from fedrepro.reports.analysis.gaps import gaps
 from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.figures import agreement, candidates, learning, make_kind, partitions, tidy
 from fedrepro.reports.figures import gaps as gap_pictures
-from fedrepro.reports.load import load_evidence, load_figure, load_page, load_plan, load_table
+from fedrepro.reports.load import load_evidence, load_figure, load_page, load_table
 from fedrepro.reports.model import Choice, Evidence, Figure, Plan, Table
-from fedrepro.reports.model.codec import encode
 from fedrepro.reports.names import natural
 from fedrepro.reports.pages import details, overview, paper, site
 from fedrepro.reports.pages import table as table_page
 from fedrepro.reports.pages.sections import Document
 from fedrepro.reports.write import html, markdown
+from fedrepro.store import Store
+from fedrepro.typed import text
 
 PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alone shows, made anew with it
 
 
-def render(plan_path: Path, evidence_root: Path, out_stem: Path, figures_dir: Path) -> list[Path]:
+def render(plan_path: Path, store: Store, out_stem: Path, figures_dir: Path) -> list[Path]:
     """Writes `<out_stem>.json`, `.html`, `.md` and the pictures; returns all of them, the Markdown page first.
 
-    `evidence_root` holds `<run_id>/seed<k>.json`. The bytes written depend on the plan, the evidence and the paths given,
-    never on when or where this runs. UserError when the plan or a receipt is damaged, or the plan is that of a figure.
+    The bytes written depend on the plan, the evidence in `store` and the paths given, never on when or where this runs.
+    UserError when the plan or a receipt is damaged, or the plan is that of a figure.
     """
     plan = load_plan(Path(plan_path))
     if plan.kind:
         raise UserError(f"{plan_path}: the plan of a figure; draw it with `fedrepro figure`")
-    plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
+    plan, evidence, choices = settle(plan, load_evidence(plan, store))
     pictures = learning.draw_all(plan, evidence, Path(figures_dir))
     tuning = candidates.draw(plan, choices, Path(figures_dir))
-    made = table.table(plan, evidence, Path(evidence_root), pictures, choices, tuning)
-    written = [*_write(table_page.page(made), Path(out_stem)), write_json(_ending(Path(out_stem), "json"), encode(made))]
+    made = table.table(plan, evidence, pictures, choices, tuning)
+    written = [*_write(table_page.page(made), Path(out_stem)), write_text(_ending(Path(out_stem), "json"), text(made))]
     return [*written, *(Path(picture.path) for picture in pictures), *([tuning] if tuning else [])]
 
 
-def render_figure(plan_path: Path, evidence_root: Path, out_stem: Path) -> list[Path]:
+def render_figure(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
     """Writes `<out_stem>.svg`, the data that it draws as `.csv`, and both with all that is known of them as `.json`.
 
     The bytes depend on the plan, the evidence and the paths given. UserError when the plan or a receipt is damaged, when the
@@ -55,8 +57,8 @@ def render_figure(plan_path: Path, evidence_root: Path, out_stem: Path) -> list[
     plan = load_plan(Path(plan_path))
     if not plan.kind:
         raise UserError(f"{plan_path}: the plan of a table; render it with `fedrepro report`")
-    plan, evidence, choices = settle(plan, load_evidence(plan, Path(evidence_root)))
-    return _write_figure(figure.figure(plan, evidence, Path(evidence_root), choices), Path(out_stem))
+    plan, evidence, choices = settle(plan, load_evidence(plan, store))
+    return _write_figure(figure.figure(plan, evidence, choices), Path(out_stem))
 
 
 def _write_figure(made: Figure, stem: Path) -> list[Path]:
@@ -64,34 +66,27 @@ def _write_figure(made: Figure, stem: Path) -> list[Path]:
     return [
         write_atomic(_ending(stem, "svg"), lambda temporary: make_kind(made.kind).draw(made, temporary)),
         write_text(_ending(stem, "csv"), tidy.write(made)),
-        write_json(_ending(stem, "json"), encode(made)),
+        write_text(_ending(stem, "json"), text(made)),
     ]
 
 
-def render_page(
-    plan_paths: Sequence[Path], folder: Path, words: Words, root: Path = Path(), out_stem: Path | None = None
-) -> list[Path]:
-    """Writes `<out_stem>.md`, `.html`, `.json`, `details.md` and `.html` and pictures beside them; returns the files in this
+def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words, root: Path = Path()) -> list[Path]:
+    """Writes `index.md`, `.html`, `.json`, `details.md` and `.html` and pictures into `folder`; returns the files in this
     order.
 
     `plan_paths` are all tables and figures of one paper at one scale, `words` what is said of them; `folder` is where the
-    paper's reports lie, reports/<scale>/<paper> seen from the working directory, with the evidence below it; `root` the
-    project; `out_stem` is `<folder>/index` where it is None. The bytes depend on those, on drawn partitions, and on which
-    tables and figures have an up-to-date report in the folder.
+    paper's reports lie, seen from the working directory; `root` the project. The bytes depend on those, on the evidence in
+    `store`, on drawn partitions, and on which tables and figures have an up-to-date report in the folder.
     UserError when a plan or a receipt is damaged, or a sentence of the summary says what does not hold.
     """
     folder = Path(folder)
-    stem = folder / "index" if out_stem is None else Path(out_stem)
+    stem = folder / "index"
     pictures = stem.parent / PICTURES
     shutil.rmtree(pictures, ignore_errors=True)
     pictures.mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
     every = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
-    settled = [settle(plan, load_evidence(plan, folder / "evidence")) for plan in every]
-    made = [
-        (plan, of, table.table(plan, of, folder / "evidence", choices=choices))
-        for plan, of, choices in settled
-        if not plan.kind
-    ]
+    settled = [settle(plan, load_evidence(plan, store)) for plan in every]
+    made = [(plan, of, table.table(plan, of, choices=choices)) for plan, of, choices in settled if not plan.kind]
     run = [one for one in made if one[1]]
     found = [gap for _, _, report in run if not report.variant_of for gap in gaps(report)]
     picture = agreement.draw([report for _, _, report in run if not report.variant_of], pictures)
@@ -111,7 +106,7 @@ def render_page(
     )
     beside = stem.with_name("details")
     made_pages = _write(paper.page(document, beside.as_posix()), stem)
-    return [*made_pages, write_json(_ending(stem, "json"), encode(document)), *_write(details.details(document), beside)]
+    return [*made_pages, write_text(_ending(stem, "json"), text(document)), *_write(details.details(document), beside)]
 
 
 def render_site(pages: Sequence[Path], folder: Path) -> list[Path]:
@@ -158,7 +153,7 @@ def _drawn(
     plan: Plan, evidence: Evidence, choices: tuple[Choice, ...], folder: Path, pictures: Path
 ) -> tuple[Plan, Figure, str | None]:
     """A figure with its picture: its own where that shows the same, else drawn here; none without anything to draw."""
-    made = figure.figure(plan, evidence, folder / "evidence", choices)
+    made = figure.figure(plan, evidence, choices)
     if not made.series:
         return plan, made, None
     own = folder / f"{plan.table}.json"

@@ -1,19 +1,16 @@
-"""The JSON schemas of reports and the tables of docs/report-schema.md, made from `fedrepro.reports.model`.
+"""The JSON schemas of reports, as pydantic has them, and the tables of docs/report-schema.md, made from these.
 
 `python -m fedrepro.reports.schema` writes them anew, in the project's root; a test says when they are stale.
 """
 
-import dataclasses
-import inspect
 import json
 import re
-import types
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from fedrepro.files import write_text
 from fedrepro.reports import model
-from fedrepro.reports.model.codec import Field, fields
+from fedrepro.typed import adapter
 
 SCHEMA_FILE, FIGURE_FILE = (Path(__file__).with_name(f"{name}.schema.json") for name in ("table", "figure"))
 SCHEMAS = {  # file -> the document that it describes, and its title
@@ -21,50 +18,13 @@ SCHEMAS = {  # file -> the document that it describes, and its title
     FIGURE_FILE: (model.Figure, "fedrepro figure at one scale: the data that it draws"),
 }
 DOCUMENT = Path("docs/report-schema.md")
-TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", types.NoneType: "null"}
 
 
 def json_schema(path: Path) -> str:
-    """The content of one of `SCHEMAS`, draft 2020-12. A key that is not in the model is a mistake."""
+    """The content of one of `SCHEMAS`, draft 2020-12."""
     kind, title = SCHEMAS[path]
-    found: dict[str, Any] = {}
-    _define(kind, found)
-    top = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title} | found.pop(kind.__name__)
-    return json.dumps(top | {"$defs": dict(sorted(found.items()))}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _define(kind: type, found: dict[str, Any]) -> None:
-    if kind.__name__ in found:
-        return
-    found[kind.__name__] = {}
-    properties = {}
-    for field in fields(kind):
-        said = {"description": field.about} if field.about else {}
-        properties[field.key] = _of(field.type, found) | said
-    about = {"description": _first_line(kind), "type": "object", "additionalProperties": False}
-    found[kind.__name__] = about | {"required": list(properties), "properties": properties}
-
-
-def _of(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        _define(kind, found)  # type: ignore[arg-type]
-        return {"$ref": f"#/$defs/{kind.__name__}"}  # type: ignore[union-attr]
-    if origin in (Union, types.UnionType):
-        parts = [_of(one, found) for one in arguments]
-        if all(part.keys() == {"type"} for part in parts):
-            return {"type": [part["type"] for part in parts]}
-        return {"anyOf": parts}
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if origin in (tuple, list):
-        return {"type": "array", "items": _of(arguments[0], found)}
-    if origin is dict:
-        names = {"pattern": "^[0-9]+$"} if arguments[0] is int else {} if arguments[0] is str else _of(arguments[0], found)
-        return {"type": "object", "additionalProperties": _of(arguments[1], found)} | (
-            {"propertyNames": names} if names else {}
-        )
-    return {} if kind is Any else {"type": TYPES[kind]}
+    made = adapter(kind).json_schema(mode="serialization") | {"title": title}
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"} | made, indent=1, ensure_ascii=False) + "\n"
 
 
 def tables(text: str) -> str:
@@ -74,34 +34,36 @@ def tables(text: str) -> str:
 
 
 def _table(kind: type) -> str:
-    rows = [f"| `{field.key}` | {_words(field.type)} | {_about(field).replace('|', chr(92) + '|')} |" for field in fields(kind)]
+    made = adapter(kind).json_schema(mode="serialization")
+    rows = []
+    for key, field in made["properties"].items():
+        about = field.get("description") or _first_line(field, made.get("$defs", {}))
+        rows.append(f"| `{key}` | {_words(field)} | {about.replace('|', chr(92) + '|')} |")
     return "\n".join(["| key | type | what it is |", "| --- | --- | --- |", *rows])
 
 
-def _about(field: Field) -> str:
-    """What is said of the field, or of the type that it holds."""
-    inner = [one for one in (field.type, *get_args(field.type)) if dataclasses.is_dataclass(one)]
-    return field.about or (_first_line(inner[0]) if inner else "")  # type: ignore[arg-type]
+def _first_line(field: dict[str, Any], known: dict[str, Any]) -> str:
+    """What is said of the type that a field holds, alone, in a list or by name."""
+    inner = [field, field.get("items", {}), field.get("additionalProperties") or {}, *field.get("anyOf", [])]
+    named = [one["$ref"].rpartition("/")[2] for one in inner if isinstance(one, dict) and "$ref" in one]
+    return known[named[0]].get("description", "").partition("\n")[0] if named else ""
 
 
-def _words(kind: Any) -> str:
+def _words(field: dict[str, Any]) -> str:
     """A type as people say it."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return " or ".join(map(_words, arguments))
-    if origin is Literal:
-        return ", ".join(f"`{one}`" for one in arguments)
-    if origin in (tuple, list):
-        return f"list of {_words(arguments[0])}"
-    if origin is dict:
-        return f"{'seed' if arguments[0] is int else 'name' if arguments[0] is str else 'each'} → {_words(arguments[1])}"
-    return {Any: "any", types.NoneType: "null", str: "text", float: "number", int: "whole number", bool: "true or false"}.get(
-        kind, getattr(kind, "__name__", "")
-    )
-
-
-def _first_line(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
+    if "$ref" in field:
+        return field["$ref"].rpartition("/")[2]
+    if "anyOf" in field:
+        return " or ".join(map(_words, field["anyOf"]))
+    if "enum" in field or "const" in field:
+        return ", ".join(f"`{one}`" for one in field.get("enum", [field.get("const")]))
+    if field.get("type") == "array":
+        return f"list of {_words(field.get('items', {}))}"
+    if field.get("type") == "object":
+        of = field.get("additionalProperties")
+        return f"name → {_words(of)}" if isinstance(of, dict) else "mapping"
+    names = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "null"}
+    return names.get(field.get("type", ""), "any")
 
 
 if __name__ == "__main__":

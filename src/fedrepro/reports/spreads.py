@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fedrepro.config.places import table_path
 from fedrepro.config.spreads import spread_path
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.registry import unknown
 from fedrepro.reports.analysis.tuning import settle
 from fedrepro.reports.analysis.verdict import estimate
-from fedrepro.reports.load import load_evidence, typed
+from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Evidence, Plan, Spread
-from fedrepro.reports.model.codec import encode
 from fedrepro.reports.names import natural
+from fedrepro.store import Store
+from fedrepro.typed import plain
 
 
 def spreads(sources: Iterable[tuple[Plan, Evidence]]) -> dict[str, Spread]:
@@ -40,7 +40,7 @@ def write_spreads(made: Mapping[str, Spread], root: Path, paper: str) -> Path:
         metric: Spread(round(one.deviation, 6), None if one.freedom is None else round(one.freedom, 6), one.measurements)
         for metric, one in made.items()
     }
-    return write_json(spread_path(root, paper), {metric: encode(one) for metric, one in rounded.items()})
+    return write_json(spread_path(root, paper), {metric: plain(one) for metric, one in rounded.items()})
 
 
 def measured(root: Path, paper: str) -> list[tuple[Plan, Evidence]]:
@@ -56,7 +56,7 @@ def measured(root: Path, paper: str) -> list[tuple[Plan, Evidence]]:
     found = []
     for scale in (name for name, one in project.scales.items() if one.comparable):
         for table in (name for name in names if not is_figure(name)):
-            made = typed(Plan, plan(project.as_published(scale), paper, table, scale), table_path(root, paper, table))
-            evidence = load_evidence(made, root / "reports" / scale / paper / "evidence")
+            made = plan(project.as_published(scale), paper, table, scale)
+            evidence = load_evidence(made, Store((root / "reports" / scale / paper / "evidence",)))
             found.append(settle(made, evidence)[:2])
     return sorted(found, key=lambda one: (one[0].variant_of is not None, natural(one[0].table)))

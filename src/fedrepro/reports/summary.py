@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from fedrepro.config import scales
 from fedrepro.files import write_json
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.model import Cell, Table
@@ -17,7 +16,7 @@ def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Pat
     """
     summary: dict = {}
     for table in tables:
-        columns = summary.setdefault(scales.plain(table.scale), {}).setdefault(table.paper, {}).setdefault(table.table, {})
+        columns = summary.setdefault(table.scale, {}).setdefault(table.paper, {}).setdefault(table.table, {})
         for cell in table.cells:
             if cell.mean is not None:
                 columns.setdefault(_column(cell, data_sets), {})[cell.method] = round(cell.mean, 4)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.plan import load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import diagnosed
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.reports.load import load_plan, load_record
+from fedrepro.reports.load import load_record
 from fedrepro.reports.model import Place, Plan, Run
 from fedrepro.tracking.names import Name, run_names
 

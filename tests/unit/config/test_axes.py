@@ -11,6 +11,7 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render
+from fedrepro.store import Store
 
 NAMED = {"key": "a", "label": "a", "demo": True}
 ROUNDS = {"name": "test_accuracy", "unit": "rounds", "description": "rounds to 64 %", "better": "lower"}
@@ -24,7 +25,7 @@ def rendered(files: Files, tmp_path: Path, curve: list[float] | None = None) -> 
         receipt = make_receipt(run, 8)
         receipt["curves"]["test_accuracy"] = curve or receipt["curves"]["test_accuracy"]
         write_json(folder / "evidence" / run["run_id"] / "seed8.json", seal(receipt))
-    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
     return made, read_json(folder / "table1.json")
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fedrepro.config.claims import check_names, claims_path, load_claims
+from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.reports.analysis.claims import judge
-from tests.helpers.committed import typed_plan
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +36,7 @@ def test_fedghs_claims_take_the_printed_numbers_from_the_tables() -> None:
     """The differences that the slides print, recomputed from their accuracies; nothing has run, so that no verdict is given."""
     project = load_project(ROOT, {"scale": "full"})
     claims = load_claims(ROOT, "fedgh")
-    plans = {name: typed_plan(project, "fedgh", name, "full") for name in ("table1", "table2", "table3")}
+    plans = {name: plan(project, "fedgh", name, "full") for name in ("table1", "table2", "table3")}
     found = {one.id: one for one in judge(claims, plans, {})}
     assert {one.verdict for one in found.values()} == {"not run"}
     printed = {key: [number.printed for number in one.numbers] for key, one in found.items()}

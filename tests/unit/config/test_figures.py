@@ -18,6 +18,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render, render_figure
 from fedrepro.reports.schema import FIGURE_FILE
+from fedrepro.store import Store
 
 OWN = {
     "title": "Accuracy over rounds",
@@ -53,7 +54,7 @@ def drawn(files: Files, tmp_path: Path, curves: dict[int, list[float]]) -> tuple
             receipt = make_receipt(run, seed)
             receipt["curves"] = {"round": list(range(len(curve))), "test_accuracy": curve}
             write_json(folder / "evidence" / run["run_id"] / f"seed{seed}.json", seal(receipt))
-    svg, table, document = render_figure(tmp_path / "plan.json", folder / "evidence", folder / "figure3")
+    svg, table, document = render_figure(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "figure3")
     return list(csv.DictReader(table.open())), read_json(document), svg.read_text()
 
 

@@ -5,10 +5,10 @@ from functools import cache
 from pathlib import Path
 
 from fedrepro.config.claims import check_names, claims_path, load_claims
+from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.reports.analysis.claims import judge
 from fedrepro.reports.model import ClaimVerdict
-from tests.helpers.committed import typed_plan
 
 ROOT = Path(__file__).parents[3]
 TABLES = tuple(f"table{number}" for number in range(1, 7))
@@ -20,7 +20,7 @@ def judged() -> dict[str, ClaimVerdict]:
     claims, path = load_claims(ROOT, "igfl"), claims_path(ROOT, "igfl")
     check_names(claims, {name: project.table("igfl", name) for name in TABLES}, path)
     assert not re.search(r"\d\.\d\d", path.read_text()), "a printed number is typed in"
-    plans = {name: typed_plan(project, "igfl", name, "full") for name in TABLES}
+    plans = {name: plan(project, "igfl", name, "full") for name in TABLES}
     return {one.id: one for one in judge(claims, plans, {})}
 
 

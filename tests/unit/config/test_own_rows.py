@@ -8,6 +8,7 @@ from small_table import make_receipt
 from fedrepro.config.words import Words
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.render import render, render_page
+from fedrepro.store import Store
 
 
 def test_what_no_paper_prints_is_planned_and_reported(files: Files, tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_what_no_paper_prints_is_planned_and_reported(files: Files, tmp_path: Pa
         for run in one["runs"].values():
             receipt = make_receipt(run, 8) | {"config": run["config"]}
             write_json(reports / "evidence" / run["run_id"] / "seed8.json", receipt)
-        render(tmp_path / f"{one['table']}.json", reports / "evidence", reports / one["table"], reports / "figures")
+        render(tmp_path / f"{one['table']}.json", Store((reports / "evidence",)), reports / one["table"], reports / "figures")
         document = read_json(reports / f"{one['table']}.json")
         assert document["counts"]["not printed"] == (6 if one is made else 4)
         assert document["comparable"]

@@ -14,6 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
 from fedrepro.reports.figures import candidates
 from fedrepro.reports.render import render, render_figure, render_page
+from fedrepro.store import Store
 
 RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
 
@@ -79,7 +80,7 @@ def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
     receipt["curves"]["proxy_accuracy"] = [90.0, 1.0]
     write_json(path, seal(receipt))
     write_json(tmp_path / "plan.json", made)
-    render(tmp_path / "plan.json", tmp_path / FOLDER / "evidence", tmp_path / "table1", tmp_path / "figures")
+    render(tmp_path / "plan.json", Store((tmp_path / FOLDER / "evidence",)), tmp_path / "table1", tmp_path / "figures")
     (choice, *_) = read_json(tmp_path / "table1.json")["choices"]
     assert [one["also"]["mean"] for one in choice["tried"]] == [90.0, 2.0, 3.0]
 
@@ -109,7 +110,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], ("fedprox", "fashion_mnist"), proxy_accuracy=[51.0, 53.0, 52.0])
     folder = tmp_path / FOLDER
     write_json(tmp_path / "plan.json", made)
-    render(tmp_path / "plan.json", folder / "evidence", folder / "table1", folder / "figures")
+    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
     render_page([tmp_path / "plan.json"], folder, Words())
     said = (
         "Choosing by test accuracy instead of proxy accuracy is worth 2.25 points of test accuracy in the trials: the mean "
@@ -153,7 +154,7 @@ def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> 
     folder = tmp_path / FOLDER
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
     write_json(tmp_path / "figure1.json", made)
-    render_figure(tmp_path / "figure1.json", folder / "evidence", folder / "figure1")
+    render_figure(tmp_path / "figure1.json", Store((folder / "evidence",)), folder / "figure1")
     render_page([tmp_path / "figure1.json"], folder, Words())
     (shown,) = read_json(folder / "index.json")["figures"]
     assert shown["path"] == (folder / "figure1.svg").as_posix()

@@ -12,6 +12,7 @@ from fedrepro.config.words import Words
 from fedrepro.files import write_json
 from fedrepro.reports.render import render, render_page, render_site
 from fedrepro.reports.write.html import STYLE
+from fedrepro.store import Store
 
 VALUES = {("fedavg", "mlp-a100"): [89.0, 89.5, 90.0], ("fedlaw", "mlp-a100"): [88.0, 88.9, 88.4]}
 
@@ -25,7 +26,7 @@ def text(request, tmp_path, monkeypatch) -> str:
     write_evidence(folder / "evidence", plan, VALUES)
     path = write_json(Path("plan.json"), plan)
     if request.param == "table":
-        return render(path, folder / "evidence", folder / "table3", folder / "figures")[1].read_text()
+        return render(path, Store((folder / "evidence",)), folder / "table3", folder / "figures")[1].read_text()
     paper = render_page([path], folder, Words())
     return paper[1].read_text() if request.param == "paper" else render_site(paper[2:3], Path("reports"))[1].read_text()
 

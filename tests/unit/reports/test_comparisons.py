@@ -140,7 +140,7 @@ def test_rows_that_show_different_things_are_not_compared() -> None:
     assert {(one.baseline, one.method) for one in comparisons(typed(plan)[0], tabulated(plan, evidence))} == {
         ("fedavg", "ours")
     }
-    made = table(*typed(plan, evidence), Path())
+    made = table(*typed(plan, evidence))
     assert {(gap.method, gap.base) for gap in gaps(made)} == {("ours", "fedavg")}
     best = {cell.method for cell in made.cells if cell.best_measured and cell.setting == A}
     assert best == {"fedavg"}

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from fedrepro.reports.model.codec import decode
 from small_table import COLUMNS, make_plan, write_evidence
 
 from fedrepro.engine import diagnosed
@@ -11,7 +12,7 @@ from fedrepro.errors import UserError
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Plan
-from fedrepro.reports.model.codec import decode
+from fedrepro.store import Store
 
 CALL = "client_distance(to=after, relative=false)"
 PLACE = ("fedavg", "mlp-a100")
@@ -41,7 +42,7 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
 def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path) -> None:
     """Round 3 is none of the plan's; a seed that was not measured yet is not run yet. Other cells read what they read."""
     plan, _ = make(tmp_path, [2, 4], read)
-    cells = {(cell.method, cell.setting): cell for cell in tabulate(plan, load_evidence(plan, tmp_path))}
+    cells = {(cell.method, cell.setting): cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,))))}
     measured = cells[PLACE]
     assert measured.per_seed == {8: pytest.approx(expected + 0.08), 9: pytest.approx(expected + 0.09)}
     assert measured.reason == "1 of 3 seeds not run yet: 10"
@@ -52,9 +53,9 @@ def test_a_kept_round_that_was_not_measured_is_named(tmp_path: Path) -> None:
     """Of a seed that reached it; rounds that it never had are no lack."""
     plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
     with pytest.raises(UserError, match=f"{run_id}/client_distance-.*seed8.parquet: does not have all of the rounds 2, 5"):
-        load_evidence(plan, tmp_path)
+        load_evidence(plan, Store((tmp_path,)))
     plan, _ = make(tmp_path, [2, 99], "last(rounds=1)")
-    assert load_evidence(plan, tmp_path)[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
+    assert load_evidence(plan, Store((tmp_path,)))[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
 
 
 def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
@@ -62,5 +63,5 @@ def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
     plan, run_id = make(tmp_path, [2, 4], "last(rounds=1)")
     for path in (tmp_path / run_id).glob("*/*.parquet"):
         path.unlink()
-    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, tmp_path)) if (cell.method, cell.setting) == PLACE]
+    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,)))) if (cell.method, cell.setting) == PLACE]
     assert (cell.per_seed, cell.status, cell.reason) == ({}, "not run", "not run yet")

@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from small_table import make_plan, typed, write_evidence
@@ -14,6 +13,7 @@ from fedrepro.reports.analysis.table import table
 from fedrepro.reports.figures import gaps as pictures
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Row
+from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -23,7 +23,7 @@ def report_of(tmp_path, accuracies, scale="full", **changes):
     plan = make_plan(scale, **changes)
     write_evidence(tmp_path, plan, accuracies)
     made, _ = typed(plan)
-    return table(made, load_evidence(made, tmp_path), tmp_path)
+    return table(made, load_evidence(made, Store((tmp_path,))), tmp_path)
 
 
 def test_seeds_are_paired(tmp_path):
@@ -75,7 +75,7 @@ def test_which_rows_are_held_against_which():
     """A plug-in against its own base, everything else against the first row."""
     keys = ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")
     rows = tuple(Row(key, key, printed=True, variant=None, name=key) for key in keys)
-    found = [(row.key, base.key) for row, base in pairs(replace(table(*typed(make_plan()), Path()), rows=rows))]
+    found = [(row.key, base.key) for row, base in pairs(replace(table(*typed(make_plan())), rows=rows))]
     assert found == [("fedprox", "fedavg"), ("fedavg+gh", "fedavg"), ("fedprox+gh", "fedprox"), ("x+y", "fedavg")]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from fedrepro.reports.model.codec import decode, encode
 from html_page import Page
 from small_table import make_evidence, make_plan, typed
 
@@ -20,9 +21,9 @@ from fedrepro.reports.analysis.figure import figure
 from fedrepro.reports.figures import KINDS, make_kind, tidy
 from fedrepro.reports.figures.values import bases
 from fedrepro.reports.model import Figure
-from fedrepro.reports.model.codec import decode, encode
 from fedrepro.reports.render import render_figure, render_page
 from fedrepro.reports.schema import FIGURE_FILE
+from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
 # A cell is the mean over the last two of five rounds: by seed 82, 84, 86 for FedAvg and 83, 87, 85 for FedLAW in column A.
@@ -197,7 +198,7 @@ today = time.time
 time.time = lambda: today() + 40 * 86400
 from pathlib import Path
 from fedrepro.reports.render import render_figure
-render_figure(Path("plan.json"), Path("evidence"), Path(sys.argv[1]))
+render_figure(Path("plan.json"), Store((Path("evidence"),)), Path(sys.argv[1]))
 """
 
 
@@ -212,8 +213,8 @@ def test_bytes_are_the_same_in_another_process_on_another_day(
     for run_id, seeds in make_evidence(plan, BASE, GAMMA).items():
         for seed, receipt in seeds.items():
             write_json(Path("evidence", run_id, f"seed{seed}.json"), sealed(receipt))
-    first = [path.read_bytes() for path in render_figure(Path("plan.json"), Path("evidence"), Path("a"))]
-    assert [path.read_bytes() for path in render_figure(Path("plan.json"), Path("evidence"), Path("a"))] == first
+    first = [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))]
+    assert [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))] == first
     Path("matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: mine\naxes.grid: True\n")
     other = {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo", "MATPLOTLIBRC": str(tmp_path)}
     subprocess.run([sys.executable, "-c", AGAIN, "b"], env=os.environ | other, check=True)

@@ -18,6 +18,7 @@ from fedrepro.files import write_json
 from fedrepro.reports.analysis.claims import PAIRED
 from fedrepro.reports.pages.parts import SIGNS
 from fedrepro.reports.render import render, render_page, render_site
+from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
 ALL = {
@@ -177,7 +178,7 @@ def test_same_evidence_same_bytes():
 def test_a_tables_own_page_is_linked_while_it_says_the_same():
     """Its pictures are used, too; when new evidence comes, the page draws its own until the table is rendered again."""
     plans = write_plans(accuracies=ALL)
-    render(plans[0], folder_of() / "evidence", folder_of() / "table3", folder_of() / "figures")
+    render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3", folder_of() / "figures")
     (table,) = json.loads(make_page(accuracies=ALL)["json"].read_text())["tables"]
     assert table["page"] == "reports/full/fedlaw/table3.html"
     assert {figure["path"] for figure in table["figures"]} == {f"reports/full/fedlaw/figures/table3/{c}.svg" for c in (A, B)}
@@ -193,7 +194,7 @@ def test_a_tables_own_page_is_linked_while_it_says_the_same():
 def test_links_and_pictures_lead_to_files():
     """From both renderings, relative to where they lie."""
     plans = write_plans(accuracies=ALL)
-    render(plans[0], folder_of() / "evidence", folder_of() / "table3", folder_of() / "figures")
+    render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3", folder_of() / "figures")
     pages = make_page(accuracies=ALL)
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 5

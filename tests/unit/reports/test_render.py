@@ -23,6 +23,7 @@ from fedrepro.reports.render import render
 from fedrepro.reports.schema import SCHEMA_FILE
 from fedrepro.reports.summary import write_means, write_summary
 from fedrepro.reports.write.svg import inline
+from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
 SOME = {
@@ -105,7 +106,7 @@ def test_the_report_says_what_it_averages(tmp_path, ending):
                 receipt = json.loads(path.read_text()) | {"run_id": run["run_id"], "config": run["config"]}
                 write_json(evidence / run["run_id"] / path.name, seal(receipt))
     write_json(tmp_path / "plan.json", plan)
-    paths = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))
+    paths = render(Path("plan.json"), Store((evidence,)), Path("out/t"), Path("out/figures"))
     text = next(path for path in paths if path.suffix == f".{ending}").read_text()
     label = "FashionMNIST · MLP, α = "
     assert f"mean of the last 2 of 5 rounds ({label}100), the only round ({label}0.1)" in text
@@ -249,7 +250,7 @@ def test_every_cell_says_whether_it_is_portable(portable, cell, fact, tmp_path):
         found[run_id][seed]["environment"]["arithmetic"] = "portable"
     cells = {(c.method, c.setting): c for c in tabulated(plan, found)}
     assert cells["fedavg", A].arithmetic == cell
-    assert parts.arithmetic(table(*typed(plan, found), Path())) == fact
+    assert parts.arithmetic(table(*typed(plan, found))) == fact
 
 
 def test_sections_that_make_it_reproducible(tmp_path):
@@ -277,7 +278,9 @@ def test_what_a_deployment_would_send(tmp_path, ending):
         for key in ("client_rounds", "bytes_up", "bytes_down"):
             del receipt["cost"][key]
         write_json(path, seal(receipt))
-    paths = render(Path("results/plans/demo/fedlaw/table3.json"), Path("reports/demo/fedlaw/evidence"), Path("x"), Path("f"))
+    paths = render(
+        Path("results/plans/demo/fedlaw/table3.json"), Store((Path("reports/demo/fedlaw/evidence"),)), Path("x"), Path("f")
+    )
     pages = {path.suffix[1:]: path for path in paths}
     assert cells_of(pages[ending], "Cost and evidence", "FedAvg", "2.5 s")[5:7] == ["–", "–"]
     jsonschema.validate(json.loads(pages["json"].read_text()), json.loads(SCHEMA_FILE.read_text()))
@@ -403,7 +406,7 @@ def test_inputs_that_differ_between_methods_are_reported(tmp_path):
     receipt["inputs"]["partition"] = "f" * 64
     write_json(evidence / run["run_id"] / "seed8.json", seal(receipt))
     write_json(tmp_path / "plan.json", plan)
-    text = render(Path("plan.json"), evidence, Path("out/t"), Path("out/figures"))[0].read_text()
+    text = render(Path("plan.json"), Store((evidence,)), Path("out/t"), Path("out/figures"))[0].read_text()
     assert "Input partition of FashionMNIST · MLP, α = 100 at seed 8 is not the same for every method" in text
 
 
@@ -413,7 +416,7 @@ def test_an_edited_protocol_is_said_first(tmp_path):
     for run in plan["runs"].values():
         run["sources"]["rounds"] = "params.yaml"
     write_json(tmp_path / "plan.json", plan)
-    text = render(Path("plan.json"), tmp_path, Path("out/t"), Path("out/figures"))[0].read_text()
+    text = render(Path("plan.json"), Store((tmp_path,)), Path("out/t"), Path("out/figures"))[0].read_text()
     assert "params.yaml overrides what the table would take: rounds = 5." in text.split("## The table")[0]
 
 
@@ -432,7 +435,7 @@ def test_damaged_evidence_is_one_line(tmp_path):
     ):
         write_json(path, broken)
         with pytest.raises(UserError, match=said) as caught:
-            render(Path("results/plans/demo/fedlaw/table3.json"), path.parent.parent, Path("x"), Path("figures"))
+            render(Path("results/plans/demo/fedlaw/table3.json"), Store((path.parent.parent,)), Path("x"), Path("figures"))
         assert str(path) in str(caught.value)
         assert "delete it and run the same command again" in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from fedrepro.config import scales
 from fedrepro.config.summary import Summary
 from fedrepro.reports.analysis.forms import Facts
 from fedrepro.reports.analysis.numbers import Source
@@ -18,7 +17,7 @@ def remarks(plan: Plan, evidence: Evidence) -> tuple[tuple[str, ...], tuple[str,
 
     They are of the published evidence: with params.yaml's values there are none. UserError where one says what does not hold.
     """
-    if not plan.remarks or plan.scale != scales.plain(plan.scale):
+    if not plan.remarks or plan.own:
         return (), ()
     source = Source.of(plan, evidence)
     facts = Facts({plan.table: source}, own=plan.table, distances=_distances(source))
@@ -50,8 +49,8 @@ def facts(
 
 
 def answers(summary: Summary | None, facts: Facts, plan: Plan) -> Answers | None:
-    """None where nothing is said of the paper at the scale of `plan`, one of its plans."""
-    if summary is None or plan.scale not in summary.answers:
+    """None where nothing is said of the paper at the scale of `plan`, one of its plans, or it has params.yaml's values."""
+    if summary is None or plan.own or plan.scale not in summary.answers:
         return None
     own, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
     told = {key: filled(getattr(own, key), facts, f"{where}: {key}") for key in ("fails", "open", "holds")}

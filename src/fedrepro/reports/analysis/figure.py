@@ -1,7 +1,5 @@
 """A figure: the data that it draws, made from its plan and its evidence. No clock, no host."""
 
-from pathlib import Path
-
 from fedrepro.errors import UserError
 from fedrepro.reports.analysis import facts, provenance, settings
 from fedrepro.reports.analysis.cells import tabulate
@@ -9,8 +7,8 @@ from fedrepro.reports.figures import make_kind
 from fedrepro.reports.model import Choice, Evidence, Figure, Plan
 
 
-def figure(plan: Plan, evidence: Evidence, evidence_root: Path, choices: tuple[Choice, ...] = ()) -> Figure:
-    """It depends on its arguments alone. Paths are kept as given, which is relative to the project root.
+def figure(plan: Plan, evidence: Evidence, choices: tuple[Choice, ...] = ()) -> Figure:
+    """It depends on its arguments alone.
 
     UserError for a plan that is none of a figure, and for a metric that no run records.
     """
@@ -43,6 +41,6 @@ def figure(plan: Plan, evidence: Evidence, evidence_root: Path, choices: tuple[C
         series=drawn.series,
         ran=settings.ran(plan),
         warnings=(*facts.warnings(plan, evidence, cells, "the JSON lists them"), *missing),
-        cost=provenance.costs(evidence, cells, choices, evidence_root),
+        cost=provenance.costs(evidence, cells, choices),
         command=plan.command,
     )

@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any
 
 from fedrepro import units
-from fedrepro.config import scales
 from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.analysis.paired import first_reaching, mean, paired, printed_gap, slope_over
@@ -78,7 +77,7 @@ class Source:
         """Why it may not."""
         if self.plan.stand_in:
             return "this is not the printed table: " + self.plan.stand_in
-        scale = scales.plain(self.plan.scale)
+        scale = self.plan.scale
         return f"scale {scale} is not the paper's protocol" if scale != "full" else "the protocol is edited or on a budget"
 
     def missing(self, *places: tuple[str, str]) -> str:

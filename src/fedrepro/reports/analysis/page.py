@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from fedrepro.config.words import Words
@@ -30,7 +30,6 @@ from fedrepro.reports.model import (
     Shown,
     Table,
 )
-from fedrepro.reports.model.codec import fields
 
 Made = tuple[Plan, Evidence, Table]
 Drawn = tuple[Plan, Figure, str | None]  # with the path of its picture, where there is anything to draw
@@ -71,6 +70,7 @@ def page(
         paper_name=plan.paper_name,
         paper_title=plan.paper_title,
         scale=plan.scale,
+        own=plan.own,
         scale_note=next((table.scale_note for table in run if not table.on_budget), ""),
         about=_about(tables, cost, [p for p, *_ in (*tables, *figures)]),
         answers=answers,
@@ -91,7 +91,7 @@ def page(
         known_gaps=plan.known_gaps,
         cost=cost,
         versions=_versions(run),
-        command=f"snakemake --cores 8 reports/{plan.scale}/{plan.paper}/index.html",
+        command=f"snakemake --cores 8 {plan.folder}/index.html",
     )
 
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from fedrepro.reports.load import evidence_path
 from fedrepro.reports.model import Cell, Choice, Evidence, InputFile, MethodRun, Plan, Provenance, Receipt, RunCost, SeedCost
 
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
@@ -21,7 +19,7 @@ class _Input:
     sha256: list[str] = field(default_factory=list)
 
 
-def costs(evidence: Evidence, cells: list[Cell], choices: Sequence[Choice], root: Path) -> tuple[RunCost, ...]:
+def costs(evidence: Evidence, cells: list[Cell], choices: Sequence[Choice]) -> tuple[RunCost, ...]:
     """Per run: what each seed cost, and where its evidence lies. Runs shared by several cells are listed once."""
     places: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
@@ -35,14 +33,14 @@ def costs(evidence: Evidence, cells: list[Cell], choices: Sequence[Choice], root
             run_id=run_id,
             method=shared[0][0],
             setting=", ".join(dict.fromkeys(setting for _, setting in shared)),
-            seeds=tuple(seed_cost(receipt, root) for receipt in evidence.get(run_id, {}).values()),
+            seeds=tuple(seed_cost(receipt) for receipt in evidence.get(run_id, {}).values()),
         )
         for run_id, shared in places.items()
     )
 
 
-def seed_cost(receipt: Receipt, root: Path) -> SeedCost:
-    """Of one run and seed; `root` is where evidence lies."""
+def seed_cost(receipt: Receipt) -> SeedCost:
+    """Of one run and seed."""
     cost = receipt.cost
     return SeedCost(
         seed=receipt.seed,
@@ -56,7 +54,7 @@ def seed_cost(receipt: Receipt, root: Path) -> SeedCost:
         bytes_down=cost.bytes_down,
         finished_at=cost.finished_at,
         commit=receipt.environment.commit,
-        evidence=evidence_path(root, receipt.run_id, receipt.seed).as_posix(),
+        evidence=receipt.path,
     )
 
 

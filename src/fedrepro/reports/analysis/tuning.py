@@ -1,6 +1,6 @@
 """Which candidate of a tuned cell is shown: decided by the evidence of their trials alone. Pure."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from fedrepro.config.reading import Reading
 from fedrepro.reports.analysis.paired import mean
@@ -95,8 +95,7 @@ def _settled(plan: Plan, cell: Place, choice: Choice | None) -> Place:
     places = [place for place, one in enumerate(choice.tried) if one.chosen]
     if not places:
         return replace(cell, reason=choice.reason)
-    chosen = plan.candidates_of(cell)[places[0]]
-    return replace(Place(**{one.name: getattr(chosen, one.name) for one in fields(Place)}), tuned=True)
+    return plan.candidates_of(cell)[places[0]].cell
 
 
 def _reason(tried: list[Tried], *, complete: bool) -> str:

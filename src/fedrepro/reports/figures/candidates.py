@@ -6,7 +6,7 @@ from typing import Any
 
 from fedrepro.files import write_atomic
 from fedrepro.reports.figures import style
-from fedrepro.reports.model import Choice, Metric, Plan, Tried
+from fedrepro.reports.model import Choice, Plan, Tried
 
 MOST_FLAT = 4  # values whose names have room beside each other below a panel
 
@@ -39,7 +39,7 @@ def _draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
             at = _axis(axes, key, [one.values[key] for choice in here for one in choice.tried])
             for choice in here:
                 _lines(axes, choice, key, at, rows[choice.method])
-            axes.set_ylabel(style.quantities([Metric(choice.metric, choice.unit, "", "higher") for choice in here]))
+            axes.set_ylabel(style.quantities([choice.quantity for choice in here]))
             axes.grid(alpha=0.25, linewidth=0.5)
 
 

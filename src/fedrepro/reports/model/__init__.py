@@ -4,6 +4,10 @@
 schemas and the tables in docs/report-schema.md are made from those types (`fedrepro.reports.schema`).
 """
 
+from fedrepro.config.plan import Candidate, Column, Place, Plan, Row, Run, Scale, Varied
+from fedrepro.config.schema import Deviation, Disagreement, PrintedSeeds
+from fedrepro.config.spreads import Spread
+from fedrepro.config.table import Metric
 from fedrepro.reports.model.choice import Choice, ReadAgain, Second, Tried
 from fedrepro.reports.model.figure import Figure, Series
 from fedrepro.reports.model.page import (
@@ -25,22 +29,8 @@ from fedrepro.reports.model.page import (
     PrintedShare,
     Verdict,
 )
-from fedrepro.reports.model.plan import (
-    Candidate,
-    Column,
-    Deviation,
-    Disagreement,
-    Metric,
-    Place,
-    Plan,
-    PrintedSeeds,
-    Row,
-    Run,
-    Scale,
-    Varied,
-)
 from fedrepro.reports.model.receipt import Cost, Environment, Evidence, Receipt
-from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Spread, Status
+from fedrepro.reports.model.rule import STATUSES, Alternative, Rule, Status
 from fedrepro.reports.model.table import (
     About,
     Cell,

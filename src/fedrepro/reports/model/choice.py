@@ -3,28 +3,31 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from fedrepro.config.table import Metric
+from fedrepro.typed import doc
+
 
 @dataclass(frozen=True)
 class ReadAgain:
     """The second reading of a candidate's trial."""
 
-    per_seed: Annotated[dict[int, float | None], "as that of the first"]
-    mean: Annotated[float | None, "over seeds; null when one diverged, or none was run"]
-    chosen: Annotated[bool, "whether the second reading would choose this one, of equal ones the first"] = False
+    per_seed: Annotated[dict[int, float | None], doc("as that of the first")]
+    mean: Annotated[float | None, doc("over seeds; null when one diverged, or none was run")]
+    chosen: Annotated[bool, doc("whether the second reading would choose this one, of equal ones the first")] = False
 
 
 @dataclass(frozen=True)
 class Tried:
     """A candidate of a tuned cell, and how its trial went."""
 
-    values: Annotated[dict[str, Any], "setting or `part.argument` -> what it tries"]
-    run_id: Annotated[str, "of the trial"]
-    read: Annotated[str, "what is compared of it"]
-    seeds: Annotated[tuple[int, ...], "of the trial"]
-    per_seed: Annotated[dict[int, float | None], "null: that seed diverged; absent: it was not run"]
-    mean: Annotated[float | None, "over seeds; null when one diverged, or none was run"]
+    values: Annotated[dict[str, Any], doc("setting or `part.argument` -> what it tries")]
+    run_id: Annotated[str, doc("of the trial")]
+    read: Annotated[str, doc("what is compared of it")]
+    seeds: Annotated[tuple[int, ...], doc("of the trial")]
+    per_seed: Annotated[dict[int, float | None], doc("null: that seed diverged; absent: it was not run")]
+    mean: Annotated[float | None, doc("over seeds; null when one diverged, or none was run")]
     chosen: bool = False
-    also: Annotated[ReadAgain | None, "where there is a second reading"] = None
+    also: Annotated[ReadAgain | None, doc("where there is a second reading")] = None
 
     @property
     def shown(self) -> str:
@@ -38,11 +41,13 @@ class Second:
 
     metric: str
     unit: str
-    digits: Annotated[int, "decimals at which its values are shown"]
+    digits: Annotated[int, doc("decimals at which its values are shown")]
     worth: Annotated[
         float | None,
-        "by how much the shown choice leads the one of this reading, by the first reading and in its unit: what choosing on "
-        "the data of the table is worth; null while either has none",
+        doc(
+            "by how much the shown choice leads the one of this reading, by the first reading and in its unit: what choosing "
+            "on the data of the table is worth; null while either has none"
+        ),
     ]
 
 
@@ -50,17 +55,22 @@ class Second:
 class Choice:
     """How a tuned cell came to its run: the best mean of all trials, of equal ones the first."""
 
-    method: Annotated[str, "key of the row"]
-    setting: Annotated[str, "key of the column"]
+    method: Annotated[str, doc("key of the row")]
+    setting: Annotated[str, doc("key of the column")]
     method_label: str
     setting_label: str
     metric: str
     unit: str
-    digits: Annotated[int, "decimals at which its values are shown"]
+    digits: Annotated[int, doc("decimals at which its values are shown")]
     tried: tuple[Tried, ...]
-    ahead: Annotated[float | None, "by how much the chosen one leads the second, in the metric's unit"]
-    reason: Annotated[str | None, "why nothing is chosen"]
-    second: Annotated[Second | None, "where there is a second reading"] = None
+    ahead: Annotated[float | None, doc("by how much the chosen one leads the second, in the metric's unit")]
+    reason: Annotated[str | None, doc("why nothing is chosen")]
+    second: Annotated[Second | None, doc("where there is a second reading")] = None
+
+    @property
+    def quantity(self) -> Metric:
+        """What the trials were compared by, as far as an axis says it."""
+        return Metric(name=self.metric, unit=self.unit, description="")
 
     @property
     def agreed(self) -> bool:

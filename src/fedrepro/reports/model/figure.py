@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fedrepro.reports.model.plan import Column, Metric, Row, Scale
+from fedrepro.config.plan import Column, Row, Scale
+from fedrepro.config.table import Metric
 from fedrepro.reports.model.table import Ran, RunCost
+from fedrepro.typed import doc
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,9 @@ class Series:
     run_id: str
     seeds: tuple[int, ...]
     y: tuple[float, ...]
-    x: Annotated[tuple[float, ...], "of each `y`; of a bin its lower end; empty where columns stand along the axis"] = ()
-    to: Annotated[tuple[float, ...], "upper ends of bins; of a matrix the column of each `y`, whose row is `x`"] = ()
-    low: Annotated[tuple[float, ...], "with `high`: the band around `y`; empty without one"] = ()
+    x: Annotated[tuple[float, ...], doc("of each `y`; of a bin its lower end; empty where columns stand along the axis")] = ()
+    to: Annotated[tuple[float, ...], doc("upper ends of bins; of a matrix the column of each `y`, whose row is `x`")] = ()
+    low: Annotated[tuple[float, ...], doc("with `high`: the band around `y`; empty without one")] = ()
     high: tuple[float, ...] = ()
 
 
@@ -35,22 +37,24 @@ class Figure:
     title: str
     source: str
     caption: str
-    kind: Annotated[str, "how it is drawn, with every argument"]
+    kind: Annotated[str, doc("how it is drawn, with every argument")]
     scale: Scale
     scale_note: str
-    stand_in: Annotated[str | None, "why its data are not the paper's, or null"]
+    stand_in: Annotated[str | None, doc("why its data are not the paper's, or null")]
     on_budget: bool
-    seeds: Annotated[tuple[int, ...], "the planned ones"]
+    seeds: Annotated[tuple[int, ...], doc("the planned ones")]
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    metrics: Annotated[tuple[Metric, ...], "of all cells"]
-    x: Annotated[str, "what `x` of the series is: `round`, a setting, an argument, a metric; empty: columns"]
-    y: Annotated[str, "what `y` is: `value`, `difference`, `count` or `share`"]
-    series: Annotated[tuple[Series, ...], "by row and column; a cell without a run, or with a diverged seed, may have none"]
+    metrics: Annotated[tuple[Metric, ...], doc("of all cells")]
+    x: Annotated[str, doc("what `x` of the series is: `round`, a setting, an argument, a metric; empty: columns")]
+    y: Annotated[str, doc("what `y` is: `value`, `difference`, `count` or `share`")]
+    series: Annotated[
+        tuple[Series, ...], doc("by row and column; a cell without a run, or with a diverged seed, may have none")
+    ]
     ran: tuple[Ran, ...]
-    warnings: Annotated[tuple[str, ...], "as those of a table: missing or diverged runs, commits, inputs that differ"]
+    warnings: Annotated[tuple[str, ...], doc("as those of a table: missing or diverged runs, commits, inputs that differ")]
     cost: tuple[RunCost, ...]
-    command: Annotated[str, "what to type to make it again"]
+    command: Annotated[str, doc("what to type to make it again")]
 
     def title_of(self, column: str) -> str:
         """Group and label of a column."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from fedrepro.reports.model.plan import Deviation, Disagreement
+from fedrepro.config.schema import Deviation, Disagreement
 from fedrepro.reports.model.table import RunCost, Shown, Status
+from fedrepro.typed import doc
 
 Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -15,14 +16,14 @@ class ClaimNumber:
     """A number that a claim rests on."""
 
     label: str
-    column: Annotated[str, "key; of several, joined by commas"]
+    column: Annotated[str, doc("key; of several, joined by commas")]
     printed: float | None
-    ours: Annotated[float | None, "mean over seeds; null where one is missing or diverged"]
-    low: Annotated[float | None, "with `high`: 95 % t-interval over paired seeds; null with one seed"]
+    ours: Annotated[float | None, doc("mean over seeds; null where one is missing or diverged")]
+    low: Annotated[float | None, doc("with `high`: 95 % t-interval over paired seeds; null with one seed")]
     high: float | None
     per_seed: dict[int, float | None]
     runs: tuple[str, ...]
-    verdict: Annotated[Verdict | None, "null where the number is only shown"]
+    verdict: Annotated[Verdict | None, doc("null where the number is only shown")]
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class ClaimVerdict:
     """What a paper claims, and whether it holds."""
 
     id: str
-    text: Annotated[str, "what is judged, in our words"]
-    says: Annotated[str | None, "the paper's own words; null: the claim is read off printed numbers"]
-    where: Annotated[str, "where those words, or the numbers, stand"]
-    kind: Annotated[str, "which kind of rule decides it"]
-    rule: Annotated[str, "the whole rule in words"]
+    text: Annotated[str, doc("what is judged, in our words")]
+    says: Annotated[str | None, doc("the paper's own words; null: the claim is read off printed numbers")]
+    where: Annotated[str, doc("where those words, or the numbers, stand")]
+    kind: Annotated[str, doc("which kind of rule decides it")]
+    rule: Annotated[str, doc("the whole rule in words")]
     verdict: Verdict
-    why: Annotated[str, "what the verdict rests on, or what is missing"]
+    why: Annotated[str, doc("what the verdict rests on, or what is missing")]
     numbers: tuple[ClaimNumber, ...]
 
 
@@ -48,12 +49,12 @@ class GapSetting:
     label: str
     metric: str
     printed: float | None
-    ours: Annotated[float | None, "the mean over the seeds that both have; a diverged seed leaves none"]
-    low: Annotated[float | None, "with `high`: 95 % t-interval over paired seeds; null with one seed"]
+    ours: Annotated[float | None, doc("the mean over the seeds that both have; a diverged seed leaves none")]
+    low: Annotated[float | None, doc("with `high`: 95 % t-interval over paired seeds; null with one seed")]
     high: float | None
     per_seed: dict[int, float]
     runs: tuple[str, ...]
-    reason: Annotated[str | None, "why nothing is measured"]
+    reason: Annotated[str | None, doc("why nothing is measured")]
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,20 @@ class Gap:
     base_label: str
     unit: str
     settings: tuple[GapSetting, ...]
-    path: Annotated[str, "of the picture"] = ""
+    path: Annotated[str, doc("of the picture")] = ""
 
 
 @dataclass(frozen=True)
 class Fit:
     """How near a reading of the paper comes to what it prints."""
 
-    variant: Annotated[str | None, "null: the reading of the tables themselves"]
-    tables: Annotated[dict[str, float | None], "the table varied: mean distance in its unit"]
+    variant: Annotated[str | None, doc("null: the reading of the tables themselves")]
+    tables: Annotated[dict[str, float | None], doc("the table varied: mean distance in its unit")]
     distance: Annotated[
-        float | None, "over all of them; a number that several tables print counts once; null while one is missing"
+        float | None, doc("over all of them; a number that several tables print counts once; null while one is missing")
     ]
     numbers: int
-    missing: Annotated[int, "how many of the numbers are not measured yet"]
+    missing: Annotated[int, doc("how many of the numbers are not measured yet")]
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ class PageFigure:
     source: str
     title: str
     caption: str
-    path: Annotated[str, "of the picture; the data that it draws lie beside it as CSV and JSON"]
-    warnings: Annotated[tuple[str, ...], "as those of a table"]
-    command: Annotated[str, "what makes it"]
+    path: Annotated[str, doc("of the picture; the data that it draws lie beside it as CSV and JSON")]
+    warnings: Annotated[tuple[str, ...], doc("as those of a table")]
+    command: Annotated[str, doc("what makes it")]
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class NotRun:
     table: str
     source: str
     title: str
-    command: Annotated[str, "what makes it"]
+    command: Annotated[str, doc("what makes it")]
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,10 @@ class Answers:
 
     proposes: str
     fails: tuple[str, ...]
-    open: Annotated[tuple[str, ...], "what the runs cannot tell"]
+    open: Annotated[tuple[str, ...], doc("what the runs cannot tell")]
     holds: tuple[str, ...]
-    missing: Annotated[str, "what could not be obtained"]
-    waiting: Annotated[tuple[str, ...], "the cells that unwritten sentences wait for"] = ()
+    missing: Annotated[str, doc("what could not be obtained")]
+    waiting: Annotated[tuple[str, ...], doc("the cells that unwritten sentences wait for")] = ()
 
 
 @dataclass(frozen=True)
@@ -149,16 +150,16 @@ class Changed:
     what: str
     why: str
     claims: tuple[str, ...]
-    moved: Annotated[dict[str, tuple[str, ...]], "`before → after`: the cells and claims of this paper"]
-    counts: Annotated[str, "how many moved, where no more is known"]
+    moved: Annotated[dict[str, tuple[str, ...]], doc("`before → after`: the cells and claims of this paper")]
+    counts: Annotated[str, doc("how many moved, where no more is known")]
 
 
 @dataclass(frozen=True)
 class PrintedShare:
     """How much of what a paper prints has been run at a scale."""
 
-    measured: Annotated[int, "printed numbers of its tables that have a measured one beside them"]
-    total: Annotated[int, "all that its tables print, without differences that follow from others"]
+    measured: Annotated[int, doc("printed numbers of its tables that have a measured one beside them")]
+    total: Annotated[int, doc("all that its tables print, without differences that follow from others")]
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class PageAbout:
 class PageTable(Shown):
     """A table with evidence."""
 
-    page: Annotated[str | None, "its own page, if that shows the same numbers"]
+    page: Annotated[str | None, doc("its own page, if that shows the same numbers")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,23 +198,27 @@ class Page:
     paper_name: str
     paper_title: str
     scale: str
-    scale_note: Annotated[str, "empty where every table has its own"]
+    own: Annotated[bool, doc("with params.yaml's settings, under a short name; false: with the paper's, below its scale")]
+    scale_note: Annotated[str, doc("empty where every table has its own")]
     about: PageAbout
-    answers: Annotated[Answers | None, "null where nothing is said of the paper at this scale"] = None
-    changes: Annotated[tuple[Changed, ...], "of rules and claims after results had been read, oldest first"] = ()
-    printed: Annotated[PrintedShare, "of the numbers that the paper prints"]
+    answers: Annotated[Answers | None, doc("null where nothing is said of the paper at this scale")] = None
+    changes: Annotated[tuple[Changed, ...], doc("of rules and claims after results had been read, oldest first")] = ()
+    printed: Annotated[PrintedShare, doc("of the numbers that the paper prints")]
     counts: Annotated[
-        dict[Status, int], "number of cells per status, of tables that vary no other; what several tables print counts once"
+        dict[Status, int],
+        doc("number of cells per status, of tables that vary no other; what several tables print counts once"),
     ]
-    verdicts: Annotated[dict[Verdict, int], "number of claims per verdict"]
+    verdicts: Annotated[dict[Verdict, int], doc("number of claims per verdict")]
     claims: tuple[ClaimVerdict, ...]
     tables: tuple[PageTable, ...]
     figures: tuple[PageFigure, ...] = ()
     not_run: tuple[NotRun, ...]
-    fits: Annotated[tuple[Fit, ...], "nearest first"]
+    fits: Annotated[tuple[Fit, ...], doc("nearest first")]
     gaps: tuple[Gap, ...]
-    picture: Annotated[str | None, "of all measured numbers beside the printed ones; null where nothing may be compared"] = None
-    partitions: Annotated[tuple[Partition, ...], "those that were drawn here, or of which a copy is committed"]
+    picture: Annotated[
+        str | None, doc("of all measured numbers beside the printed ones; null where nothing may be compared")
+    ] = None
+    partitions: Annotated[tuple[Partition, ...], doc("those that were drawn here, or of which a copy is committed")]
     disagreements: tuple[Disagreement, ...]
     deviations: tuple[Deviation, ...]
     known_gaps: tuple[str, ...]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from fedrepro.config.reading import Reading
+from fedrepro.typed import doc
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Environment:
 class Cost:
     """What a run and seed cost."""
 
-    wall_s: Annotated[float, "seconds; a seed's share, where several trained at once"]
-    peak_rss_mib: Annotated[float | None, "peak memory, without what the workflow's loaded process shares and never touched"]
+    wall_s: Annotated[float, doc("seconds; a seed's share, where several trained at once")]
+    peak_rss_mib: Annotated[
+        float | None, doc("peak memory, without what the workflow's loaded process shares and never touched")
+    ]
     samples: float
     samples_per_second: float | None
     finished_at: str
-    client_rounds: Annotated[int | None, "with the bytes: what a real deployment would send in the whole run"] = None
+    client_rounds: Annotated[int | None, doc("with the bytes: what a real deployment would send in the whole run")] = None
     bytes_up: int | None = None
     bytes_down: int | None = None
 
@@ -53,6 +56,7 @@ class Receipt:
     environment: Environment
     cost: Cost
     surfaces: dict[str, Any] = field(default_factory=dict)  # of diagnostics: name of the curve -> {(x, y): value}
+    path: str = ""  # from the project's root
 
     @property
     def diverged(self) -> bool:

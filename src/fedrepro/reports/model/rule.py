@@ -1,7 +1,7 @@
 """The status of a cell, and the rule behind it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
 Status = Literal[
     "reproduced", "consistent", "inconclusive", "not reproduced", "not run", "not printed", "not comparable", "not judged"
@@ -33,12 +33,3 @@ class Alternative:
     tolerance: float
     widest: float
     counts: dict[Status, int]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How far seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric."""
-
-    deviation: Annotated[float, "s0, in the metric's unit"]
-    freedom: Annotated[float | None, "d0, the degrees of freedom that it is worth; null: infinitely many"]
-    measurements: Annotated[int, "how many it is estimated from"]

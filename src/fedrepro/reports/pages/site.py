@@ -13,12 +13,12 @@ NOTE = (
     "the printed ones. Scale short has fewer rounds, demo has other data; each page says what was run."
 )
 NONE = "There is no page yet: no run has left any evidence below reports/."
-SCALES = ["full", "edited-full", "short", "edited-short", "demo"]  # in this order on the list
+SCALES = ["full", "short", "demo"]  # in this order on the list
 
 
 def site(pages: Sequence[tuple[Path, Page]]) -> s.Document:
     """Each page is given with the path of its JSON."""
-    ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, SCALES.index(pair[1].scale)))
+    ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, SCALES.index(pair[1].scale), pair[1].own))
     columns = s.heads("paper", "scale", "tables run", "cells", "claims", "runs finished")
     listed = s.Grid("Papers and scales", columns, tuple(_row(path, page) for path, page in ordered))
     return s.Document("All pages", NOTE, (listed if pages else s.Paragraph(NONE),))

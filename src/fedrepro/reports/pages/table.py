@@ -80,7 +80,7 @@ def _metrics(table: Table) -> list[str]:
     own: dict[str, dict[str, None]] = {}
     for row in table.rows:
         if row.metric:
-            alike = row.variant and {other.metric for other in table.rows if other.variant == row.variant} == {row.metric}
+            alike = row.variant and all(other.metric == row.metric for other in table.rows if other.variant == row.variant)
             own.setdefault(told(row.metric), {})[row.variant if row.variant and alike else row.label] = None
     general = dict.fromkeys(told(column.metric) for column in table.columns)
     shared = [] if all(row.metric for row in table.rows) else list(general)

@@ -1,35 +1,26 @@
-"""What a report is made from: the plan of a table. `fedrepro.reports.load` reads it."""
+"""The plan of a table or a figure: its cells, and every run that they need.
+
+`fedrepro.config.grid` makes it; the workflow, the command line, reports and MLflow read it. As JSON it is one file.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fedrepro import units
+from fedrepro.config.places import report_folder
 from fedrepro.config.reading import Reading, make
-from fedrepro.reports.model.rule import Spread
+from fedrepro.config.schema import Deviation, Disagreement, PrintedSeeds
+from fedrepro.config.spreads import Spread
+from fedrepro.config.table import Metric
+from fedrepro.engine.identity import require_settings
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.registry import Call, parse
+from fedrepro.typed import AGAIN, doc, typed
 
-Scale = Literal["demo", "short", "full", "edited-short", "edited-full"]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What a column shows."""
-
-    name: str
-    unit: Annotated[str, "one of `fedrepro.units`: `percent`, `fraction`, ..."]
-    description: str
-    better: Literal["higher", "lower"]
-    ranked: Annotated[bool, "false: no value is better than another; nothing is marked best, no rows are compared"] = True
-
-    @property
-    def digits(self) -> int:
-        """Decimals at which its values are shown."""
-        return units.unit(self.unit).digits
-
-    @property
-    def higher(self) -> bool:
-        """Whether more is better."""
-        return self.better == "higher"
+SCHEMA = 9  # raise it when a key changes its meaning or goes away
+Scale = Literal["demo", "short", "full"]
 
 
 @dataclass(frozen=True)
@@ -38,10 +29,10 @@ class Row:
 
     key: str
     label: str
-    printed: Annotated[bool, "false: the row is ours, the paper does not print it"]
-    variant: Annotated[str | None, "the reading of the paper that the row belongs to, in a table of several"]
-    name: Annotated[str, "the row's name among the printed numbers"] = field(metadata={"key": "as"})
-    metric: Annotated[Metric | None, "what the row shows in the place of its columns' metric"] = None
+    printed: Annotated[bool, doc("false: the row is ours, the paper does not print it")]
+    variant: Annotated[str | None, doc("the reading of the paper that the row belongs to, in a table of several")]
+    name: Annotated[str, doc("the row's name among the printed numbers")]
+    metric: Annotated[Metric | None, doc("what the row shows in the place of its columns' metric")] = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,7 @@ class Column:
     key: str
     label: str
     metric: Metric
-    group: Annotated[str | None, "neighbouring columns of one group stand below it"] = None
+    group: Annotated[str | None, doc("neighbouring columns of one group stand below it")] = None
 
     @property
     def title(self) -> str:
@@ -74,10 +65,14 @@ class Place:
     average_last_source: str | None
     note: str = ""
     line: dict[str, str] = field(default_factory=dict)  # columns of the published file, and their values, that pick the number
-    diagnostic: str | None = None  # what measures the metric on kept models; None: the run records it
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the protocol's value, where a scale changes it
     unstated: dict[str, str] = field(default_factory=dict)  # those of them that no paper states -> whose they are
     tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
+
+    @property
+    def diagnostic(self) -> str | None:
+        """What measures the metric on kept models; None: the run records it."""
+        return self.metric.diagnostic
 
     @property
     def reading(self) -> Reading:
@@ -103,6 +98,11 @@ class Candidate(Place):
     also: Metric | None = None  # of a second reading of the same trial
 
     @property
+    def cell(self) -> Place:
+        """The cell, if this candidate is chosen."""
+        return Place(**{one.name: getattr(self, one.name) for one in fields(Place)})
+
+    @property
     def trial_reading(self) -> Reading:
         """What is compared."""
         return Reading(self.metric.name, make(self.trial.read), self.metric.better)
@@ -126,53 +126,30 @@ class Run:
     argument_sources: dict[str, Any] = field(default_factory=dict)
     keep: list[int] = field(default_factory=list)  # rounds, counted from 1, whose models are kept
 
+    @property
+    def calls(self) -> list[Call]:
+        """The parts of the method, each with every argument."""
+        return parse(self.method)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What its run_id decides alone, as training takes it; the sources of its values may be told differently one day."""
+        return {key: getattr(self, key) for key in ("run_id", "method", "method_label", "config", "inputs")}
+
 
 @dataclass(frozen=True)
 class Varied:
     """How a table differs from the one that it varies."""
 
     source: str
-    values: Annotated[dict[str, list[Any]], "values of settings and arguments that no run of that one has"]
+    values: Annotated[dict[str, list[Any]], doc("values of settings and arguments that no run of that one has")]
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """Where we differ from the paper."""
-
-    id: str
-    text: str
-    short: Annotated[
-        str, "in a few words, where what was run departs from what the paper states; empty: it is silent there"
-    ] = ""
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """Where a paper's text and its authors' code say different things."""
-
-    what: str
-    paper: str
-    authors_code: str
-    followed: str
-    other: Annotated[dict[str, Any] | None, "what to write into params.yaml to run the other one"] = None
-
-
-@dataclass(frozen=True)
-class PrintedSeeds:
-    """How many seeds a printed number is the mean of."""
-
-    value: Annotated[int | None, "null: the paper does not say; the margin then takes 1"]
-    source: str
-
-    @property
-    def assumed(self) -> int:
-        """What the margin takes."""
-        return self.value or 1
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A table at one scale."""
+
+    schema: Literal[9] = SCHEMA
 
     paper: str
     paper_name: str
@@ -181,6 +158,7 @@ class Plan:
     title: str
     source: str
     scale: Scale
+    own: Annotated[bool, doc("with params.yaml's settings, under a short name; false: with the paper's, below its scale")]
     scale_note: str
     comparable: bool
     stand_in: str | None
@@ -203,6 +181,12 @@ class Plan:
     known_gaps: tuple[str, ...] = ()
     kind: str | None = None  # of a figure: how it is drawn
     caption: str | None = None  # of a figure
+    of: str | None = None  # of a figure: the table whose cells it draws
+
+    @property
+    def folder(self) -> str:
+        """Where its report lies."""
+        return report_folder(self.paper, None if self.own else self.scale)
 
     @property
     def planned(self) -> list[Place]:
@@ -212,7 +196,7 @@ class Plan:
     @property
     def command(self) -> str:
         """What makes the report."""
-        return f"snakemake --cores 8 reports/{self.scale}/{self.paper}/{self.table}.{'svg' if self.kind else 'md'}"
+        return f"snakemake --cores 8 {self.folder}/{self.table}.{'svg' if self.kind else 'md'}"
 
     def row(self, key: str) -> Row:
         """By its key."""
@@ -239,3 +223,22 @@ class Plan:
         """Every planned cell with its run and what it takes of it."""
         for cell in self.planned:
             yield cell, self.run(cell), cell.reading
+
+    def tried(self) -> Iterator[tuple[Candidate, Run, Reading]]:
+        """Every candidate with the run that it would show; where its trial is another run, with that too."""
+        for one in self.candidates:
+            yield one, self.run(one), one.reading
+            if one.trial.run_id != one.run_id:
+                trial = replace(one, run_id=one.trial.run_id, read=one.trial.read, values=one.values | {"rounds": "trial"})
+                yield trial, self.run(trial), trial.reading
+
+
+def load_plan(path: Path) -> Plan:
+    """The plan in a file. UserError where that is missing, is no plan of this version, or names a run by another's id."""
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise UserError(f"{path}: not a plan of schema {SCHEMA}; {AGAIN}")
+    made = typed(Plan, content, path)
+    for run in made.runs.values():
+        require_settings(run.identity, path, AGAIN)
+    return made

@@ -1,0 +1,51 @@
+"""Where the results of a run lie: published, or else trained here.
+
+    reports/<scale>/<paper>/evidence/<run_id>/seed8.json             published: committed, and never replaced by what is here
+    results/runs/<run_id>/seed8.json                                 the receipt of a seed that was trained here
+    .../evidence/<run_id>/<call>/seed8.parquet, results/diagnostics  what a diagnostic measured, likewise
+
+Standard library only: the workflow's process asks here before it starts any job.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.engine import diagnosed
+from fedrepro.engine.receipts import RUNS
+
+PUBLISHED = ("full", "short")  # scales whose evidence is committed, the one that is preferred first
+
+
+@dataclass(frozen=True)
+class Store:
+    """Folders that hold `<run_id>/seed<k>.json` and `<run_id>/<call>/seed<k>.parquet`, those that come first win."""
+
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, root: Path = Path()) -> "Store":
+        """Of a project."""
+        return cls((*published_folders(root), Path(root) / RUNS, Path(root) / diagnosed.DIAGNOSTICS))
+
+    def find(self, run_id: str, seed: int) -> Path | None:
+        """The record of a finished seed; None while there is none."""
+        return next(self._all(f"{run_id}/seed{seed}.json"), None)
+
+    def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
+        """What the diagnostic `call` measured, of all of these rounds as far as the seed reached them."""
+        found = self._all(f"{run_id}/{diagnosed.folder(call)}/seed{seed}.parquet")
+        return next((path for path in found if diagnosed.covers(path, rounds)), None)
+
+    def _all(self, name: str) -> Iterator[Path]:
+        return (path for folder in self.folders if (path := folder / name).exists())
+
+
+def published_folders(root: Path = Path()) -> list[Path]:
+    """The folders of published evidence."""
+    return [folder for scale in PUBLISHED for folder in sorted(Path(root).glob(f"reports/{scale}/*/evidence"))]
+
+
+def is_published(path: Path) -> bool:
+    """Whether a record lies among published evidence."""
+    return "evidence" in Path(path).parts[:-2]

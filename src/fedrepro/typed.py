@@ -1,0 +1,48 @@
+"""Dataclasses and models as JSON has them, and back: pydantic does both, by the types of the fields alone."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from fedrepro.errors import UserError
+
+AGAIN = "delete it and run the same command again"
+T = TypeVar("T")
+
+
+def doc(said: str) -> Any:
+    """What a field is, beside its type: `Annotated[int, doc("counted from 1")]`. It stands in the JSON schema."""
+    return Field(description=said)
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter:
+    """Of one type; made once, which takes milliseconds."""
+    return TypeAdapter(kind)
+
+
+def plain(value: Any) -> Any:
+    """`value` as json.dumps takes it."""
+    return adapter(type(value)).dump_python(value, mode="json")
+
+
+def text(value: Any) -> str:
+    """`value` as the text of a file: keys sorted, so that equal values are equal files."""
+    return json.dumps(plain(value), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def typed(kind: type[T], content: Any, path: Path | str, advice: str = AGAIN) -> T:
+    """`content`, the JSON of `path`, as a `kind`. UserError in one line where it is none; what a type does not name is left
+    out."""
+    try:
+        return adapter(kind).validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        if first["type"] == "missing":
+            raise UserError(f"{path}: key {key!r} is missing; {advice}") from error
+        message = first["msg"].removeprefix("Value error, ")
+        raise UserError(f"{path}: {key} = {first['input']!r}: {message[:1].lower()}{message[1:]}; {advice}") from error
