@@ -1,43 +1,57 @@
-# Training: one job a run (a setting and a method), all seeds. Its outputs are the receipts of its seeds; the results themselves and the
-# checkpoints lie outside, where no failed or repeated job can delete them. The rounds whose models are kept are a resource, since another
-# choice of them trains nothing again: a parameter would.
+# Data, all that is drawn from it, and training. Inputs are `ancient`: a path names everything that decides its content, so a file's
+# time never draws or trains anything again. A job's output is a marker that names its seeds; the results lie beside it, where no
+# failed or repeated job can delete them, and decide whether the marker holds (`fedrepro.workflow.jobs`).
+
+rule data:
+    input: lambda _: FLOW.arrays()
+    message: "all data sets are there"
+
+rule arrays:
+    output:
+        manifest="data/arrays/{dataset}/{shape}/manifest.json",
+        arrays=expand("data/arrays/{{dataset}}/{{shape}}/{name}.npy", name=["train_images", "train_labels", "test_images", "test_labels"]),
+    log: "logs/arrays/{dataset}-{shape}.log"
+    message: "data set {wildcards.dataset} as {wildcards.shape}"
+    shell: "fedrepro data {wildcards.dataset} --shape {wildcards.shape} > {log} 2>&1"
+
+rule partitions:
+    input: lambda _: FLOW.artifacts()
+    message: "all that is drawn is there"
+
+# Partitions, cohorts, proxy splits and initial models: drawn once for each seed, the same for every method.
+rule draw:
+    input: ancient(lambda w: FLOW.native(w.drawn, w.artifact))
+    output: touch("data/{drawn}/{artifact}/jobs/{seeds}")
+    params: seeds=lambda w: w.seeds.split("-")
+    log: "logs/draw/{drawn}-{artifact}-{seeds}.log"
+    benchmark: "logs/draw/{drawn}-{artifact}-{seeds}.tsv"
+    message: "{wildcards.drawn} {wildcards.artifact}, seeds {wildcards.seeds}"
+    shell: "fedrepro draw results/configs/{wildcards.drawn}/{wildcards.artifact}.json --seeds {params.seeds} > {log} 2>&1"
 
 rule runs:
-    input: lambda w: FLOW.receipts(checkpoints)
+    input: lambda _: FLOW.trained(checkpoints)
     message: "all runs are there"
 
-# What one run is. Its content follows from the run_id, so it never changes once it is there. (It must not: in Snakemake 9.27 a job whose
-# ancient input is made again is dropped, even when its own outputs are missing.)
-rule config:
-    output: "results/configs/{run_id}.json"
-    params: content=lambda w: FLOW.config_json(w.run_id)
-    log: "logs/config/{run_id}.log"
-    message: "configuration of {wildcards.run_id}"
-    shell: "fedrepro config {params.content:q} --out {output} > {log} 2>&1"
-
 rule train:
-    input:
-        config=ancient("results/configs/{run_id}.json"),
-        data=ancient(lambda w: FLOW.inputs_of(w.run_id, FLOW.seeds)),
-    output: expand("results/runs/{{run_id}}/seed{seed}.json", seed=FLOW.seeds)
-    wildcard_constraints: run_id=rf"(?!(?:{FLOW.apart})/)[A-Za-z0-9_.+-]+"
-    log: "logs/train/{run_id}.log"
+    input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
+    output: touch("results/runs/{run_id}/jobs/{seeds}")
+    params: seeds=lambda w: w.seeds.split("-")
+    log: "logs/train/{run_id}-{seeds}.log"
     threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run, keep=lambda w: FLOW.keep(w.run_id)
-    message: "train {wildcards.run_id}"
+    resources: gpu=FLOW.gpus_per_run
+    message: "train {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "fedrepro run {input.config} --seeds {FLOW.seeds} --device {FLOW.device} --workers {threads} --keep {resources.keep} --log {log}"
+        "fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log}"
 
-# Other seeds than params.yaml's, of a budget or a published report: a job a seed, since the outputs of the rule above are params.yaml's.
-rule train_seed:
-    input:
-        config=ancient("results/configs/{run_id}.json"),
-        data=ancient(lambda w: FLOW.inputs_of(w.run_id, [w.seed])),
-    output: "results/runs/{run_id}/seed{seed}.json"
-    wildcard_constraints: run_id=rf"(?:{FLOW.apart})(?=/)|[A-Za-z0-9_.+-]+(?=/seed(?!(?:{'|'.join(map(str, FLOW.seeds))})\.))"
-    log: "logs/train/{run_id}-{seed}.log"
+# A training keeps the models of the rounds that tables ask for. A seed that was finished before is trained again as far as needed.
+rule diagnose:
+    input: "results/runs/{run_id}/jobs/{seeds}"
+    output: touch("results/diagnostics/{run_id}/{call}/jobs/{seeds}")
+    params: call=lambda w: FLOW.call(w.run_id, w.call), seeds=lambda w: w.seeds.split("-")
+    log: "logs/diagnose/{run_id}-{call}-{seeds}.log"
     threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run, keep=lambda w: FLOW.keep(w.run_id)
-    message: "train {wildcards.run_id}, seed {wildcards.seed}"
+    resources: gpu=FLOW.gpus_per_run
+    message: "{params.call} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "fedrepro run {input.config} --seeds {wildcards.seed} --device {FLOW.device} --workers {threads} --keep {resources.keep} --log {log}"
+        "fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "
+        "fedrepro diagnose {params.call:q} results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} >> {log} 2>&1"

@@ -12,9 +12,9 @@ from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
 # Commands that import torch. Of `run` and `diagnose` only with --device cpu: a GPU's driver does not survive a fork.
-FORKED = ("run", "diagnose", "plan", "data", "init", "plans", "announce")
+FORKED = ("run", "diagnose", "data", "init", "draw", "announce")
 # Commands whose results depend on the arithmetic, and the process that some of them are forked from.
-_DRAWING = ("data", "partition", "participation", "proxy", "init")
+_DRAWING = ("data", "partition", "participation", "proxy", "init", "draw")
 COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "announce", "forkserver", "doctor")
 
 

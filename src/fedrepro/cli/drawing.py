@@ -1,4 +1,4 @@
-"""fedrepro data | partition | participation | proxy | init: what is drawn once and saved. Each prints the file it wrote."""
+"""fedrepro data | draw | partition | participation | proxy | init: what is drawn once and saved. Each prints the file it wrote."""
 
 import os
 from argparse import Namespace
@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from fedrepro.errors import UserError
+from fedrepro.files import read_json
 
 ROOT = Path()
 # folder of a kind of artifact -> the files of one seed
@@ -33,14 +34,14 @@ def partition(options: Namespace) -> None:
 
     entry = load_registry()[options.dataset]
     definition = partition.definition(entry, options.scheme, options.clients, options.local_validation)
-    print(*draw(partition, partition.PARTITIONS, definition, options.seeds), sep="\n")
+    print(*draw_seeds(partition, partition.PARTITIONS, definition, options.seeds), sep="\n")
 
 
 def participation(options: Namespace) -> None:
     from fedrepro.data import participation
 
     definition = participation.definition(options.clients, options.ratio, options.rounds, options.cohorts)
-    print(*draw(participation, participation.PARTICIPATION, definition, options.seeds), sep="\n")
+    print(*draw_seeds(participation, participation.PARTICIPATION, definition, options.seeds), sep="\n")
 
 
 def proxy(options: Namespace) -> None:
@@ -48,7 +49,7 @@ def proxy(options: Namespace) -> None:
     from fedrepro.data.registry import load_registry
 
     definition = proxy.definition(load_registry()[options.dataset], options.per_class)
-    print(*draw(proxy, proxy.PROXY, definition, options.seeds), sep="\n")
+    print(*draw_seeds(proxy, proxy.PROXY, definition, options.seeds), sep="\n")
 
 
 def init(options: Namespace) -> None:
@@ -59,17 +60,31 @@ def init(options: Namespace) -> None:
     if options.model not in MODELS:
         raise UserError(unknown("model", options.model, sorted(MODELS)))
     definition = initial.definition(options.model, MODELS[options.model].input_shape, options.classes)
-    print(*draw(initial, initial.FOLDER, definition, options.seeds), sep="\n")
+    print(*draw_seeds(initial, initial.FOLDER, definition, options.seeds), sep="\n")
 
 
-def draw(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
+def draw(options: Namespace) -> None:
+    """What a file of results/configs defines."""
+    from fedrepro.engine.artifacts import FOLDERS, MODULES
+
+    content = read_json(options.definition)
+    kind = content["kind"]
+    print(*draw_seeds(MODULES[kind], FOLDERS[kind], content["definition"], options.seeds), sep="\n")
+
+
+def is_drawn(folder: Path, artifact: str, seed: int, root: Path = ROOT) -> bool:
+    """Whether every file of a seed is there."""
+    return all((root / folder / artifact / f"seed{seed}{suffix}").exists() for suffix in SUFFIXES[folder])
+
+
+def draw_seeds(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
     """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again. Returns all manifests."""
     found = []
     for seed in seeds:
-        stem = root / folder / module.artifact_id(definition) / f"seed{seed}"
-        if not all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[folder]):
+        artifact = module.artifact_id(definition)
+        if not is_drawn(folder, artifact, seed, root):
             module.create(definition, seed, root)
-        found.append(stem.with_suffix(".json"))
+        found.append(root / folder / artifact / f"seed{seed}.json")
     return found
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from fedrepro.cli.drawing import draw
+from fedrepro.cli.drawing import draw_seeds
 from fedrepro.config.plan import Run
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
@@ -19,4 +19,4 @@ def draw_missing(project: Project, run: Run, seeds: list[int]) -> None:
         if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
             prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
     for kind, definition in definitions(spec, entry).items():
-        draw(MODULES[kind], FOLDERS[kind], definition, seeds, project.root)
+        draw_seeds(MODULES[kind], FOLDERS[kind], definition, seeds, project.root)

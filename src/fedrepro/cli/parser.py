@@ -231,7 +231,10 @@ def _draw(add: Add) -> None:
     init.add_argument("model")
     init.add_argument("--classes", type=int, required=True)
 
-    for command in (partition, participation, proxy, init):
+    draw = add("draw", "drawing", "draw and save what a file of results/configs defines, as the workflow does")
+    draw.add_argument("definition", type=Path)
+
+    for command in (partition, participation, proxy, init, draw):
         command.add_argument("--seeds", action=Listed, type=_seed, required=True, metavar="N")
 
 
@@ -240,34 +243,19 @@ def _render(add: Add) -> None:
     plan = add("plan", "runs", "write out all that a table or a figure needs: cells, runs, settings and their sources")
     plan.add_argument("target", help="table as paper/table, figure as paper/figure3")
     plan.add_argument("--scale", help="default: params.yaml")
-    plan.add_argument("--params", help="content of params.yaml as JSON, to use instead of the file")
     plan.add_argument("--out", type=Path, help="file to write; default: standard output")
 
-    config = add("config", "runs", "write the configuration of one run")
-    config.add_argument("content", help="JSON")
-    config.add_argument("--out", type=Path, required=True)
-
-    evidence = add("evidence", "runs", "copy the receipts of finished seeds to where reports are rendered from")
-    evidence.add_argument("receipt", type=Path)
-    evidence.add_argument("out", type=Path)
-
-    report = add("report", "reporting", "render a table from evidence: Markdown, HTML and JSON")
+    report = add("report", "reporting", "render a table (Markdown, HTML, JSON) or a figure (SVG, CSV, JSON) from evidence")
     report.add_argument("plan", type=Path)
-    report.add_argument("--out", type=Path, required=True, help="path of the files to write, without suffix")
+    report.add_argument("--out", type=Path, help="path of the files to write, without suffix; default: by the plan")
 
     choose = add("choose", "reporting", "choose between the candidates of a table's tuned cells, from their evidence")
     choose.add_argument("plan", type=Path)
     choose.add_argument("--out", type=Path, required=True, help="JSON file to write: the choices, and the runs that follow")
 
-    figure = add("figure", "reporting", "draw a figure from evidence: SVG, the data drawn as CSV, and JSON")
-    figure.add_argument("plan", type=Path)
-    figure.add_argument("--out", type=Path, required=True, help="path of the files to write, without suffix")
-
     page = add("page", "reporting", "render a paper's page from all evidence there is: Markdown, HTML and JSON")
     page.add_argument("plans", nargs="+", type=Path, help="plans of all tables and figures of one paper at one scale")
-    page.add_argument(
-        "--out", type=Path, help="path of the files to write, without suffix; default: reports/<scale>/<paper>/index"
-    )
+    page.add_argument("--out", type=Path, help="folder of the files; default: by the plans")
 
     site = add("site", "reporting", "render the list of all pages that are here, reports/all")
     overview = add("overview", "reporting", "render what holds of all papers, by their published pages: reports/README.md")
@@ -289,10 +277,6 @@ def _render(add: Add) -> None:
 
 def _for_the_workflow(add: Add) -> None:
     """Parts of the workflow's own process."""
-    plans = add("plans", "runs", "make the plans of all tables, for the workflow")
-    plans.add_argument("--params", required=True)
-    plans.add_argument("--out", type=Path, required=True)
-
     announce = add("announce", "forecast", "say what the workflow is about to train and how long that takes")
     announce.add_argument("--cores", type=int)
 

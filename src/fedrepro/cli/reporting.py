@@ -21,7 +21,7 @@ def report(options: Namespace) -> None:
     if plan.kind:
         written = render_figure(options.plan, store, out)
     else:
-        written = render(options.plan, store, out, ROOT / plan.folder / "figures")
+        written = render(options.plan, store, out, out.parent / "figures")
     print(*written, sep="\n")
 
 
@@ -52,7 +52,7 @@ def page(options: Namespace) -> None:
     plan = load_plan(options.plans[0])
     check_claims(load_project(ROOT, {}), plan.paper)  # whatever params.yaml says
     words = load_words(ROOT, plan.paper)
-    print(*render_page(options.plans, Store.of(ROOT), ROOT / plan.folder, words), sep="\n")
+    print(*render_page(options.plans, Store.of(ROOT), options.out or (ROOT / plan.page).parent, words), sep="\n")
 
 
 def site(options: Namespace) -> None:

@@ -1,7 +1,6 @@
 """fedrepro run | plan."""
 
 import contextlib
-import json
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,7 +145,7 @@ def _project(options: Namespace) -> "Project":
     from fedrepro.config.project import load_project
     from fedrepro.files import read_yaml
 
-    content = json.loads(options.params) if getattr(options, "params", None) else read_yaml(ROOT / "params.yaml")
+    content = read_yaml(ROOT / "params.yaml")
     asked = dict(map(_setting, options.set))
     if asked:
         content["settings"] = (content.get("settings") or {}) | asked

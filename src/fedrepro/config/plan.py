@@ -189,6 +189,11 @@ class Plan:
         return report_folder(self.paper, None if self.own else self.scale)
 
     @property
+    def page(self) -> str:
+        """The page of all its paper's tables."""
+        return f"reports/{self.paper if self.own else f'{self.scale}/{self.paper}'}/index.html"
+
+    @property
     def planned(self) -> list[Place]:
         """The cells that have a run."""
         return [cell for cell in self.cells if cell.run_id]

@@ -13,7 +13,7 @@ from snakemake.logging import DefaultFormatter, LogEvent, get_event
 
 HANDLER = "DefaultStreamHandler"  # what Snakemake calls its own; with a logger plugin there is none
 # Quick and many: they count as steps, and a line for each would hide the others.
-SILENT = ("choice", "config", "evidence", "keep", "measured", "plan")
+SILENT = ("choice",)
 DROPPED_EVENTS = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO)
 WHOLE_LOG = "Complete log(s): "  # where to look after a failure
 DROPPED = ("Building DAG of jobs", "Using shell: ", "Select jobs to execute", "Rules claiming more threads", WHOLE_LOG)

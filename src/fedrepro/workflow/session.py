@@ -2,20 +2,19 @@
 
 import atexit
 import contextlib
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fedrepro import arithmetic, forkclient
-from fedrepro.engine.receipts import kept
 from fedrepro.errors import UserError
+from fedrepro.files import lock, read_json
+from fedrepro.workflow.jobs import CONFIGS
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow
@@ -23,13 +22,10 @@ if TYPE_CHECKING:
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
-BACKUPS = Path(".snakemake/backups")
-TRAIN = ("train", "train_seed")
-# Rules whose commands import torch.
-HEAVY = ("arrays", "init", "plan")
-ON_CPU = ("train", "train_seed", "keep", "diagnose")
+HEAVY = ("arrays", "draw")  # rules whose commands import torch
+ON_CPU = ("train", "diagnose")
 
-_held: list[TextIO] = []  # the lock, for as long as the process lives
+_held = contextlib.ExitStack()  # the lock, for as long as the process lives
 _lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
 
 
@@ -56,86 +52,54 @@ def shorten(workflow: Any) -> None:
 
 def begin(flow: "Workflow", workflow: Any) -> None:
     """Once, when Snakemake's `workflow` is about to run jobs."""
-    hold_lock()
-    shutil.rmtree(
-        BACKUPS, ignore_errors=True
-    )  # of a workflow that was killed: Snakemake stumbles over them, and files are whole
+    with one_line():
+        _held.enter_context(lock(LOCK, busy=_refuse))
     with contextlib.suppress(Exception):  # server and announcement are courtesies: no job needs them
         if workflow.touch:
             return
         if _forced(workflow.dag_settings):
             os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
-        names = {job.rule.name for job in workflow.dag.needrun_jobs()}
-        if names & {*HEAVY, *(ON_CPU if flow.device == "cpu" else ())}:
+        jobs = list(workflow.dag.needrun_jobs())
+        if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" else ())}:
             forkclient.start()
+        trainings = [job for job in jobs if job.rule.name == "train"]
         for one in _lines:
-            one.expect(sum(job.rule.name in TRAIN for job in workflow.dag.needrun_jobs()))
-        announce(flow, workflow)
+            one.expect(len(trainings))
+        announce(flow, workflow.cores, trainings)
 
 
 def _forced(settings: Any) -> bool:
     """Whether Snakemake was told to train although everything is there: --forcerun train, --forceall."""
-    named = settings.forcerun if isinstance(settings.forcerun, set | frozenset) else TRAIN
-    return bool(settings.forceall or {*TRAIN} & {*named})
+    named = settings.forcerun if isinstance(settings.forcerun, set | frozenset) else ["train"]
+    return bool(settings.forceall or "train" in named)
 
 
-def hold_lock() -> None:
-    """One workflow a folder. The lock lives as long as this process; a second one ends with one line."""
-    LOCK.parent.mkdir(exist_ok=True)
-    lock = LOCK.open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        print(
-            f"fedrepro: error: process {lock.read().strip()} already runs snakemake in this folder; wait for it",
-            file=sys.stderr,
-        )
-        os._exit(UserError.exit_code)
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    _held.append(lock)
+def _refuse(holder: str) -> NoReturn:
+    """One workflow a folder."""
+    raise UserError(f"{holder} already runs snakemake in this folder; wait for it")
 
 
-def announce(flow: "Workflow", workflow: Any) -> subprocess.Popen | None:
-    """One line on what Snakemake is about to train and how long that takes: jobs start while the returned child measures it.
+def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> None:
+    """One line on what Snakemake is about to train and how long that takes, measured while jobs start.
 
     Not measured on a GPU, where a training may need all of its memory.
     """
-    seeds: dict[str, list[int]] = {}
-    for job in (job for job in workflow.dag.needrun_jobs() if job.rule.name in TRAIN):
-        own = getattr(job.wildcards, "seed", None)
-        seeds.setdefault(job.wildcards.run_id, []).extend(flow.seeds if own is None else [int(own)])
-    wanted = [[flow.runs[run_id], own] for run_id, own in seeds.items()]
-    wanted = [[run, own] for run, own in wanted if not all(kept(Path(), run["run_id"], seed) for seed in own)]
-    if not wanted:
-        return None
+    if not trainings:
+        return
     if flow.device != "cpu":
-        line = f"training {len(wanted)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
+        line = f"training {len(trainings)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
-        return None
+        return
+    seeds: dict[str, list[int]] = {}
+    for job in trainings:
+        seeds.setdefault(job.wildcards.run_id, []).extend(map(int, job.wildcards.seeds.split("-")))
     with tempfile.TemporaryFile("w+") as content:
-        json.dump(wanted, content)
+        json.dump([[read_json(CONFIGS / f"{run_id}.json"), own] for run_id, own in seeds.items()], content)
         content.seek(0)
         command = [Path(sys.executable).with_name("fedrepro"), "announce"]
-        command += ["--cores", str(workflow.cores)] if workflow.cores else []  # none are given for a cluster
+        command += ["--cores", str(cores)] if cores else []  # none are given for a cluster
         child = subprocess.Popen(command, stdin=content, stdout=subprocess.DEVNULL)
     atexit.register(child.kill)  # what is over needs no forecast
-    return child
-
-
-def forget_unfinished(workflow: Any) -> None:
-    """Has the next call repeat what this one, which failed, did not get done below reports/.
-
-    Snakemake puts back what the failed jobs were to update, but dates it today and notes down their inputs as dealt with.
-    """
-    for job in workflow.dag.needrun_jobs():
-        there = [path for path in map(Path, job.output) if path.parts[0] == "reports" and path.exists()]
-        if there:
-            workflow.persistence.cleanup(job)
-        for path in there:
-            os.utime(path, (1, 1))
 
 
 def repeat_errors() -> None:

@@ -91,7 +91,7 @@ def page(
         known_gaps=plan.known_gaps,
         cost=cost,
         versions=_versions(run),
-        command=f"snakemake --cores 8 {plan.folder}/index.html",
+        command=f"snakemake --cores 8 {plan.page}",
     )
 
 

@@ -1,0 +1,90 @@
+"""The files between the plan and its jobs: markers of what is done, and what a job is told.
+
+A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, an empty file that says: these
+seeds are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks, and
+one that is missing beside complete results (they were pulled, or made by hand) is put there.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.plan import Plan, Run
+from fedrepro.config.project import Project
+from fedrepro.data.arrays import MANIFEST, arrays_folder
+from fedrepro.engine import diagnosed
+from fedrepro.engine.artifacts import FOLDERS, definitions
+from fedrepro.engine.spec import RunSpec
+from fedrepro.files import write_text
+from fedrepro.typed import text
+
+PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
+LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
+
+
+def jobs(folder: Path, seeds: Sequence[int], there: Callable[[int], bool]) -> list[str]:
+    """The markers of all `seeds` below `folder`, of which those hold where every seed is `there`."""
+    found = []
+    for group in _groups(seeds):
+        marker = folder / "jobs" / "-".join(map(str, group))
+        done = all(map(there, group))
+        if done and not marker.exists():
+            write_text(marker, "")
+        elif not done:
+            marker.unlink(missing_ok=True)
+        found.append(str(marker))
+    return found
+
+
+def _groups(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (seeds[start : start + LONGEST] for start in range(0, len(seeds), LONGEST))
+
+
+def write_plan(place: str, made: Plan) -> Path:
+    """results/plans/<place><table>.json, written where it says something else: its time is that of the last change."""
+    return _written(PLANS / f"{place}{made.table}.json", text(made))
+
+
+def write_configs(project: Project, made: Plan) -> None:
+    """What a job needs to know, which follows from the names of its outputs: a file for each run, and for each artifact."""
+    called: dict[str, dict[str, str]] = {run_id: {} for run_id in made.runs}
+    for cell in made.planned:
+        if cell.diagnostic:
+            called[cell.run_id or ""][diagnosed.folder(cell.diagnostic)] = cell.diagnostic
+    for run_id, run in made.runs.items():
+        _written(CONFIGS / f"{run_id}.json", _config(run, called[run_id]))
+        for kind, definition in _definitions(project, run):
+            _written(CONFIGS / FOLDERS[kind].name / f"{run.inputs[kind]}.json", definition)
+
+
+def _config(run: Run, calls: dict[str, str]) -> str:
+    """With the rounds that other tables keep, and the diagnostics that they call: none is forgotten."""
+    path = CONFIGS / f"{run.run_id}.json"
+    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    kept = sorted({*run.keep, *known.get("keep", [])})
+    return _json(run.identity | {"keep": kept, "calls": known.get("calls", {}) | calls})
+
+
+def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:
+    spec = _spec(json.dumps(run.config))
+    entry = project.registry[spec.dataset]
+    native = str(arrays_folder(Path(), spec.dataset, entry.native_shape) / MANIFEST)
+    for kind, definition in definitions(spec, entry).items():
+        yield kind, _json({"kind": kind, "definition": definition, "native": native})
+
+
+@cache
+def _spec(config: str) -> RunSpec:
+    return RunSpec(**json.loads(config))
+
+
+def _written(path: Path, content: str) -> Path:
+    if not path.exists() or path.read_text() != content:
+        write_text(path, content)
+    return path
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"
