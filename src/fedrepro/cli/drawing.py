@@ -1,4 +1,4 @@
-"""fedrepro data | draw | partition | participation | proxy | init: what is drawn once and saved. Each prints the file it wrote."""
+"""fedrepro data | draw | partition | participation | proxy | init: what is drawn once and saved; prints the files."""
 
 import os
 from argparse import Namespace

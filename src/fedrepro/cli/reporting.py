@@ -19,10 +19,9 @@ def report(options: Namespace) -> None:
     plan, store = load_plan(options.plan), Store.of(ROOT)
     out = options.out or ROOT / plan.folder / plan.table
     if plan.kind:
-        written = render_figure(options.plan, store, out)
+        print(*render_figure(options.plan, store, out), sep="\n")
     else:
-        written = render(options.plan, store, out, out.parent / "figures")
-    print(*written, sep="\n")
+        print(*render(options.plan, store, out, out.parent / "figures"), sep="\n")
 
 
 def choose(options: Namespace) -> None:

@@ -167,8 +167,9 @@ class Workflow:
         tables = self.page_tables(place)
         if _parts(place)[1] is None:
             return [f"reports/{place}{table}.json" for table in tables]
-        asked = ((run_id, seed) for table in tables for run_id in (made := self.plan(place, table)).runs for seed in made.seeds)
-        found = (self.store.find(run_id, seed) for run_id, seed in dict.fromkeys(asked))
+        plans = [self.plan(place, table) for table in tables]
+        asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
+        found = (self.store.find(run_id, seed) for run_id, seed in asked)
         return [str(path) for path in found if path is not None]
 
     def page_words(self, place: str) -> list[str]:
