@@ -65,4 +65,5 @@ ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 f
 
 clean:  ## remove what the workflow made, except downloads; the environment stays
 	rm -rf .snakemake logs results/runs results/configs results/plans results/tracked results/checkpoints data/arrays data/partitions \
-	    data/participation data/proxy data/init reports/demo reports/edited-* reports/table*.* reports/all.* mlflow.db mlartifacts
+	    data/participation data/proxy data/init results/choices results/kept results/diagnostics \
+	    reports/demo reports/table*.* reports/figure* reports/all.* mlflow.db mlartifacts

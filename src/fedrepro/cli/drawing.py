@@ -3,20 +3,12 @@
 import os
 from argparse import Namespace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
 ROOT = Path()
-# folder of a kind of artifact -> the files of one seed
-SUFFIXES = {
-    Path("data/partitions"): (".npz", ".json", ".svg"),
-    Path("data/participation"): (".npz", ".json"),
-    Path("data/proxy"): (".npz", ".json"),
-    Path("data/init"): (".safetensors", ".json"),
-}
 
 
 def data(options: Namespace) -> None:
@@ -34,14 +26,14 @@ def partition(options: Namespace) -> None:
 
     entry = load_registry()[options.dataset]
     definition = partition.definition(entry, options.scheme, options.clients, options.local_validation)
-    print(*draw_seeds(partition, partition.PARTITIONS, definition, options.seeds), sep="\n")
+    print(*draw_seeds("partition", definition, options.seeds), sep="\n")
 
 
 def participation(options: Namespace) -> None:
     from fedrepro.data import participation
 
     definition = participation.definition(options.clients, options.ratio, options.rounds, options.cohorts)
-    print(*draw_seeds(participation, participation.PARTICIPATION, definition, options.seeds), sep="\n")
+    print(*draw_seeds("participation", definition, options.seeds), sep="\n")
 
 
 def proxy(options: Namespace) -> None:
@@ -49,7 +41,7 @@ def proxy(options: Namespace) -> None:
     from fedrepro.data.registry import load_registry
 
     definition = proxy.definition(load_registry()[options.dataset], options.per_class)
-    print(*draw_seeds(proxy, proxy.PROXY, definition, options.seeds), sep="\n")
+    print(*draw_seeds("proxy", definition, options.seeds), sep="\n")
 
 
 def init(options: Namespace) -> None:
@@ -60,32 +52,24 @@ def init(options: Namespace) -> None:
     if options.model not in MODELS:
         raise UserError(unknown("model", options.model, sorted(MODELS)))
     definition = initial.definition(options.model, MODELS[options.model].input_shape, options.classes)
-    print(*draw_seeds(initial, initial.FOLDER, definition, options.seeds), sep="\n")
+    print(*draw_seeds("init", definition, options.seeds), sep="\n")
 
 
 def draw(options: Namespace) -> None:
     """What a file of results/configs defines."""
-    from fedrepro.engine.artifacts import FOLDERS, MODULES
-
     content = read_json(options.definition)
-    kind = content["kind"]
-    print(*draw_seeds(MODULES[kind], FOLDERS[kind], content["definition"], options.seeds), sep="\n")
+    print(*draw_seeds(content["kind"], content["definition"], options.seeds), sep="\n")
 
 
-def is_drawn(folder: Path, artifact: str, seed: int, root: Path = ROOT) -> bool:
-    """Whether every file of a seed is there."""
-    return all((root / folder / artifact / f"seed{seed}{suffix}").exists() for suffix in SUFFIXES[folder])
-
-
-def draw_seeds(module: ModuleType, folder: Path, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
+def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
     """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again. Returns all manifests."""
-    found = []
+    from fedrepro.engine.artifacts import FOLDERS, MODULES, is_drawn
+
+    artifact = MODULES[kind].artifact_id(definition)
     for seed in seeds:
-        artifact = module.artifact_id(definition)
-        if not is_drawn(folder, artifact, seed, root):
-            module.create(definition, seed, root)
-        found.append(root / folder / artifact / f"seed{seed}.json")
-    return found
+        if not is_drawn(kind, artifact, seed, root):
+            MODULES[kind].create(definition, seed, root)
+    return [root / FOLDERS[kind] / artifact / f"seed{seed}.json" for seed in seeds]
 
 
 def _shape(text: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from fedrepro.config.plan import Run
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.data.prepare import prepare
-from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
+from fedrepro.engine.artifacts import definitions
 from fedrepro.engine.spec import RunSpec
 
 
@@ -19,4 +19,4 @@ def draw_missing(project: Project, run: Run, seeds: list[int]) -> None:
         if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
             prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
     for kind, definition in definitions(spec, entry).items():
-        draw_seeds(MODULES[kind], FOLDERS[kind], definition, seeds, project.root)
+        draw_seeds(kind, definition, seeds, project.root)

@@ -15,6 +15,7 @@ GROUPS = {
     "train": {
         "run": "fedrepro run fedlaw/table3 --rows fedavg fedlaw --set rounds=5",
         "verify": "fedrepro verify fedgh/table2",
+        "publish": "fedrepro publish fedgh/table2 --scale full",
     },
     "look at results": {
         "runs": "fedrepro runs",
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
 
     _run(add)
     _verify(add)
+    _publish(add)
     _diagnose(add)
     _look(add)
     _find_out(add)
@@ -173,6 +175,14 @@ def _verify(add: Add) -> None:
     )
     help = "default: portable, whatever params.yaml says"
     verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, default="portable", help=help)
+
+
+def _publish(add: Add) -> None:
+    publish = add("publish", "publish", "copy a table's finished seeds to reports/<scale>, where evidence is committed")
+    publish.add_argument("target", help="table as paper/table, for example fedgh/table2")
+    publish.add_argument("--scale", choices=["full", "short"], required=True)
+    publish.add_argument("--partial", action="store_true", help="what is finished, though some of the table is missing")
+    publish.add_argument("--native", action="store_true", help="also what was trained on a GPU or in native arithmetic")
 
 
 def _diagnose(add: Add) -> None:

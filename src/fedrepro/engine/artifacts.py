@@ -19,6 +19,18 @@ FOLDERS = {
     "proxy": proxy.PROXY,
     "init": initial.FOLDER,
 }
+# the files of one seed
+SUFFIXES = {
+    "partition": (".npz", ".json", ".svg"),
+    "participation": (".npz", ".json"),
+    "proxy": (".npz", ".json"),
+    "init": (".safetensors", ".json"),
+}
+
+
+def is_drawn(kind: str, artifact: str, seed: int, root: Path = Path()) -> bool:
+    """Whether every file of an artifact's seed is there."""
+    return all((root / FOLDERS[kind] / artifact / f"seed{seed}{suffix}").exists() for suffix in SUFFIXES[kind])
 
 
 def artifacts(spec: RunSpec, entry: Any) -> dict[str, str]:

@@ -15,7 +15,7 @@ from fedrepro.config.places import is_figure, report_folder
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import Project, load_project
 from fedrepro.engine import diagnosed, receipts
-from fedrepro.engine.artifacts import FOLDERS
+from fedrepro.engine.artifacts import FOLDERS, is_drawn
 from fedrepro.engine.environment import pick_device
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
@@ -109,10 +109,7 @@ class Workflow:
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""
-        from fedrepro.cli.drawing import is_drawn
-
-        folder = FOLDERS[kind]
-        return jobs(folder / artifact, seeds, lambda seed: is_drawn(folder, artifact, seed))
+        return jobs(FOLDERS[kind] / artifact, seeds, lambda seed: is_drawn(kind, artifact, seed))
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""

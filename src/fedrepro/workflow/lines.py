@@ -16,7 +16,14 @@ HANDLER = "DefaultStreamHandler"  # what Snakemake calls its own; with a logger 
 SILENT = ("choice",)
 DROPPED_EVENTS = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO)
 WHOLE_LOG = "Complete log(s): "  # where to look after a failure
-DROPPED = ("Building DAG of jobs", "Using shell: ", "Select jobs to execute", "Rules claiming more threads", WHOLE_LOG)
+DROPPED = (
+    "Building DAG of jobs",
+    "Using shell: ",
+    "Select jobs to execute",
+    "Rules claiming more threads",
+    "Touching output file",
+)
+DROPPED += (WHOLE_LOG,)
 NO_BACKUP = "no backup found."  # said of each output of a failed job that was not there before
 SHOWN = 30  # lines of a failed job's log
 

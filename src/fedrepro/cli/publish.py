@@ -1,0 +1,87 @@
+"""fedrepro publish: copies finished seeds of a table to where evidence is committed. An act like a commit: no rule does it."""
+
+import shutil
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro import console
+from fedrepro.errors import UserError
+from fedrepro.files import write_atomic
+
+if TYPE_CHECKING:
+    from fedrepro.config.plan import Plan
+
+ROOT = Path()
+
+
+def publish(options: Namespace) -> None:
+    """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published."""
+    from fedrepro.config.grid import plan
+    from fedrepro.config.project import load_project
+    from fedrepro.store import Store, is_published
+
+    paper, _, table = options.target.partition("/")
+    project = load_project(ROOT, {"scale": options.scale})
+    if project.scale(options.scale).published_seeds is None:
+        raise UserError(f"--scale {options.scale}: nothing of it is published; give --scale short or full")
+    made = plan(project.as_published(options.scale), paper, table, options.scale)
+    store, copied, missing = Store.of(ROOT), [], []
+    for run_id, seeds in _settled(made, store).asked.items():
+        for seed in seeds:
+            found = store.find(run_id, seed)
+            if found is None:
+                missing.append(f"{run_id}/seed{seed}")
+            elif not is_published(found):
+                _require_fit(found, native=options.native)
+                copied += [found, *_measured(made, store, run_id, seed)]
+    if missing and not options.partial:
+        told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
+        raise UserError(
+            f"{options.target}: {told} have not run at scale {options.scale}; run `snakemake {made.folder}/{table}.md` first, "
+            "or give --partial"
+        )
+    evidence = ROOT / made.folder / "evidence"
+    for path in copied:
+        target = evidence / _below(path)
+        write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
+    console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} seeds are missing" if missing else ""))
+    console.say(f"next: {made.command}, then commit {made.folder}")
+
+
+def _settled(made: "Plan", store: Any) -> "Plan":
+    """With the runs that trials have chosen."""
+    from fedrepro.reports.analysis.tuning import settle
+    from fedrepro.reports.load import load_evidence
+
+    return settle(made, load_evidence(made, store))[0] if made.candidates else made
+
+
+def _require_fit(path: Path, *, native: bool) -> None:
+    """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
+    from fedrepro.engine.records import read_receipt
+
+    environment = read_receipt(path)["environment"]
+    if environment.get("commit") is None or environment.get("dirty"):
+        why = "sources that were not committed" if environment.get("dirty") else "no git checkout"
+        raise UserError(f"{path}: was trained from {why}; commit them, delete {path.parent}, and train it again")
+    if environment.get("arithmetic") != "portable" and not native:
+        what = f"{environment.get('device')}, {environment.get('arithmetic')} arithmetic"
+        raise UserError(f"{path}: was trained on {what}, which other machines repeat in part only; give --native to publish it")
+
+
+def _measured(made: "Plan", store: Any, run_id: str, seed: int) -> Iterator[Path]:
+    """What the diagnostics of the plan measured of this seed. UserError for a damaged file."""
+    from fedrepro.engine import diagnosed
+
+    for call in dict.fromkeys(cell.diagnostic for cell in made.planned if cell.run_id == run_id and cell.diagnostic):
+        path = store.measured(run_id, call, seed, made.runs[run_id].keep)
+        if path is not None:
+            diagnosed.read(path)
+            yield path
+
+
+def _below(path: Path) -> Path:
+    """`<run_id>/seed8.json` of a receipt, `<run_id>/<call>/seed8.parquet` of a measurement."""
+    return Path(*path.parts[-2 if path.suffix == ".json" else -3 :])
