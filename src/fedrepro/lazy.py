@@ -20,8 +20,6 @@ else:
         module = ModuleType(name)
 
         def load(attribute: str) -> Any:
-            if attribute.startswith("__") and attribute != "__version__":  # Python and its tools look at these unasked
-                raise AttributeError(f"module {name!r} has no attribute {attribute!r} before it is loaded")
             value = getattr(importlib.import_module(name), attribute)
             setattr(module, attribute, value)
             return value
