@@ -8,8 +8,8 @@ wherever its instructions are (`fedrepro.arithmetic`). Without gradients.
 from collections.abc import Callable
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from fedrepro.lazy import Tensor, torch
 
 
 def sqrt(x: Tensor) -> Tensor:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fedrepro import elementwise
+from fedrepro.lazy import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -210,4 +209,4 @@ def inner(a_KD: Tree, b_LD: Tree) -> Tensor:
 
 
 def _per_entry(factor: Tensor | float) -> Tensor | float:
-    return factor.unsqueeze(-1) if isinstance(factor, Tensor) and factor.dim() else factor
+    return factor.unsqueeze(-1) if isinstance(factor, torch.Tensor) and factor.dim() else factor

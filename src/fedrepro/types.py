@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.tree import Tree
 
 

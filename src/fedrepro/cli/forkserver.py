@@ -33,7 +33,8 @@ def forkserver(options: Namespace) -> None:
     """All that a training needs is loaded before the first command is looked at."""
     import pandas  # noqa: F401  by pyarrow, with its first array
 
-    import fedrepro.engine.run  # noqa: F401
+    import fedrepro.engine.run
+    import fedrepro.models.ops  # noqa: F401  by the first model that is built
 
     # What is loaded stays shared: the collector of a child would touch, and so copy, every page of it.
     gc.collect()

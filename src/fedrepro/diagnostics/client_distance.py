@@ -5,14 +5,16 @@ FedIMA's "locality", the distance of clients' models that its bound contains. Ru
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fedrepro import tree
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine.diagnosed import Value
-from fedrepro.engine.kept import Kept
-from fedrepro.engine.task import Task
 from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("client_distance")
@@ -30,7 +32,7 @@ class ClientDistance:
     def __post_init__(self) -> None:
         require(self.to in ("after", "before"), "to", self.to, "must be after or before")
 
-    def measure(self, kept: Kept, task: Callable[[], Task]) -> Iterator[Value]:
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
         """The mean, then each client; computed in float64."""
         (metric,) = self.metrics
         x = (kept.after if self.to == "after" else kept.before).params.flat.double()

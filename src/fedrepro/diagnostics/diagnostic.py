@@ -1,13 +1,15 @@
 """What every diagnostic is: a frozen dataclass of arguments that measures the models of one round."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from fedrepro.engine.diagnosed import Value
-from fedrepro.engine.kept import Kept
-from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require, unknown
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
 
 DIAGNOSTICS = Registry("diagnostic")
 
@@ -18,7 +20,7 @@ class Diagnostic(Protocol):
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]  # names of what it measures, for a table's `metric`
 
-    def measure(self, kept: Kept, task: Callable[[], Task]) -> Iterator[Value]:
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
 
         `kept`: the global model before and after the round, and the models of its clients. `task` loads the setting on first

@@ -7,16 +7,18 @@ pairs with a label in common. Which fields are dark it does not say; here two ru
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine.diagnosed import Value
-from fedrepro.engine.kept import Kept
-from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
 
 LEAST = 0.1  # a client has a label if it fills at least this share of its samples
 
@@ -45,7 +47,7 @@ class LabelSharing:
         require(self.of in ("weights", "scores"), "of", self.of, "must be weights or scores")
         require(self.rule in ("nearest", "threshold"), "rule", self.rule, "must be nearest or threshold")
 
-    def measure(self, kept: Kept, task: Callable[[], Task]) -> Iterator[Value]:
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
         """UserError for a method without self-attention."""
         if (found := kept.server.get(f"attention_{self.of}")) is None:
             raise UserError(f"{self.name}: the method has no self-attention; take attention(kind=self), of 100 clients at most")
@@ -64,7 +66,7 @@ class LabelSharing:
     name: ClassVar[str]
 
 
-def owned_labels(task: Task) -> list[set[int]]:
+def owned_labels(task: "Task") -> list[set[int]]:
     """The labels of every client that fill at least a tenth of its training samples."""
     found = []
     for index in task.client_index:

@@ -5,10 +5,8 @@ Written out because constructing any optimiser of torch.optim imports some 900 m
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from fedrepro import elementwise
+from fedrepro.lazy import Tensor, torch
 
 AdamState = tuple[Tensor, Tensor, int]  # first moment, second moment, steps taken
 

@@ -4,10 +4,8 @@ m <- beta1 m + (1 - beta1) update, v as each optimizer has it, w <- w + server_l
 correction. m starts at 0 and v at `first_v`: 0 in most codes, tau^2 in the paper.
 """
 
-import torch
-from torch import Tensor
-
 from fedrepro import elementwise, tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import ServerOpt
 from fedrepro.registry import require
 from fedrepro.tree import Tree

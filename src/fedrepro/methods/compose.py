@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import torch
-
 from fedrepro import tree
 from fedrepro.errors import UserError
+from fedrepro.lazy import torch
 from fedrepro.methods.parts import (
     PARTS,
     REPEATABLE,

@@ -1,8 +1,8 @@
 """Which units of several networks belong together (PFNM)."""
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from fedrepro.lazy import Tensor, torch
 
 TIE = 1e-12  # gains that differ by less, relative to the largest that there could be, are equal: above rounding, 1e-16 a term
 

@@ -1,8 +1,6 @@
 """What happened between two clients, added up over the rounds in which they met."""
 
-import torch
-from torch import Tensor
-
+from fedrepro.lazy import Tensor, torch
 from fedrepro.types import Cohort
 
 MOST = 100  # clients, of whom every pair is followed

@@ -10,10 +10,8 @@ Tree, a tensor, a number, or a tuple or dict of those.
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
 from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver

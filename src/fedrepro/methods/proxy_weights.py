@@ -12,10 +12,8 @@ finite differences in float64.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from fedrepro import elementwise, tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.adam import Adam
 from fedrepro.methods.parts import proxy_batches
 from fedrepro.registry import require

@@ -3,9 +3,8 @@
 from functools import lru_cache
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from fedrepro.lazy import Tensor, torch
 from fedrepro.tree import Layout, Tree
 
 GRANULARITIES = ("tensor", "module", "channel", "global")

@@ -8,11 +8,8 @@ to round. Both are arguments.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
 from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.adam import Adam
 from fedrepro.methods.parts import proxy_batches
 from fedrepro.registry import require
@@ -73,8 +70,8 @@ class StudentTraining:
         the mean over predictions."""
 
         def divergence(logits: Tensor, index_B: Tensor) -> Tensor:
-            found, wanted = (each.flatten(0, -2) for each in (F.log_softmax(logits, -1), teacher_PC[index_B]))
-            return F.kl_div(found, wanted, reduction="batchmean")
+            found, wanted = (each.flatten(0, -2) for each in (logits.log_softmax(-1), teacher_PC[index_B]))
+            return torch.nn.functional.kl_div(found, wanted, reduction="batchmean")
 
         return self.train(params, velocity, ctx, divergence)
 

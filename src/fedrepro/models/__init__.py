@@ -2,20 +2,23 @@
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from fedrepro.errors import UserError
-from fedrepro.models import ops
+from fedrepro.lazy import Tensor, torch
 from fedrepro.models.names import MODELS
 from fedrepro.registry import unknown
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
+
+
+def _cross_entropy() -> Callable[[Tensor, Tensor], Tensor]:
+    from fedrepro.models import ops  # needs torch to be read
+
+    return ops.cross_entropy
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Model:
     )
     stackable: bool = True  # `forward` takes a leading client axis
     dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
-    loss: Callable[[Tensor, Tensor], Tensor] = ops.cross_entropy  # (outputs, targets) -> what a batch's training minimises
+    # (outputs, targets) -> what a batch's training minimises
+    loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=_cross_entropy)
     metrics: Callable[[Tensor, Tensor], dict[str, float]] | None = None  # (outputs, targets) of the test set; None: accuracy
     detects: bool = False  # its targets are boxes, see `fedrepro.types.Batch`
 
@@ -55,7 +59,7 @@ class Model:
         """Whether it reads windows of characters, and predicts after each the one that follows."""
         return len(self.input_shape) == 1
 
-    def random(self, count: int, generator: torch.Generator) -> Batch:
+    def random(self, count: int, generator: "torch.Generator") -> Batch:
         """`count` samples of the shapes and types that it learns from, and nothing in them to learn; two boxes a sample."""
         if self.reads_text:
             text = torch.randint(self.classes, (count, self.input_shape[0] + 1), generator=generator)

@@ -4,13 +4,12 @@ import math
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 
 from fedrepro import rng
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file, write_atomic, write_json
+from fedrepro.lazy import torch
 from fedrepro.models import Model, build
 from fedrepro.models.names import MODELS
 from fedrepro.registry import require
@@ -66,6 +65,8 @@ def draw(model: Model, seed: int) -> Tree:
 
 def create(definition: dict, seed: int, root: Path) -> Path:
     """Draws and saves an initial model with its manifest; returns the path of the weights."""
+    from safetensors.torch import save
+
     require(seed >= 0, "seed", seed, "must be at least 0")
     model = build(definition["model"], tuple(definition["input_shape"]), definition["classes"])
     params = draw(model, seed)
@@ -79,6 +80,8 @@ def create(definition: dict, seed: int, root: Path) -> Path:
 
 def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]:
     """The saved initial weights and their sha256. UserError when they are missing, damaged or of another architecture."""
+    from safetensors.torch import load_file
+
     path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"
     manifest = read_json(path.with_suffix(".json"))
     itself = isinstance(manifest, dict) and (manifest.get("id"), manifest.get("seed")) == (artifact, seed)

@@ -18,10 +18,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from fedrepro import elementwise, tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods import pairs
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.registry import require

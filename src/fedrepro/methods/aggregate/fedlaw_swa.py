@@ -12,8 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from fedrepro.lazy import torch
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.methods.proxy_weights import ProxyLearning, blended_update
 from fedrepro.registry import require

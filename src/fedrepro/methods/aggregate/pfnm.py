@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from fedrepro.errors import UserError
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.matching import matched, taken
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.registry import require

@@ -7,8 +7,7 @@ Limiting case: on a model without BatchNorm it changes nothing.
 
 from dataclasses import dataclass
 
-import torch
-
+from fedrepro.lazy import torch
 from fedrepro.methods.parts import Buffers, proxy_batches, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree
@@ -30,10 +29,10 @@ class ProxyBuffers(Buffers):
     def start(self, before: Tree, cohort: Cohort) -> Tree:
         return before
 
-    @torch.no_grad()
     def finish(self, params: Tree, buffers: Tree, ctx: ServerContext) -> Tree:
         if not buffers.layout.names or ctx.proxy is None:
             return buffers
-        for _, index_B in proxy_batches(ctx, "proxy-buffers", self.passes):
-            ctx.network(params, ctx.proxy.take(index_B).x)
+        with torch.no_grad():
+            for _, index_B in proxy_batches(ctx, "proxy-buffers", self.passes):
+                ctx.network(params, ctx.proxy.take(index_B).x)
         return ctx.network.buffers

@@ -13,10 +13,8 @@ client_lr that is 1 + 1/|S| times as high.
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from fedrepro import elementwise, tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import LocalRule, Named, register
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort

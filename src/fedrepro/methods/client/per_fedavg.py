@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-import torch
-
 from fedrepro import tree
+from fedrepro.lazy import torch
 from fedrepro.methods.parts import LocalRule, register
 from fedrepro.registry import require
 from fedrepro.tree import Tree

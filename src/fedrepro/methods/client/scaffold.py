@@ -12,9 +12,8 @@ server is `server_sgd(server_lr=...)`. Running statistics have no control variat
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from fedrepro import tree
+from fedrepro.lazy import Tensor
 from fedrepro.methods.parts import LocalRule, Named, register, samples_in
 from fedrepro.registry import require
 from fedrepro.tree import Layout, Tree

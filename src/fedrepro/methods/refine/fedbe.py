@@ -11,10 +11,9 @@ weight averaging of the student. Limiting case: server_epochs = 0 is FedAvg.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fedrepro import elementwise, tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.student import StudentTraining, client_logits
 from fedrepro.registry import require

@@ -22,10 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import Rescale, register, require_weighting
 from fedrepro.methods.sensitivity import GRANULARITIES, noted, relative_to_largest
 from fedrepro.registry import require

@@ -6,8 +6,7 @@ Limiting case: beta1 = 0 and tau far above every |update| is FedAvg with a serve
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from fedrepro.lazy import Tensor
 from fedrepro.methods.adaptive import AdaptiveServer
 from fedrepro.methods.parts import register
 

@@ -6,8 +6,7 @@ of server_lr / tau.
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from fedrepro.lazy import Tensor
 from fedrepro.methods.adaptive import AdaptiveServer
 from fedrepro.methods.parts import register
 

@@ -7,8 +7,7 @@ the first step is FedAdam's.
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from fedrepro.lazy import Tensor
 from fedrepro.methods.adaptive import AdaptiveServer
 from fedrepro.methods.parts import register
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from fedrepro import tree
+from fedrepro.lazy import torch
 from fedrepro.methods.parts import Transform, register
 from fedrepro.registry import require
 from fedrepro.types import Cohort, ServerContext
