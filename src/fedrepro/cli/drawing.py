@@ -63,11 +63,11 @@ def draw(options: Namespace) -> None:
 
 def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
     """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again. Returns all manifests."""
-    from fedrepro.engine.artifacts import FOLDERS, MODULES, is_drawn
+    from fedrepro.engine.artifacts import FOLDERS, MODULES, drawn
 
     artifact = MODULES[kind].artifact_id(definition)
     for seed in seeds:
-        if not is_drawn(kind, artifact, seed, root):
+        if drawn(kind, artifact, seed, root) is None:
             MODULES[kind].create(definition, seed, root)
     return [root / FOLDERS[kind] / artifact / f"seed{seed}.json" for seed in seeds]
 

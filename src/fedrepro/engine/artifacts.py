@@ -28,9 +28,10 @@ SUFFIXES = {
 }
 
 
-def is_drawn(kind: str, artifact: str, seed: int, root: Path = Path()) -> bool:
-    """Whether every file of an artifact's seed is there."""
-    return all((root / FOLDERS[kind] / artifact / f"seed{seed}{suffix}").exists() for suffix in SUFFIXES[kind])
+def drawn(kind: str, artifact: str, seed: int | str, root: Path = Path()) -> Path | None:
+    """The manifest of an artifact's seed; None unless every file of it is there."""
+    stem = root / FOLDERS[kind] / artifact / f"seed{seed}"
+    return stem.with_suffix(".json") if all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[kind]) else None
 
 
 def artifacts(spec: RunSpec, entry: Any) -> dict[str, str]:

@@ -15,7 +15,7 @@ from fedrepro.config.places import is_figure, report_folder
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import Project, load_project
 from fedrepro.engine import diagnosed, receipts
-from fedrepro.engine.artifacts import FOLDERS, is_drawn
+from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.engine.environment import pick_device
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
@@ -83,8 +83,7 @@ class Workflow:
         found = {seed: self.store.find(run_id, seed) for seed in seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in found if seed not in public]
-        there = lambda seed: receipts.trained(Path(), run_id, seed) is not None  # noqa: E731
-        return [*public.values(), *jobs(receipts.RUNS / run_id, own, there)]
+        return [*public.values(), *jobs(receipts.RUNS / run_id, own, found.get)]
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
@@ -92,10 +91,7 @@ class Workflow:
         found = {seed: at(seed) for seed in made.seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in made.seeds if seed not in public]
-        return [
-            *public.values(),
-            *jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, lambda seed: bool(found[seed])),
-        ]
+        return [*public.values(), *jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, found.get)]
 
     def call(self, run_id: str, folder: str) -> str:
         """The diagnostic behind the name of its folder."""
@@ -109,7 +105,7 @@ class Workflow:
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""
-        return jobs(FOLDERS[kind] / artifact, seeds, lambda seed: is_drawn(kind, artifact, seed))
+        return jobs(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""

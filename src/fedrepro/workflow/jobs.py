@@ -1,8 +1,8 @@
 """The files between the plan and its jobs: markers of what is done, and what a job is told.
 
 A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, an empty file that says: these
-seeds are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks, and
-one that is missing beside complete results (they were pulled, or made by hand) is put there.
+seeds are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks. One
+that is missing or older beside complete results (they were pulled, made by hand or changed) is written anew.
 """
 
 import json
@@ -24,16 +24,16 @@ PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
 
-def jobs(folder: Path, seeds: Sequence[int], there: Callable[[int], bool]) -> list[str]:
-    """The markers of all `seeds` below `folder`, of which those hold where every seed is `there`."""
+def jobs(folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
+    """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there."""
     found = []
     for group in _groups(seeds):
         marker = folder / "jobs" / "-".join(map(str, group))
-        done = all(map(there, group))
-        if done and not marker.exists():
-            write_text(marker, "")
-        elif not done:
+        results = [find(seed) for seed in group]
+        if None in results:
             marker.unlink(missing_ok=True)
+        elif not marker.exists() or any(path and path.stat().st_mtime > marker.stat().st_mtime for path in results):
+            write_text(marker, "")
         found.append(str(marker))
     return found
 
