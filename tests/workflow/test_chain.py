@@ -27,19 +27,3 @@ def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(made: Projec
     again = project.run(*TABLE)
     assert "Nothing to be done" in again.stdout + again.stderr
     assert not new_trainings(before, project.trained())
-
-
-def test_evidence_alone_makes_the_report_without_training(made: Project) -> None:
-    """What a clone has of a scale whose evidence is committed: no data, no results, no record of earlier calls. The report
-    comes out byte for byte the same, and nothing is drawn or trained."""
-    project = made
-    first = (project.root / "reports/table3.json").read_bytes()
-    kept = project.root / "reports/demo/fedlaw/evidence"
-    assert len(list(kept.rglob("seed8.json"))) == len(ROWS) * len(COLUMNS)
-    gone = [".snakemake", "results", "mlflow.db", "mlartifacts", *project.root.glob("reports/table3.*")]
-    gone += [f"data/{name}" for name in ("arrays", "partitions", "participation", "proxy", "init")]
-    project.run("rm", "-rf", *gone, *project.root.glob("reports/demo/fedlaw/table3.*"))
-    project.run(*TABLE)
-    assert (project.root / "reports/table3.json").read_bytes() == first
-    assert not (project.root / "results/runs").exists()
-    assert not (project.root / "data/arrays").exists()

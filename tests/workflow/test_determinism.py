@@ -56,10 +56,10 @@ def test_killed_twice_and_started_again_changes_no_bit(expected: dict[str, bytes
 
 
 def test_killed_before_the_first_training_makes_the_report_all_the_same(project: Project) -> None:
-    """kill -9 while data are drawn and configurations written: what those jobs leave is whole, and the same command goes on
+    """kill -9 while data are drawn: what those jobs leave is whole, and the same command goes on
     to the end instead of finding nothing to do."""
     command = ("snakemake", "--cores", "2", "reports/table3.md")
-    for made in ("data/init/*/seed8.safetensors", "results/configs/*.json"):
+    for made in ("data/init/*/seed8.safetensors", "data/init/*/jobs/8"):
         running = project.start(*command)
         wait_for(lambda made=made: any(project.root.glob(made)), running)
         os.kill(running.pid, signal.SIGKILL)  # the workflow alone: its jobs write their files after its death

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from fedrepro.engine.records import seal
 from fedrepro.files import write_json
-from tests.workflow.conftest import Project, copy_of
+from tests.workflow.conftest import Project, copy_of, new_trainings
 
 TABLE = ("snakemake", "--cores", "2", "reports/table3.md")
 RUN = ("fedrepro", "run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
@@ -32,9 +33,8 @@ def rate(path: Path) -> None:
 
 
 def of_reports(project: Project) -> dict[str, bytes]:
-    """Pages and evidence of the current scale."""
-    found = [*project.root.glob("reports/table3.*"), *project.root.glob("reports/demo/fedlaw/*.*")]
-    found += project.root.glob("reports/demo/fedlaw/evidence/*/seed8.json")
+    """The pages and the receipts behind them."""
+    found = [*project.root.glob("reports/table3.*"), *project.root.glob("results/runs/*/seed8.json")]
     return {str(path.relative_to(project.root)): path.read_bytes() for path in found}
 
 
@@ -48,16 +48,16 @@ def made(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFact
     ("place", "spoil"),
     [
         ("results/runs/*-0.1-fedavg-*/seed8.json", to_98),
-        ("reports/demo/fedlaw/evidence/*-fedlaw-*/seed8.json", empty),
+        ("results/runs/*-fedlaw-*/seed8.json", empty),
     ],
 )
 def test_damage_is_named_until_it_is_repaired(place: str, spoil: Callable, made: Project) -> None:
-    """Two calls fail with the same line, and leave every page and all other evidence as they were. Once the file is deleted, as
-    the line says, the same command ends well with the same bytes everywhere, and then has nothing to do."""
+    """Two calls fail with the same line, and leave all other receipts as they were. Once the file is deleted, as the line says,
+    the same command ends well with the same bytes everywhere, and then has nothing to do."""
     victim = sorted(made.root.glob(place))[0]
     name = str(victim.relative_to(made.root))
     kept = of_reports(made)
-    assert len(kept) == 12
+    assert len(kept) == 3 + 6
     spoil(victim)
     for _ in range(2):
         done = made.run(*TABLE, ok=False)
@@ -66,8 +66,8 @@ def test_damage_is_named_until_it_is_repaired(place: str, spoil: Callable, made:
         assert line.startswith(f"fedrepro: error: {name}: "), done.stderr[-3000:]
         assert line.endswith("; delete it and run the same command again")
         now = of_reports(made)
-        assert now.keys() == kept.keys()
-        assert [path for path in kept if now[path] != kept[path] and path != name] == []
+        assert [path for path in now if now[path] != kept[path] and path != name] == []
+        assert {path for path in kept if path.endswith("seed8.json")} <= {*now}
     victim.unlink()
     before = made.trained()
     made.run(*TABLE)
@@ -78,13 +78,9 @@ def test_damage_is_named_until_it_is_repaired(place: str, spoil: Callable, made:
 
 
 def test_results_of_an_older_version_get_receipts_without_training(made: Project) -> None:
-    """No file has a digest: refused. Once evidence and receipts are deleted, result folders give them again, as they were."""
+    """No file has a digest: refused. Once receipts are deleted, result folders give them again, as they were."""
     kept, before = of_reports(made), made.trained()
-    old = [
-        path
-        for place in ("results/runs/*/seed8.json", "reports/demo/fedlaw/evidence/*/seed8.json")
-        for path in made.root.glob(place)
-    ]
+    old = [*made.root.glob("results/runs/*/seed8.json")]
     for path in [*old, *made.root.glob("results/runs/*/seed8/manifest.json")]:
         content = json.loads(path.read_text())
         del content["digest"]
@@ -99,9 +95,9 @@ def test_results_of_an_older_version_get_receipts_without_training(made: Project
     assert made.trained() == before
 
 
-def test_new_evidence_is_rendered_by_the_first_call(made: Project) -> None:
-    """Evidence that came with `git pull`, say, and not from the workflow: tracked and rendered in one call, not in two."""
-    path = sorted(made.root.glob("reports/demo/fedlaw/evidence/*-fedavg-*/seed8.json"))[0]
+def test_new_results_are_rendered_by_the_first_call(made: Project) -> None:
+    """Results that came with `dvc pull`, say, and not from the workflow: tracked and rendered in one call, not in two."""
+    path = sorted(made.root.glob("results/runs/*-fedavg-*/seed8.json"))[0]
     good = path.read_bytes()
     content = json.loads(good)
     content["curves"]["test_accuracy"][-1] = 12.34
@@ -114,21 +110,32 @@ def test_new_evidence_is_rendered_by_the_first_call(made: Project) -> None:
 
 
 def test_a_configuration_with_another_rate_trains_nothing(project: Project) -> None:
-    """Edited between two calls: named until it is deleted; then the run is what an undisturbed project gives."""
-    plan = json.loads(project.run("fedrepro", "plan", "fedlaw/table3").stdout)
-    path = project.root / "results/configs" / f"{min(plan['runs'])}.json"
-    project.run("snakemake", "--cores", "2", path.relative_to(project.root))
+    """Edited, and a job asked for alone: refused in a line. The table that plans the run writes it as it was."""
+    project.run(*TABLE, "--dry-run")
+    path = sorted((project.root / "results/configs").glob("*.json"))[0]
+    project.run("snakemake", "--cores", "2", "partitions")
     rate(path)
-    receipt = f"results/runs/{path.stem}/seed8.json"
-    done = project.run("snakemake", "--cores", "2", receipt, ok=False)
+    job = f"results/runs/{path.stem}/jobs/8"
+    done = project.run("snakemake", "--cores", "2", job, ok=False)
     assert done.returncode != 0
     line = done.stderr.strip().splitlines()[-1]
     assert f"results/configs/{path.name}: its settings are not those of run_id = '{path.stem}'" in line
-    assert line.endswith("; delete it and run the same command again")
     assert not project.trained()
-    path.unlink()
-    project.run("snakemake", "--cores", "2", receipt)
-    assert json.loads((project.root / receipt).read_text())["config"]["client_lr"] == 0.08
+    project.run(*TABLE, "--dry-run")
+    project.run("snakemake", "--cores", "2", job)
+    assert json.loads((project.root / f"results/runs/{path.stem}/seed8.json").read_text())["config"]["client_lr"] == 0.08
+
+
+def test_a_deleted_run_is_trained_again(made: Project) -> None:
+    """`rm -rf` of its folder and the same command: that run and no other, to the same bytes."""
+    kept, before = of_reports(made), made.trained()
+    folder = sorted(made.root.glob("results/runs/*-fedavg-*"))[0]
+    shutil.rmtree(folder)
+    made.run(*TABLE)
+    assert new_trainings(before, made.trained()) == {f"{folder.name}/seed8"}
+    assert {path: content for path, content in of_reports(made).items() if path.startswith("reports")}.keys() == {
+        path for path in kept if path.startswith("reports")
+    }
 
 
 def test_a_flipped_bit_in_a_checkpoint_starts_the_seed_over(project: Project) -> None:

@@ -63,14 +63,14 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(name: str, untouched: P
     [
         ("snakemake", "--cores", "1", "reports/short/fedlaw/index.html"),
         ("snakemake", "--cores", "1", "reports/fedlaw/index.html"),
-        ("fedrepro", "page", "plan.json"),
+        ("fedrepro", "page", "results/plans/short/fedlaw/table3.json"),
     ],
 )
 def test_a_claim_that_names_no_row_is_one_line(command: tuple[str, ...], untouched: Project) -> None:
     """Before anything is computed; tables do not wait for claims."""
     path = untouched.root / "papers/fedlaw/claims.yaml"
     saved, claim = path.read_bytes(), yaml.safe_load(path.read_text())[0]
-    (untouched.root / "plan.json").write_text('{"paper": "fedlaw", "scale": "short"}')
+    untouched.run("snakemake", "--cores", "1", "--dry-run", "reports/short/fedlaw/table3.md")  # writes its plan
     path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))
     try:
         done = untouched.run(*command, ok=False)

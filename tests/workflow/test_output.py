@@ -15,9 +15,9 @@ def test_a_line_a_step(chain: tuple[Project, list[str]]) -> None:
     assert any("5 of 6 trainings, about " in line for line in lines)
     assert any(line.endswith(" steps: reports/table3.md") for line in lines)
     log = min((project.root / ".snakemake/log").glob("*.log"))
-    assert "evidence of digits-" in log.read_text()
+    assert "MLflow: table3" in log.read_text()
     assert len(log.read_text().splitlines()) > 3 * len(lines)
-    assert "seed 8 trained" in next((project.root / "logs/train").glob("*.log")).read_text()
+    assert "seed 8 trained" in next((project.root / "logs/train").glob("*-8.log")).read_text()
 
 
 def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
@@ -29,10 +29,10 @@ def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
     assert "clients = 5000" in done.stderr.strip().splitlines()[-1]
     assert "1297" in done.stderr.strip().splitlines()[-1]
     lines = done.stderr.splitlines()
-    place = next(i for i, line in enumerate(lines) if "FAILED: partition digits-" in line)
-    assert "logs/partition/" in lines[place + 1]
+    place = next(i for i, line in enumerate(lines) if "FAILED: partitions digits-" in line)
+    assert "logs/draw/partitions-" in lines[place + 1]
     assert lines[place + 2].startswith("    | fedrepro: error: clients = 5000: more clients than")
-    assert lines[place + 3].startswith("    command: fedrepro partition digits ")
+    assert lines[place + 3].startswith("    command: fedrepro draw results/configs/partitions/digits-")
     assert any(line.startswith("Complete log(s): ") for line in lines)
     assert not any("RuleException" in line or "no backup found" in line for line in lines)
 
@@ -42,7 +42,7 @@ def test_more_is_shown_to_who_asks(project: Project) -> None:
     said = project.run("snakemake", "--cores", "2", "-n", "reports/table3.md")
     text = said.stdout + said.stderr
     assert "train digits-" in text
-    assert "evidence of digits-" in text
+    assert "reports/table3.md" in text
     assert "Job stats:" in text
     done = project.run("snakemake", "--cores", "2", "-p", "data")
     assert "fedrepro data digits --shape 1x28x28 > logs/arrays/" in done.stdout + done.stderr

@@ -1,5 +1,6 @@
 """Published pages: rendered from the evidence that is there, with the settings it was made with, whatever params.yaml says."""
 
+import json
 import os
 import random
 import shutil
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedrepro.engine.records import seal
+from fedrepro.files import write_json
 from tests.workflow.conftest import SMALL, Project, make_project, scramble_times
 
 TABLE = "reports/short/fedlaw/table3-cifar10-jpeg"
@@ -36,13 +39,13 @@ def test_edits_for_another_run_leave_committed_pages_alone(project: Project) -> 
     """A paper's pages before and after an edit of everything: there is nothing to do, and rendered all the same not a byte of
     pages, pictures and tables changes."""
     site = ("snakemake", "--cores", "2", "reports/short/fedlaw/index.html")
-    project.run(*site, "--forcerun", "plan")  # as today's code and tables have it
+    project.run(*site, "--forcerun", "page")  # as today's code and tables have it
     before = contents(project, "full", "short", "")
     assert len(before) > 50
     project.params(edit)
     again = project.run(*site)
     assert "Nothing to be done" in again.stdout + again.stderr
-    project.run(*site, "--forcerun", "plan")
+    project.run(*site, "--forcerun", "page")
     assert contents(project, "full", "short", "") == before
 
 
@@ -51,7 +54,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """With an edited params.yaml, and the table's committed report as today's code renders it; tests leave it so."""
     project = make_project(tmp_path_factory.mktemp("clone") / "project")
     project.params(edit)
-    project.run("snakemake", "--cores", "2", f"{TABLE}.md", "--forcerun", "report")
+    project.run("snakemake", "--cores", "2", f"{TABLE}.md", "--forcerun", "table")
     return project
 
 
@@ -70,17 +73,21 @@ def test_whatever_happens_to_a_committed_report_it_is_only_rendered(name: str, c
     before = contents(clone, "short/fedlaw")
     clone.run("rm", "-rf", ".snakemake/metadata", "results")
     SPOILT[name](clone.root)
-    force = ("--forcerun", "report") if name == "page edited" else ()
+    force = ("--forcerun", "table") if name == "page edited" else ()
     clone.run("snakemake", "--cores", "2", f"{TABLE}.md", *force)
     assert contents(clone, "short/fedlaw") == before
     for made in ("results/runs", "data/arrays", "data/partitions", "data/init"):
         assert not (clone.root / made).exists(), made
 
 
+REPORT = ("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
+PUBLISH = ("fedrepro", "publish", "fedlaw/table3", "--scale", "full")
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small table at scale full on embedded data, with two published seeds, and with its evidence alone; params.yaml has
-    another seed."""
+    """A small table at scale full on embedded data, trained, published at two seeds and committed; params.yaml has another
+    seed. Then nothing but what a clone has."""
     project = make_project(tmp_path_factory.mktemp("published") / "project", seeds=(11,))
     path = project.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())
@@ -88,57 +95,111 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Project:
     path.write_text(yaml.safe_dump(scales))
     project.params(lambda params: params.update(settings={}))
     shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is really published
-    project.run("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
+    refused = project.run(*PUBLISH, ok=False)
+    assert refused.returncode == 2
+    assert "have not run at scale full; run `snakemake reports/full/fedlaw/table3.md` first" in refused.stderr
+    project.run("git", "init", "-q", "-b", "main")
+    commit(project)
+    project.run(*REPORT)
     assert {name.rpartition("/")[2] for name in project.trained()} == {"seed8", "seed9"}
+    page = json.loads((project.root / "reports/full/fedlaw/table3.json").read_text())
+    assert page["about"]["published"] == 0
+    said = project.run(*PUBLISH)
+    assert "12 files published" in said.stderr + said.stdout
+    project.run(*REPORT)
+    page = json.loads((project.root / "reports/full/fedlaw/table3.json").read_text())
+    assert page["about"]["published"] == page["about"]["runs_done"] == 12
+    commit(project)
     forget(project)
     return project
 
 
+def commit(project: Project) -> None:
+    project.run("git", "add", "-A")
+    project.run("git", "commit", "-qm", "as it is")
+
+
 def forget(project: Project) -> None:
     """Leaves what a fresh clone has."""
-    made = [".snakemake", "results", "mlflow.db", "mlartifacts", "logs", "reports/edited-full"]
+    made = [
+        ".snakemake",
+        "results",
+        "mlflow.db",
+        "mlartifacts",
+        "logs",
+        *project.root.glob("reports/table3.*"),
+        "reports/fedlaw",
+    ]
     project.run("rm", "-rf", *made, *(f"data/{name}" for name in ("arrays", "partitions", "participation", "proxy", "init")))
+    project.run("git", "checkout", "-q", ".")
 
 
 def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
-    """One seed of one run is gone: it alone is trained, and everything comes out as before."""
+    """One seed of one run is gone: it alone is trained, its evidence is published again, and everything comes out as before."""
     before = contents(published, "full/fedlaw")
     evidence = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed9.json"))
     lost = random.Random(0).choice(evidence)
     curves = yaml.safe_load(lost.read_text())["curves"]
     lost.unlink()
-    published.run("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
+    published.run(*REPORT)
     assert set(published.trained()) == {f"{lost.parent.name}/seed9"}
+    assert not lost.exists(), "no rule makes evidence"
+    refused = published.run(*PUBLISH, ok=False)  # evidence is missing in the tree, but no source was edited
+    assert refused.returncode == 0, refused.stderr
     assert yaml.safe_load(lost.read_text())["curves"] == curves
+    published.run(*REPORT)
     after = contents(published, "full/fedlaw")
-    assert {name for name in before if "/evidence/" in name and before[name] != after[name]} <= {
-        str(lost.relative_to(published.root))
-    }
+    numbers = lambda files: json.loads(files["reports/full/fedlaw/table3.json"])["cells"]  # noqa: E731
+    assert numbers(after) == numbers(before)
     forget(published)
 
 
-def test_own_values_at_a_published_scale_have_their_own_place(published: Project) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"commit": None}, "was trained from no git checkout"),
+        ({"dirty": True}, "was trained from sources that were not committed"),
+        ({"arithmetic": "native"}, "give --native to publish it"),
+    ],
+)
+def test_what_others_cannot_repeat_is_not_published(change: dict, said: str, published: Project) -> None:
+    """Refused in one line, and nothing is copied."""
+    lost = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed9.json"))[0]
+    record = json.loads(lost.read_text())
+    lost.unlink()
+    local = published.root / "results/runs" / lost.parent.name / "seed9.json"
+    write_json(local, seal(record | {"environment": record["environment"] | change}))
+    refused = published.run(*PUBLISH, ok=False)
+    assert refused.returncode == 2
+    assert said in refused.stderr.splitlines()[-1]
+    assert not lost.exists()
+    if "arithmetic" in change:
+        published.run(*PUBLISH, "--native")
+        assert lost.exists()
+    forget(published)
+
+
+def test_own_values_at_a_published_scale_stand_under_short_names(published: Project) -> None:
     """With scale full, a new seed and another mu: the short name trains that seed, and FedProx at all of them, and takes the
     rest from what is published, which stays as it is; the page with it has all of them."""
     before = contents(published, "full/fedlaw")
-    content = (published.root / "params.yaml").read_text()
 
     def change(params: dict) -> None:
         params.update(seeds=[*SEEDS, 11], scale="full")
         params["methods"]["fedlaw"]["fedprox"]["mu"] = 0.5
 
     published.params(change)
-    said = published.run("snakemake", "--cores", "2", "reports/table3.md")
+    published.run("snakemake", "--cores", "2", "reports/table3.md")
     trained = set(published.trained())
     assert len(trained) == 2 * 3 + 2 * 2
     assert all(name.endswith("seed11") or "-fedprox-" in name for name in trained), trained
-    assert "keeps to the paper's own" not in said.stderr
-    published.run("snakemake", "--cores", "2", "reports/edited-full/fedlaw/index.html")
-    own = yaml.safe_load((published.root / "reports/edited-full/fedlaw/table3.json").read_text())
-    assert {tuple(cell["per_seed"]) for cell in own["cells"]} == {("11", "8", "9")}
-    assert (published.root / "reports/edited-full/fedlaw/index.html").exists()
-    said = published.run("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
-    assert "with params.yaml's: reports/edited-full/fedlaw" in said.stderr
+    own = json.loads((published.root / "reports/table3.json").read_text())
+    assert {tuple(cell["per_seed"]) for cell in own["cells"]} == {("8", "9", "11")}
+    assert own["own"]
+    assert not own["comparable"]
+    assert own["about"]["published"] == 2 * 2 * 2
+    again = published.run("snakemake", "--cores", "2", "reports/table3.md")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    published.run(*REPORT)
     assert contents(published, "full/fedlaw") == before
-    (published.root / "params.yaml").write_text(content)
     forget(published)

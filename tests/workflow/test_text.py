@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.workflow.conftest import Project
 
-TABLE = "reports/demo/elastic/table5.md"
+TABLE = "reports/elastic/table5.md"
 
 
 def test_a_table_on_text(project: Project) -> None:

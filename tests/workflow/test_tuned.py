@@ -12,7 +12,7 @@ import yaml
 from tests.workflow.conftest import Project, new_trainings
 from tests.workflow.test_determinism import wait_for
 
-TABLE = "reports/demo/fedlaw/table91.md"
+TABLE = "reports/table91.md"
 
 
 def tuned_table(project: Project, **tune: Any) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 
 from fedrepro.config.reading import EDITED
 from fedrepro.registry import parse
 from fedrepro.reports.analysis.provenance import conflicts
 from fedrepro.reports.analysis.settings import reported, show
 from fedrepro.reports.model import About, Cell, Data, Environment, Evidence, Plan, Receipt
+from fedrepro.store import is_published
 
 
 def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
@@ -25,6 +27,7 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
         cells_measured=sum(cell.mean is not None for cell in cells),
         cells=len(cells),
         runs_done=len(receipts),
+        published=sum(is_published(Path(receipt.path)) for receipt in receipts),
         runs_planned=plan.runs_asked,
         wall_s=round(math.fsum(one.wall_s for one in cost), 1),
         peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in cost), default=None),

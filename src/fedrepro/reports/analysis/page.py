@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrepro.config.words import Words
@@ -30,6 +31,7 @@ from fedrepro.reports.model import (
     Shown,
     Table,
 )
+from fedrepro.store import is_published
 
 Made = tuple[Plan, Evidence, Table]
 Drawn = tuple[Plan, Figure, str | None]  # with the path of its picture, where there is anything to draw
@@ -157,6 +159,7 @@ def _about(tables: Sequence[Made], cost: Sequence[PageCost], plans: Sequence[Pla
         cells_measured=sum(a.cells_measured for a in about),
         cells=sum(table.about.cells for _, _, table in tables),
         runs_done=len(seeds),
+        published=sum(is_published(Path(one.evidence)) for one in seeds),
         runs_planned=len(planned),
         wall_s=round(sum(one.wall_s for one in seeds), 1),
         peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in seeds), default=None),

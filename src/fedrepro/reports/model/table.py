@@ -122,6 +122,7 @@ class About:
     cells_measured: int
     cells: int
     runs_done: int
+    published: Annotated[int, doc("of those: their evidence is published; the others were trained here")]
     runs_planned: int
     wall_s: float
     peak_rss_mib: float | None

@@ -203,6 +203,7 @@ def _facts(page: Page) -> tuple[tuple[str, tuple[s.Line, ...]], ...]:
         "device": "; ".join(about.devices),
         "runs finished": names.period(about.first_finished_at, about.last_finished_at),
         "commit of the runs": ", ".join(about.commits),
+        "evidence": parts.origin(about),
         "complete": f"{about.tables_run} of {about.tables} tables, {about.cells_measured} of {about.cells} cells, "
         f"{about.runs_done} of {about.runs_planned} runs (one setting and method at one seed)",
     }

@@ -226,6 +226,13 @@ def cost(seeds: Sequence[Counted]) -> tuple[str, ...]:
     return (*first, both(rounds), both(len(known)))
 
 
+def origin(about: About | PageAbout) -> str:
+    """Which of the trainings are published, and which were made in this folder."""
+    here = about.runs_done - about.published
+    said = [f"{about.published} published"] * bool(about.published) + [f"{here} trained here"] * bool(here)
+    return ", ".join(said) or "none yet"
+
+
 def total_cost(about: About | PageAbout) -> str:
     """One sentence on the whole table, or all of them."""
     if not about.runs_done:

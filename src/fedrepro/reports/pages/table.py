@@ -69,6 +69,7 @@ def _facts(table: Table) -> list[tuple[str, str]]:
         ("arithmetic", parts.arithmetic(table)),
         ("runs finished", period(about.first_finished_at, about.last_finished_at)),
         ("commit of the runs", ", ".join(about.commits) or "no run yet"),
+        ("evidence", parts.origin(about)),
         ("complete", f"{about.cells_measured} of {about.cells} cells, {about.runs_done} of {about.runs_planned} runs"),
     ]
 
