@@ -154,7 +154,7 @@ class Workflow:
         """The plans of a paper's page."""
         return [self.plan_file(place, table) for table in self.page_tables(place)]
 
-    def page_evidence(self, place: str, checkpoints: Any) -> list[str]:
+    def page_evidence(self, place: str) -> list[str]:
         """Of a page under a short name the reports of all its tables, with all that they train. A page below a scale never
         trains: it has the evidence that is there when the workflow starts."""
         tables = self.page_tables(place)

@@ -79,17 +79,17 @@ def _refuse(holder: str) -> NoReturn:
     raise UserError(f"{holder} already runs snakemake in this folder; wait for it")
 
 
-def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> None:
-    """One line on what Snakemake is about to train and how long that takes, measured while jobs start.
+def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> subprocess.Popen | None:
+    """One line on what Snakemake is about to train and how long that takes: jobs start while the returned child measures it.
 
     Not measured on a GPU, where a training may need all of its memory.
     """
     if not trainings:
-        return
+        return None
     if flow.device != "cpu":
         line = f"training {len(trainings)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
-        return
+        return None
     seeds: dict[str, list[int]] = {}
     for job in trainings:
         seeds.setdefault(job.wildcards.run_id, []).extend(map(int, job.wildcards.seeds.split("-")))
@@ -100,6 +100,7 @@ def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> None:
         command += ["--cores", str(cores)] if cores else []  # none are given for a cluster
         child = subprocess.Popen(command, stdin=content, stdout=subprocess.DEVNULL)
     atexit.register(child.kill)  # what is over needs no forecast
+    return child
 
 
 def repeat_errors() -> None:
