@@ -27,7 +27,7 @@ class Import:
 class Source:
     """A file."""
 
-    digest: str  # of all but docstrings and imports from the package
+    digest: str  # of all but docstrings, and imports from the package
     imports: tuple[Import, ...]  # these, wherever they stand, except for those that only type checkers see
     registers: tuple[str, ...]  # names that `@register("slot", "name")` and `@SCHEMES.register("name")` give
     models: tuple[tuple[str, str, str], ...]  # of the table MODELS: (name, module of fedrepro.models, digest of the entry)
@@ -48,14 +48,16 @@ def _read(path: Path, changed_ns: int, size: int) -> Source:
         return Source(hashlib.sha256(content).hexdigest()[:16], (), (), ())
     reader = _Reader(path)
     reader.visit(tree)
-    return Source(_digest(reader.words), tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
+    digest = _digest([*reader.words, *sorted(reader.outside)])
+    return Source(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
 
 
 class _Reader:
     """Writes a tree down as words."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.words, self.imports, self.registers = path, list[str](), list[Import](), list[str]()
+        self.path, self.words, self.registers = path, list[str](), list[str]()
+        self.imports, self.outside = list[Import](), set[str]()  # from the package, and of all else
 
     def visit(self, node: ast.AST, unseen: bool = False) -> None:
         """`unseen`: it never runs. What is empty is left out, since Python's versions differ in it."""
@@ -84,32 +86,30 @@ class _Reader:
                 words.append("]")
 
     def _left_out(self, node: ast.AST, unseen: bool) -> bool:
-        """Docstrings and other bare constants, `pass`, and imports from the package, which are noted."""
+        """Docstrings and other bare constants, `pass`, and imports, which are noted."""
         if isinstance(node, ast.Expr):
             return isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.Pass):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = () if unseen else tuple(_imported(node, self.path))
+            self.imports += (one for one in found if isinstance(one, Import))
+            self.outside |= {one for one in found if isinstance(one, str)}
             return True
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            return False
-        found = list(_imported(node, self.path))
-        self.imports += () if unseen else found
-        return isinstance(node, ast.ImportFrom) and bool(found)
+        return isinstance(node, ast.Pass)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import]:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.name.partition(".")[0] == PACKAGE:
-                yield Import(alias.name.removeprefix(PACKAGE).strip("."), here=alias.asname or "")
-        return
-    module = node.module or ""
-    if node.level:
+def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import | str]:
+    """What is imported from the package, and as text all else."""
+    module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    if isinstance(node, ast.ImportFrom) and node.level:
         parts = path.parts
         folder = parts[len(parts) - parts[::-1].index(PACKAGE) : len(parts) - node.level]
         module = ".".join([PACKAGE, *folder, *filter(None, [node.module])])
-    if module.partition(".")[0] == PACKAGE:
-        for alias in node.names:
-            yield Import(module.removeprefix(PACKAGE).strip("."), alias.name, alias.asname or "")
+    for alias in node.names:
+        full, name = (module, alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
+        if full.partition(".")[0] == PACKAGE:
+            yield Import(full.removeprefix(PACKAGE).strip("."), name, alias.asname or "")
+        else:
+            yield f"{full}:{name}={alias.asname}"
 
 
 def _registered(node: ast.ClassDef) -> Iterator[str]:
