@@ -157,10 +157,12 @@ def _project(options: Namespace) -> "Project":
 def _resolve(project: "Project", options: Namespace) -> "Plan":
     """The plan of paper/table at --scale; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
+    from fedrepro.config.ignored import require_effect
 
     paper, _, table = options.target.partition("/")
     with _blaming_the_command_line(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
+        require_effect(project, [resolved])
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
         from fedrepro.engine.receipts import beside

@@ -44,7 +44,7 @@ def verify(options: Namespace) -> int:
         wrong = fault(published)
         if wrong:  # said before the training, which tells what was changed
             print(f"{name}: {path}: {wrong}", flush=True)
-        changed = fingerprints.changed(published.get("code"), run["config"])
+        changed = fingerprints.changed(published.get("code"), run.config)
         if changed:
             print(f"{name}: made with other code of {fingerprints.listed(changed.names)}", flush=True)
         try:

@@ -76,6 +76,11 @@ def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Ch
     return found
 
 
+def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool:
+    """Whether a seed was trained in this folder, by today's code of its parts and its scheme: otherwise it is trained."""
+    return trained(root, run_id, seed) is not None and not changed(root, run_id, seed, config).retrain
+
+
 def code_of(path: Path) -> dict[str, str] | None:
     """The `code` of a record: the first key of its file, since keys are sorted, so the rest is not read. None without one."""
     start, key = "", '{\n "code": '
