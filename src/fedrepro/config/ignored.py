@@ -1,8 +1,8 @@
 """Edits of methods in params.yaml that would change nothing in what is asked for: they are refused, never ignored.
 
-A row that writes an argument keeps it, `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves the
-rows that leave it open. Where there is none among the tables that are asked for, and a row writes another value, the edit is a
-mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
+A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
+the rows that leave it open. Where there is none among the tables that are asked for, and a row writes another value, the edit is
+a mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ def require_effect(project: Project, plans: Iterable[Plan]) -> None:
             for plan in own:
                 rows = list(dict.fromkeys(_contradicting(plan, part, argument, value)))
                 if rows:
-                    file = table_path(Path(), plan.paper, plan.table)
+                    where = f"{table_path(Path(), paper, plan.table)}, {'rows' if len(rows) > 1 else 'row'} {', '.join(rows)}"
                     raise UserError(
-                        f"params.yaml: methods.{paper}.{name} = {value!r}: changes nothing, since {file} writes {part}({argument}=...) "
-                        f"itself in {'rows' if len(rows) > 1 else 'row'} {', '.join(rows)}; change it there, or set this to null"
+                        f"params.yaml: methods.{paper}.{name} = {value!r}: changes nothing, since the method is written with "
+                        f"{argument}=... in {where}; change it there, or set this to null"
                     )
 
 

@@ -71,4 +71,4 @@ def test_a_sweep_beside_an_open_row(
     assert values == {"fedprox": 0.1, "feddyn": 0.5}
     table.write_text(swept)
     assert main(["plan", "fedlaw/table3"]) == 2
-    assert "table3.yaml writes fedprox(mu=...) itself in row fedprox; change it there" in capsys.readouterr().err
+    assert "mu=... in papers/fedlaw/tables/table3.yaml, row fedprox; change it there" in capsys.readouterr().err

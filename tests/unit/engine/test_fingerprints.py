@@ -1,7 +1,6 @@
 """Fingerprints of the code, of a copy of the package that is edited: what changes one, and what does not."""
 
 import ast
-import json
 import shutil
 import subprocess
 import sys
@@ -208,6 +207,7 @@ def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
 def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> None:
     """Plans name parts as the registry does: none is left out because it was not found."""
     made = plan(load_project(ROOT), "fedgh", "table2", "full")
-    for run in json.loads(json.dumps(made["runs"])).values():
-        code = fingerprints.today(run["config"])
-        assert len(code) == run["method"].count("+") + 4
+    for run in made.runs.values():
+        names = {call.name for call in run.calls}
+        code = fingerprints.today(run.config)
+        assert len(code) == len(names) + 3, run.run_id
