@@ -1,8 +1,8 @@
 """Edits of methods in params.yaml that would change nothing in what is asked for: they are refused, never ignored.
 
 A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
-the rows that leave it open. Where there is none among the tables that are asked for, and a row writes another value, the edit is
-a mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
+the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a
+mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
 """
 
 from collections.abc import Iterable, Iterator

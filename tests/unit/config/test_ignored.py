@@ -26,9 +26,9 @@ def test_an_edit_that_no_row_takes_is_refused() -> None:
         ask("elastic", "table2", {"fedprox": {"mu": 0.5}})
     said = str(error.value)
     assert said.startswith(
-        "params.yaml: methods.elastic.fedprox.mu = 0.5: changes nothing, since papers/elastic/tables/table2.yaml"
+        "params.yaml: methods.elastic.fedprox.mu = 0.5: changes nothing, since the method is written with mu="
     )
-    assert " rows " in said
+    assert "... in papers/elastic/tables/table2.yaml, rows " in said
     assert said.endswith("; change it there, or set this to null")
 
 
