@@ -77,8 +77,15 @@ def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Ch
 
 
 def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool:
-    """Whether a seed was trained in this folder, by today's code of its parts and its scheme: otherwise it is trained."""
-    return trained(root, run_id, seed) is not None and not changed(root, run_id, seed, config).retrain
+    """Whether a seed was trained in this folder, by today's code of its parts and its scheme: otherwise there is a job to do.
+
+    So there is after a kill that left a new result folder beside the old receipt, which is what reports read.
+    """
+    if trained(root, run_id, seed) is None or changed(root, run_id, seed, config).retrain:
+        return False
+    receipt = receipt_path(root, run_id, seed)
+    manifest = receipt.with_suffix("") / MANIFEST
+    return not (receipt.exists() and manifest.exists()) or code_of(receipt) == code_of(manifest)
 
 
 def code_of(path: Path) -> dict[str, str] | None:

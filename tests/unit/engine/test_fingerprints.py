@@ -204,6 +204,36 @@ def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
     assert receipts.code_of(tmp_path / "cut.json") is None
 
 
+def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
+    """Missing, of today's code, of other code of a part, of other code of the engine, of unknown code; and a new folder beside
+    an old receipt. The same files as published evidence are marked, whatever changed."""
+    receipt = receipts.receipt_path(tmp_path, "run", 8)
+    manifest, today = receipt.with_suffix("") / "manifest.json", fingerprints.today(CONFIG)
+    fresh = lambda: receipts.fresh(tmp_path, "run", 8, CONFIG)  # noqa: E731
+    write = lambda path, **other: write_json(path, {"code": today | other, "files": {"metrics.parquet": "a"}})  # noqa: E731
+    assert not fresh()
+    write(receipt)
+    assert fresh()
+    write(receipt, engine="old")
+    assert fresh()
+    assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("engine",))
+    write(receipt, **{"part gh": "old"})
+    assert not fresh()
+    assert receipts.kept(tmp_path, "run", 8, CONFIG) is None
+    write(manifest)
+    assert not fresh()
+    assert not receipts.changed(tmp_path, "run", 8, CONFIG)
+    write(receipt)
+    assert fresh()
+    write_json(receipt, {"files": {}})
+    manifest.unlink()
+    assert fresh()
+    write(receipt, **{"part gh": "old"})
+    write(tmp_path / "reports/full/fedgh/evidence/run/seed8.json", **{"part gh": "other"})
+    assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("part gh",))
+    assert fresh()
+
+
 def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> None:
     """Plans name parts as the registry does: none is left out because it was not found."""
     made = plan(load_project(ROOT), "fedgh", "table2", "full")
