@@ -108,8 +108,12 @@ def canonical_hash(value: object, length: int = 10) -> str:
 
 @contextlib.contextmanager
 def fresh_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not.
+
+    What was there before is moved aside first: a kill in that moment loses neither, see `restore`.
+    """
     path = Path(path)
+    aside = _aside(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
@@ -117,10 +121,22 @@ def fresh_folder(path: Path) -> Iterator[Path]:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
             if path.exists():
-                shutil.rmtree(path)
+                shutil.rmtree(aside, ignore_errors=True)
+                path.replace(aside)
             temporary.replace(path)
+            shutil.rmtree(aside, ignore_errors=True)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def restore(path: Path) -> None:
+    """Puts back what `fresh_folder` had moved aside when a kill came between its two steps."""
+    if not path.exists() and _aside(path).exists():
+        _aside(path).replace(path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.before")
 
 
 @contextlib.contextmanager

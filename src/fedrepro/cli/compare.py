@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrepro.cli.coded import by_code
 from fedrepro.engine.differences import REASONS
+from fedrepro.engine.fingerprints import listed
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.reports.analysis.paired import first_reaching, interval, mean
@@ -76,8 +78,8 @@ def find(root: Path, text: str) -> Run:
         raise UserError(f"no run {text!r} in {RUNS} or below reports; {_near(text, list(places))}`fedrepro runs` lists them")
     if len(matches) > 1:
         more = f" and {len(matches) - LISTED} more" if len(matches) > LISTED else ""
-        listed = ", ".join(sorted(matches)[:LISTED])
-        raise UserError(f"{text!r} is in {len(matches)} run_ids; the last eight characters tell them apart: {listed}{more}")
+        some = ", ".join(sorted(matches)[:LISTED])
+        raise UserError(f"{text!r} is in {len(matches)} run_ids; the last eight characters tell them apart: {some}{more}")
     receipts = {seed: receipt for path in places[matches[0]] for seed, receipt in read_receipts(path).items()}
     return Run(matches[0], dict(sorted(receipts.items())))
 
@@ -129,14 +131,15 @@ def _values(a: Run, b: Run, shown: Any) -> Iterator[str]:
         pairs.append((first, second, second - first, needed[0], needed[1]))
         rows.append((str(seed), *texts, shown.number(second - first, "+"), *(f"{rounds:g}" for rounds in needed)))
     columns = [*zip(*pairs, strict=True)]
-    if len(pairs) > 1:
+    same_code = all(len(by_code(ROOT, one.receipts)) == 1 for one in (a, b))
+    if len(pairs) > 1 and same_code:
         middle = [mean(column) for column in columns]
         rows.append(
             ("mean", *map(shown.number, middle[:2]), shown.number(middle[2], "+"), *(f"{one:.3g}" for one in middle[3:]))
         )
         rows.append(("deviation", *(shown.number(statistics.stdev(column)) for column in columns[:3]), "", ""))
     yield from aligned(rows)
-    bounds = interval(columns[2]) if columns else None
+    bounds = interval(columns[2]) if columns and same_code else None
     if bounds:
         low, high = (shown.number(bound, "+") for bound in bounds)
         yield f"B − A on {len(pairs)} paired seeds: 95 % interval {low} to {high}"
@@ -148,6 +151,10 @@ def _values(a: Run, b: Run, shown: Any) -> Iterator[str]:
 
 def _unlike(a: Run, b: Run) -> Iterator[str]:
     """What the two runs of a seed do not share, where it is drawn anew for each seed: their pairs then say less."""
+    for name, one in (("A", a), ("B", b)):
+        for note, same in by_code(ROOT, one.receipts):
+            if note:
+                yield f"{name}, seed{'s' * (len(same) > 1)} {listed(same)}: {note}"
     seeds = a.receipts.keys() & b.receipts.keys()
     drawn = dict(DRAWN)
     if all(a.config.get(key) == b.config.get(key) for key in ("clients", "participation", "cohorts")):

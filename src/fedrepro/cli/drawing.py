@@ -62,13 +62,16 @@ def draw(options: Namespace) -> None:
 
 
 def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
-    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again. Returns all manifests."""
+    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again, but
+    for partitions of other code. Returns all manifests."""
     from fedrepro.engine.artifacts import FOLDERS, MODULES, drawn
 
     artifact = MODULES[kind].artifact_id(definition)
     for seed in seeds:
         if drawn(kind, artifact, seed, root) is None:
             MODULES[kind].create(definition, seed, root)
+        elif kind == "partition":
+            MODULES[kind].renew(root, artifact, seed)
     return [root / FOLDERS[kind] / artifact / f"seed{seed}.json" for seed in seeds]
 
 

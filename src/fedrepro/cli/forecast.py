@@ -29,9 +29,10 @@ class Job:
     begun: list[int]  # of to_train, those that have a checkpoint
 
     @classmethod
-    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int]) -> "Job":
-        """As the folders below `root` have it."""
-        kept = {seed: found for seed in seeds if (found := receipts.kept(root, run["run_id"], seed))}
+    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
+        """As the folders below `root` have it. `fresh`: what is there counts for nothing."""
+        asked = [] if fresh else seeds
+        kept = {seed: found for seed in asked if (found := receipts.kept(root, run["run_id"], seed, run["config"]))}
         left = [seed for seed in seeds if seed not in kept]
         folder = Path(root) / CHECKPOINTS / run["run_id"]
         return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])

@@ -35,7 +35,9 @@ def forkserver(options: Namespace) -> None:
 
     import fedrepro.engine.run
     import fedrepro.models.ops  # noqa: F401  by the first model that is built
+    from fedrepro.engine import fingerprints
 
+    fingerprints.load()  # of the code that is loaded here: a child may begin after an edit
     # What is loaded stays shared: the collector of a child would touch, and so copy, every page of it.
     gc.collect()
     startup.loaded()

@@ -11,6 +11,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from fedrepro import arithmetic
+from fedrepro.cli.coded import Made, told
 from fedrepro.errors import UserError
 
 ROOT = Path()
@@ -81,7 +82,9 @@ def doctor(options: Namespace) -> int:
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
-    checks += _records()
+    seen: dict[str, list[Made]] = {}
+    checks += _records(seen)
+    checks.append(("code", True, told(ROOT, seen["receipts"], seen["evidence"])))
     free = shutil.disk_usage(ROOT).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
@@ -91,8 +94,9 @@ def doctor(options: Namespace) -> int:
     return 0 if all(good for _, good, _ in checks) else 1
 
 
-def _records() -> list[tuple[str, bool, str]]:
-    """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file."""
+def _records(seen: dict[str, list[Made]]) -> list[tuple[str, bool, str]]:
+    """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file. `seen` gets
+    what made each receipt and each piece of evidence."""
     from fedrepro.engine import diagnosed, records
     from fedrepro.engine.receipts import RUNS
 
@@ -105,10 +109,12 @@ def _records() -> list[tuple[str, bool, str]]:
         ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
         ("diagnostics", diagnosed.read, measured),
     ):
-        paths, bad = sorted(found), []
+        paths, bad, made = sorted(found), [], seen.setdefault(name, [])
         for path in paths:
             try:
-                read(path)
+                record = read(path)
+                if isinstance(record, dict):
+                    made.append(Made(record["run_id"], record["seed"], record["config"], record.get("code")))
             except UserError as error:
                 bad.append((name, False, str(error)))
         checks += bad or [(name, True, f"{len(paths)}, each as it was written" if paths else "none")]

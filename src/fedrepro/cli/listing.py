@@ -7,7 +7,8 @@ ROOT = Path()
 
 
 def runs(options: Namespace) -> None:
-    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what differs from the table."""
+    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what differs from the table. Seeds that
+    other code made have a line of their own."""
     from fedrepro.config.catalogue import Catalogue
     from fedrepro.config.project import load_project
 
@@ -19,6 +20,7 @@ def runs(options: Namespace) -> None:
         for line in prune(ROOT, asked_runs=every_run(project), dry_run=options.dry_run):
             print(line)
         return
+    from fedrepro.cli.coded import by_code
     from fedrepro.cli.outcome import read_receipts, reading_of, summary
     from fedrepro.engine.receipts import RUNS
 
@@ -30,10 +32,11 @@ def runs(options: Namespace) -> None:
             continue
         config = next(iter(receipts.values()))["config"]
         readings, changed = catalogue.find(folder.name, config)
-        for shown in readings:
-            values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
-            line = folder.name, summary(shown, values), ", ".join(map(str, changed))
-            found.setdefault(reading_of(shown, config), []).append(line)
+        for note, same in by_code(ROOT, receipts):
+            for shown in readings:
+                values = {seed: shown.reading.of(receipt) for seed, receipt in same.items()}
+                line = folder.name, summary(shown, values), "; ".join(filter(None, [", ".join(map(str, changed)), note]))
+                found.setdefault(reading_of(shown, config), []).append(line)
     if not found:
         print(f"{RUNS}: nothing has been trained; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
     for number, (reading, lines) in enumerate(found.items()):

@@ -4,6 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from fedrepro.cli.coded import by_code
 from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, last_round, place_of, unedited
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
@@ -50,9 +51,12 @@ class Outcome:
             receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
             values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
             what = f"{labels[chosen.row]}, {config['dataset']} {config['model']} {config['partition']}"
-            found.append(f"{what}: {summary(shown, values)}")
+            groups = by_code(self.root, receipts)
+            for note, seeds in groups:
+                own = {seed: values[seed] for seed in seeds}
+                found.append(f"{what}: {summary(shown, own)}" + (f"; {note}" if note else ""))
             found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
-            found.append(f"  {self._printed(chosen, shown, values, changed)}")
+            found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
             found.append(f"  {RUNS}/{cell.run_id}")
         return [*found, f"next: {self._next()}"]
 
@@ -67,14 +71,17 @@ class Outcome:
             also = [Change("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
-    def _printed(self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Change]) -> str:
-        """The printed number with the difference, or why there is none."""
+    def _printed(
+        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Change], codes: int = 1
+    ) -> str:
+        """The printed number with the difference, or why there is none. `codes`: how many different ones made the seeds."""
         if chosen.printed is None:
             return "the paper prints no such number"
         reasons = [] if self.full_scale else [f"scale {self.plan.scale}"]
         reasons += ["another table than the printed one"] if self.plan.stand_in else []
         reasons += ["the table runs on a budget"] if self.plan.on_budget else []
         reasons += [f"{' and '.join(change.key for change in changed)} changed"] if changed else []
+        reasons += ["its seeds are of different code"] if codes > 1 else []
         printed = f"printed {shown.number(chosen.printed)}"
         if reasons:
             return f"{printed}: not comparable ({', '.join(reasons)})"

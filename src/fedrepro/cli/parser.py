@@ -156,7 +156,10 @@ def _run(add: Add) -> None:
     help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
     run.add_argument("--keep", nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
-    run.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
+    once_more = run.add_mutually_exclusive_group()
+    once_more.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
+    help = "train from the start whatever there is; the old result is replaced when the new one is complete"
+    once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
@@ -170,6 +173,8 @@ def _verify(add: Add) -> None:
     help = "a sample that took so long when it was published; at least one training (default: 10)"
     verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
     verify.add_argument("--all", action="store_true", help="no sample: everything that is there")
+    help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
+    verify.add_argument("--renew", action="store_true", help=help)
     verify.add_argument(
         "--workers", type=_at_least_one, default=1, metavar="N", help="processes that share out each round's clients"
     )

@@ -34,7 +34,7 @@ def run(options: Namespace) -> None:
         from fedrepro.store import Store
 
         follow, candidates = selection.foreseen(plan, cells, Store.of(ROOT))
-        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options.cores)
+        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
         return
@@ -61,7 +61,7 @@ def _run_file(path: Path, options: Namespace) -> None:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
     device = options.device or "auto"
     if options.dry_run:
-        _forecast([(entry, options.seeds)], device, options.cores)
+        _forecast([(entry, options.seeds)], device, options)
         return
     from fedrepro.engine.artifacts import require_run
 
@@ -77,7 +77,7 @@ def _identified(jobs: "list[selection.Job]") -> list[Job]:
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
     from fedrepro.engine.run import Options, run_seeds
 
-    later = _announce(jobs, device) if by_hand else {}  # the workflow has said it for all of its jobs
+    later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs
     for entry, seeds in jobs:
         how = Options(
             root=ROOT,
@@ -85,7 +85,8 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             engine=options.engine,
             workers=options.workers,
             checkpoint_s=options.checkpoint_seconds,
-            again=options.again,
+            again=options.again and not options.fresh,
+            fresh=options.fresh,
             keep=_kept_rounds(entry, options.keep),
             later=later.get(entry["run_id"], 0.0),
             read=read,
@@ -107,22 +108,22 @@ def _kept_rounds(entry: dict[str, Any], asked: list[int]) -> tuple[int, ...]:
     return tuple(sorted({*asked, *entry.get("keep", ())}))
 
 
-def _forecast(jobs: list[Job], device: str, cores: int | None) -> None:
+def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
     from fedrepro.cli.forecast import Forecast
     from fedrepro.cli.forecast import Job as Forecasted
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    asked = [Forecasted.of(ROOT, *job) for job in jobs]
-    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(cores), sep="\n")
+    asked = [Forecasted.of(ROOT, *job, fresh=options.fresh) for job in jobs]
+    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(options.cores), sep="\n")
 
 
-def _announce(jobs: list[Job], device: str) -> dict[str, float]:
+def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
     """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
     from fedrepro.cli.forecast import Job as Forecasted
     from fedrepro.cli.forecast import forecast
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    asked = [Forecasted.of(ROOT, *job) for job in jobs]
+    asked = [Forecasted.of(ROOT, *job, fresh=fresh) for job in jobs]
     line, made = forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, cores=1)
     if line:
         console.say(line)
@@ -156,10 +157,12 @@ def _project(options: Namespace) -> "Project":
 def _resolve(project: "Project", options: Namespace) -> "Plan":
     """The plan of paper/table at --scale; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
+    from fedrepro.config.ignored import require_effect
 
     paper, _, table = options.target.partition("/")
     with _blaming_the_command_line(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
+        require_effect(project, [resolved])
     if options.command == "run" and not options.dry_run:
         from fedrepro.cli.inputs import draw_missing
         from fedrepro.engine.receipts import beside

@@ -22,11 +22,14 @@ def verify(options: Namespace) -> int:
     from fedrepro.cli.inputs import draw_missing
     from fedrepro.config.project import load_project
     from fedrepro.console import duration
+    from fedrepro.engine import fingerprints, renewal
     from fedrepro.engine.differences import compare, reasons
     from fedrepro.engine.records import fault
     from fedrepro.engine.run import Options, train_again
 
     arithmetic.widen()
+    fingerprints.load()
+    verified = renewal.stamp() if options.renew else None
     project = load_project(ROOT)
     found = _published(project, options)
     chosen = sample(found, None if options.all else options.minutes)
@@ -41,6 +44,9 @@ def verify(options: Namespace) -> int:
         wrong = fault(published)
         if wrong:  # said before the training, which tells what was changed
             print(f"{name}: {path}: {wrong}", flush=True)
+        changed = fingerprints.changed(published.get("code"), run.config)
+        if changed:
+            print(f"{name}: made with other code of {fingerprints.listed(changed.names)}", flush=True)
         try:
             draw_missing(project, run, [seed])
             again = train_again(run.identity, seed, how)
@@ -52,6 +58,8 @@ def verify(options: Namespace) -> int:
         if result.identical and not wrong:
             rounds, metrics = len(published["curves"]["round"]), len(published["curves"]) - 1
             print(f"{name}: identical to the bit ({metrics} metrics of {rounds} rounds, final model)", flush=True)
+            for renewed in renewal.renew(ROOT, published, verified) if verified else ():
+                print(f"  {renewed}: has the fingerprints of today's code", flush=True)
             continue
         different += 1
         what = [result.first, *(f"another sha256 of {words}" for words in result.files), *result.facts]

@@ -85,8 +85,8 @@ def load(
             return None
         if content["key"] != key:
             say(
-                f"{path}: checkpoint of another training (device, engine, arithmetic, inputs, or the seeds beside it); "
-                "the seed starts over from round 0"
+                f"{path}: checkpoint of another training (device, engine, arithmetic, inputs, code of a part, or the seeds "
+                "beside it); the seed starts over from round 0"
             )
             return None
         fields = {name: _unpack(value) for name, value in content["state"].items()}

@@ -9,9 +9,13 @@ again from the folder, at no cost.
 """
 
 import contextlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedrepro.engine import fingerprints
+from fedrepro.engine.fingerprints import Changed
 from fedrepro.engine.records import MANIFEST, Record, read, read_folder
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
@@ -49,9 +53,60 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     return True
 
 
-def kept(root: Path, run_id: str, seed: int) -> str | None:
-    """What there is, unread, of a seed that is complete: receipt, result folder or evidence; None when it would be trained."""
+def kept(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:
+    """What there is of a seed that is complete: receipt, result folder or evidence; None when it would be trained. With the
+    run's `config` a stale one counts as missing, see `changed`."""
+    if config is not None and changed(root, run_id, seed, config).retrain:
+        return None
     return trained(root, run_id, seed) or ("evidence" if committed(root, run_id, seed) else None)
+
+
+def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Changed:
+    """What of the code that made a seed's result of this machine is another today: where `retrain` names something, the result
+    is stale. Nothing where there is no result, where its code is unknown, and where it is the published one: that is only
+    marked, whatever changed.
+
+    Reads the first lines of one file, so that a plan of thousands of seeds may ask. `config`: the run's.
+    """
+    receipt = receipt_path(root, run_id, seed)
+    path = next((one for one in (receipt.with_suffix("") / MANIFEST, receipt) if one.exists()), None)
+    found = fingerprints.changed(path and code_of(path), config)
+    if path and found.retrain and _published(path, committed(root, run_id, seed)):
+        return Changed(mark=found.names)
+    return found
+
+
+def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool:
+    """Whether a seed was trained in this folder, by today's code of its parts and its scheme: otherwise there is a job to do.
+
+    So there is after a kill that left a new result folder beside the old receipt, which is what reports read.
+    """
+    if trained(root, run_id, seed) is None or changed(root, run_id, seed, config).retrain:
+        return False
+    receipt = receipt_path(root, run_id, seed)
+    manifest = receipt.with_suffix("") / MANIFEST
+    return not (receipt.exists() and manifest.exists()) or code_of(receipt) == code_of(manifest)
+
+
+def code_of(path: Path) -> dict[str, str] | None:
+    """The `code` of a record: the first key of its file, since keys are sorted, so the rest is not read. None without one."""
+    start, key = "", '{\n "code": '
+    with path.open() as stream:
+        while text := stream.read(4096):
+            start += text
+            if not start.startswith(key):
+                return None
+            with contextlib.suppress(json.JSONDecodeError):
+                return json.JSONDecoder().raw_decode(start, len(key))[0]
+    return None
+
+
+def _published(path: Path, evidence: list[Path]) -> bool:
+    """Whether the record at `path` is of a training that was published: of the same files."""
+    with contextlib.suppress(UserError, KeyError, TypeError):  # reading it for a table says what is wrong with it
+        files = read_json(path)["files"]
+        return any(read_json(one)["files"] == files for one in evidence)
+    return False
 
 
 def trained(root: Path, run_id: str, seed: int) -> str | None:

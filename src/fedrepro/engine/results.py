@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.torch import save
 
+from fedrepro.engine import fingerprints
 from fedrepro.engine.loop import Outcome
-from fedrepro.engine.receipts import RUNS, confirm, identity, kept, receipt_path
+from fedrepro.engine.receipts import RUNS, changed, confirm, identity, kept, receipt_path
 from fedrepro.engine.records import MANIFEST, METRICS, SCHEMA, numbers, seal
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import fresh_folder, sha256_file, write_json
 
-__all__ = ["RUNS", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
+__all__ = ["RUNS", "changed", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
 
 
 def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outcome) -> None:
@@ -54,5 +55,6 @@ def evidence(
         **numbers(outcome.progress.rows, spec.model, outcome.status),
         "inputs": inputs,
         "environment": environment,
+        "code": fingerprints.today(run["config"]),
         "cost": cost,
     }

@@ -10,7 +10,8 @@ from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.console import duration, say
-from fedrepro.engine import again, environment, kept, results
+from fedrepro.data import partition
+from fedrepro.engine import again, environment, fingerprints, kept, results, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
@@ -18,7 +19,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash, lock, write_json
+from fedrepro.files import canonical_hash, lock, restore, write_json
 from fedrepro.methods.compose import Method, compose
 from fedrepro.models.names import MODELS, primary_metric
 
@@ -39,12 +40,17 @@ class Options:
         int, ...
     ] = ()  # rounds, counted from 1, whose models are kept; a finished seed is trained again as far as needed
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
+    fresh: bool = False  # train from the start whatever there is, and replace it once the new result is there
 
 
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
     """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained", "kept", or that it was
     trained again with the same values. UserError where other values came out: nothing is overwritten.
+
+    A result that other code of a part or of the partition scheme made is stale: it is trained again and replaced at the end,
+    unless `again` only compares it.
     """
+    fingerprints.load()
     job = _Job.of(run, options)
     environment.prepare(job.device)
     environment.choose_products(job.device, job.spec.products)
@@ -53,9 +59,12 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     # Not inside the run's folder: DVC versions that, and a lock is no result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
         folder = options.root / results.RUNS / run["run_id"]
+        for aside in folder.glob(".seed*.before"):
+            restore(folder / aside.name[1 : -len(".before")])
         for leftover in folder.glob(".seed*"):  # of a process that was killed while it wrote
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", results.identity(run))
+        replaced = stale.to_replace(run, seeds, options)
         images, waiting = load_images(job.spec, job.inputs, job.device), []
         ahead = dict.fromkeys(seeds)
         for seed in list(ahead):
@@ -63,10 +72,13 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             if seed in done:  # trained again beside another one
                 continue
             environment.forget_peak()
+            partition.renew(options.root, job.inputs.partition, seed)
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
-            after = sum(options.again or not results.kept(options.root, run["run_id"], other) for other in ahead)
-            if results.confirm(options.root, run["run_id"], seed, task.inputs):
-                done |= again.repeat(job, task, after, seeds, images) if options.again else {seed: "kept"}
+            here = (other not in replaced and results.kept(options.root, run["run_id"], other) for other in ahead)
+            after = len(ahead) if options.again else len(ahead) - sum(map(bool, here))
+            if seed not in replaced and results.confirm(options.root, run["run_id"], seed, task.inputs):
+                said = {seed: stale.kept(run, seed, options)}
+                done |= again.repeat(job, task, after, seeds, images) if options.again else said
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
@@ -152,6 +164,7 @@ class _Job:
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, **(more or {})}
+        how |= {"code": fingerprints.deciding(self.run["config"])}  # nor with other code of a part
         how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
         how |= {"together": seeds} if self.engine == "vectorised" else {}
         key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})

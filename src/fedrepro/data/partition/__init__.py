@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrepro import rng
+from fedrepro.console import say
 from fedrepro.data import artifact
 from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols it
     by_group,
@@ -27,15 +28,30 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     shards,
 )
 from fedrepro.data.partition.scheme import SCHEMES, Draw, GroupedScheme, Scheme
+from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
+from fedrepro.files import lock, read_json
 from fedrepro.registry import Call, parse, require
 
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
 
-__all__ = ["PARTITIONS", "SCHEMES", "Draw", "Partition", "Scheme", "artifact_id", "create", "definition", "draw", "load"]
+__all__ = [
+    "PARTITIONS",
+    "SCHEMES",
+    "Draw",
+    "Partition",
+    "Scheme",
+    "artifact_id",
+    "create",
+    "definition",
+    "draw",
+    "load",
+    "renew",
+]
 
 PARTITIONS = Path("data/partitions")
+LOCKS = Path("results/checkpoints")  # outside of what DVC versions
 
 
 @dataclass(frozen=True)
@@ -118,10 +134,41 @@ def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
         "class_counts": class_counts.tolist(),
         "redraws": drawn.redraws,
         "arrays_manifest_sha256": labels.arrays_sha256,
+        "code": _code(definition),
     }
     path = artifact.npz_path(root, PARTITIONS, name, seed)
     save_picture(path.with_suffix(".svg"), class_counts, title=f"{definition['dataset']}, {definition['scheme']}, seed {seed}")
     return artifact.save(path, arrays, manifest)
+
+
+def renew(root: Path, artifact_id: str, seed: int) -> bool:
+    """Draws a partition again that other code of its scheme drew; False where there is none to be drawn again.
+
+    One without `code` in its manifest stays: it is unknown which code drew it.
+    """
+    path = artifact.npz_path(root, PARTITIONS, artifact_id, seed)
+    if not _outdated(path):
+        return False
+    waiting = lambda pid: say(f"{path}: waiting for process {pid}, which is drawing it")  # noqa: E731
+    with lock(Path(root) / LOCKS / f"{artifact_id}-seed{seed}.lock", busy=waiting):
+        definition = _outdated(path)  # several trainings may have seen it at once
+        if definition:
+            say(f"{path}: {definition['scheme']} changed since it was drawn; drawing it again")
+            create(definition, seed, root)
+    return True
+
+
+def _outdated(path: Path) -> dict[str, Any]:
+    """The definition of a partition that other code drew; {} of all others."""
+    manifest = path.with_suffix(".json")
+    found = read_json(manifest) if manifest.exists() else None
+    if not isinstance(found, dict) or found.get("code") is None:
+        return {}
+    return found["definition"] if found["code"] != _code(found["definition"]) else {}
+
+
+def _code(definition: dict[str, Any]) -> str | None:
+    return fingerprints.load().of(f"partition {_one_call(definition['scheme']).name}")
 
 
 def load(root: Path, artifact_id: str, seed: int) -> Partition:

@@ -1,0 +1,62 @@
+"""Edits of methods in params.yaml that would change nothing in what is asked for: they are refused, never ignored.
+
+A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
+the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a
+mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from fedrepro.config.places import table_path
+from fedrepro.config.plan import Plan, Run
+from fedrepro.config.project import Project
+from fedrepro.config.reading import EDITED
+from fedrepro.config.schema import Scalar
+from fedrepro.errors import UserError
+from fedrepro.methods.parts import PARTS
+
+
+def require_effect(project: Project, plans: Iterable[Plan]) -> None:
+    """UserError for a value of params.yaml that none of these `plans` takes, and that a row of theirs contradicts. It names the
+    key, the file and the rows."""
+    made = [plan for plan in plans if project.params.methods.get(plan.paper)]
+    for paper in dict.fromkeys(plan.paper for plan in made):
+        own = [plan for plan in made if plan.paper == paper]
+        for part, argument, value in _edits(project, paper):
+            name = f"{part}.{argument}"
+            if any(run.argument_sources.get(name) == EDITED for plan in own for run in plan.runs.values()):
+                continue
+            for plan in own:
+                rows = list(dict.fromkeys(_contradicting(plan, part, argument, value)))
+                if rows:
+                    where = f"{table_path(Path(), paper, plan.table)}, {'rows' if len(rows) > 1 else 'row'} {', '.join(rows)}"
+                    raise UserError(
+                        f"params.yaml: methods.{paper}.{name} = {value!r}: changes nothing, since the method is written with "
+                        f"{argument}=... in {where}; change it there, or set this to null"
+                    )
+
+
+def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:
+    """(part, argument, value) of params.yaml, but for values that are none of an edit."""
+    known, scales = project.paper(paper), project.scales.values()
+    for part, arguments in (project.params.methods[paper] or {}).items():
+        layers = [known.methods, *known.methods_by_dataset.values()]
+        holds = [(key, item.value) for layer in layers for key, item in layer.get(part, {}).items()]
+        holds += [item for scale in scales for item in scale.methods.get(part, {}).items()]
+        holds += [(one.name, one.default) for one in fields(PARTS.get(part))]
+        for argument, value in (arguments or {}).items():
+            if value is not None and (argument, value) not in holds:
+                yield part, argument, value
+
+
+def _contradicting(plan: Plan, part: str, argument: str, value: Scalar) -> Iterator[str]:
+    """The rows that have the part, with another value of the argument."""
+    for cell in plan.planned:
+        if cell.run_id and any(found != value for found in _values(plan.runs[cell.run_id], part, argument)):
+            yield cell.row
+
+
+def _values(run: Run, part: str, argument: str) -> Iterator[Scalar]:
+    return (call.arguments[argument] for call in run.calls if call.name == part and argument in call.arguments)

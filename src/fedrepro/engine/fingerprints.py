@@ -1,0 +1,200 @@
+"""Fingerprints of the code that makes a result. A receipt records them; where one is another today, other code made it.
+
+    part gh                          the method part of that name
+    partition dirichlet_per_class    the scheme that deals out the data
+    model mlp                        the architecture, and its entry in `fedrepro.models.names`
+    engine                           all that these share: the loop, both engines, the data, the operations of models, trees,
+                                     the base classes of parts, and how a method is put together
+
+Each covers the module that holds it and what that imports inside the package. A helper of several parts counts for each of
+them; what the engine imports counts for the engine alone. What tells of a training without changing it (the console, locks,
+forecasts, kept models, names of recipes) counts for nothing. Names of files do not matter, so a part may move.
+
+Nothing is imported for it, torch least of all: see `fedrepro.engine.sources`. A process reads the files once. A training does
+so as it begins, since it computes with the code as it was then.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from fedrepro.engine.sources import Import, Source, read
+from fedrepro.registry import parse
+
+PACKAGE = Path(__file__).parents[1]
+ENGINE = "engine"
+# What computes: the engine is these and all that they import, except for what has a fingerprint of its own.
+ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
+# Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
+APART = {"", "console", "errors", "files", "startup", "pictures", "methods.presets", "models.names"}
+APART |= {"data.labels", "data.registry", "data.partition.picture"}
+APART |= {f"engine.{name}" for name in ("clock", "diagnosed", "fingerprints", "identity", "kept", "sources")}
+STALE = ("part ", "partition ")  # a result of other code of these is trained again; of the others it is marked
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Names of a `code` that are another today; what is gone is among them."""
+
+    retrain: tuple[str, ...] = ()  # parts and partition schemes: results of this machine are stale
+    mark: tuple[str, ...] = ()  # engine and model: said, but no reason to train again
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.retrain + self.mark
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code in `package`, the folder `fedrepro`, as it stands when it is first asked for."""
+
+    package: Path = PACKAGE
+    _known: dict[str, str] = field(default_factory=dict)
+    _files: dict[str, Source | None] = field(default_factory=dict)
+
+    def today(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """The `code` of a run with this `config`; parts and models that there are none of are left out."""
+        names = [f"part {call.name}" for call in parse(config["method"])]
+        names += [f"partition {call.name}" for call in parse(config["partition"])]
+        found = {name: self.of(name) for name in sorted({*names, f"model {config['model']}", ENGINE})}
+        return {name: fingerprint for name, fingerprint in found.items() if fingerprint}
+
+    def changed(self, code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
+        """What of a recorded `code` is another today. Without one it is unknown, which is no change."""
+        now = self.today(config) if code else {}
+        return split(name for name, fingerprint in (code or {}).items() if fingerprint != now.get(name))
+
+    def of(self, name: str) -> str | None:
+        """The fingerprint of `part gh`, `model mlp`, `partition iid` or `engine`; None where there is no such thing."""
+        if name not in self._known:
+            self._known[name] = self._engine() if name == ENGINE else self._thing(name)
+        return self._known[name] or None
+
+    def modules(self, name: str) -> list[str]:
+        """The modules that a fingerprint covers, by their names without `fedrepro.`"""
+        return sorted(self._shared if name == ENGINE else self._covered(self.things[name]))
+
+    @cached_property
+    def things(self) -> dict[str, str]:
+        """`part gh` -> methods.transform.gh, and so on: all that has a fingerprint, but for the engine."""
+        found = {f"model {name}": f"models.{module}" for name, module, _ in self._models}
+        for kind, folder in (("part", "methods"), ("partition", "data/partition")):
+            for path in sorted((self.package / folder).rglob("*.py")):
+                module = ".".join(path.relative_to(self.package).with_suffix("").parts)
+                found |= {f"{kind} {name}": module for name in read(path).registers}
+        return found
+
+    def _engine(self) -> str:
+        """A new scheme or model is a line in a module that enrols it, which is no change of the engine."""
+        enrolled = {*self.things.values()}
+        return _hash(f"{name} {self._content(name, enrolled)}" for name in self._shared)
+
+    def _thing(self, name: str) -> str:
+        own = self.things.get(name, "")
+        if self._source(own) is None:
+            return ""
+        entry = next((digest for model, _, digest in self._models if name == f"model {model}"), "")
+        helpers = self._covered(own) - {own}
+        return _hash([entry, self._content(own), *(f"{name} {self._content(name)}" for name in helpers)])
+
+    @cached_property
+    def _models(self) -> tuple[tuple[str, str, str], ...]:
+        known = self._source("models.names")
+        return known.models if known else ()
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        return self._reached(ROOTS, APART | {*self.things.values()})
+
+    def _covered(self, own: str) -> frozenset[str]:
+        return self._reached([own], APART | self._shared)
+
+    def _reached(self, start: Iterable[str], apart: Iterable[str]) -> frozenset[str]:
+        found, left = set[str](), [*start]
+        while left:
+            name = left.pop()
+            source = self._source(name)
+            if source is not None and name not in found:
+                found.add(name)
+                left += {self._target(one) for one in source.imports} - {*apart}
+        return frozenset(found)
+
+    def _target(self, imported: Import) -> str:
+        """`from fedrepro.methods import pairs` means methods.pairs, with `proxy_batches` of methods.parts the latter."""
+        below = ".".join(filter(None, [imported.module, imported.name]))
+        return below if self._source(below) is not None else imported.module
+
+    def _content(self, name: str, enrolled: Iterable[str] = ()) -> str:
+        """A module's tree, and its imports in any order without those of `enrolled` modules."""
+        source = self._source(name)
+        assert source is not None, name
+        imports = (one for one in source.imports if self._target(one) not in enrolled)
+        return " ".join([source.digest, *sorted({f"{one.module}.{one.name}={one.here}" for one in imports})])
+
+    def _source(self, name: str) -> Source | None:
+        """The module without `fedrepro.` before its name; None where there is no such file."""
+        if name not in self._files:
+            path = self.package.joinpath(*name.split("."))
+            files = [path / "__init__.py", *([path.with_suffix(".py")] if name else [])]
+            self._files[name] = next((read(file) for file in files if file.is_file()), None)
+        return self._files[name]
+
+
+@cache
+def load() -> Code:
+    """The code of this process, read to the end: to be called before it trains, and before others are forked from it."""
+    code = Code()
+    for name in (ENGINE, *code.things):
+        code.of(name)
+    return code
+
+
+def today(config: Mapping[str, Any]) -> dict[str, str]:
+    """The `code` of a result of a run with this `config` that is made now."""
+    return load().today(config)
+
+
+def changed(code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
+    """What of a recorded `code` (None: unknown) is another today; `config`: the run's."""
+    return load().changed(code, config)
+
+
+def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
+    """The parts and partition schemes of which these results have different code: then they make no mean.
+
+    A result without `code` is left out, since nothing is known of it.
+    """
+    seen: dict[str, set[str]] = {}
+    for code in codes:
+        for name, fingerprint in (code or {}).items():
+            seen.setdefault(name, set()).add(fingerprint)
+    return split(name for name, found in seen.items() if len(found) > 1).retrain
+
+
+def deciding(config: Mapping[str, Any]) -> dict[str, str]:
+    """Of `today` what makes a result stale when it changes."""
+    return {name: fingerprint for name, fingerprint in today(config).items() if name.startswith(STALE)}
+
+
+def split(names: Iterable[str]) -> Changed:
+    """By what a change of them asks for."""
+    found = sorted(names)
+    stale = tuple(name for name in found if name.startswith(STALE))
+    return Changed(stale, tuple(name for name in found if name not in stale))
+
+
+def listed(names: Iterable[object]) -> str:
+    """`part gh`; `part gh and engine`; `part a, part b and engine`."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _hash(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]

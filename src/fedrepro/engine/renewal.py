@@ -1,0 +1,39 @@
+"""Published evidence that a training has confirmed gets the fingerprints of the code that did; nothing else of it changes.
+
+    code        the fingerprints of today
+    verified    {"commit": ..., "at": ...}: of which commit that code is, and the day
+
+`environment` still tells of the training whose numbers they are.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fedrepro.engine import fingerprints, records
+from fedrepro.engine.environment import git_state
+from fedrepro.engine.receipts import committed
+from fedrepro.engine.records import Record
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
+
+
+def stamp() -> dict[str, Any]:
+    """What `verified` will say. UserError where the code is of no commit."""
+    commit, dirty = git_state()
+    if dirty:
+        raise UserError(
+            "--renew: src, papers, params.yaml or data/registry.yaml have changes that are not committed; commit them"
+        )
+    return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
+
+
+def renew(root: Path, published: Record, verified: dict[str, Any]) -> list[Path]:
+    """Writes today's fingerprints into evidence that came out identical, and into its copies where papers share the run.
+    Returns the files that were written: none where the code is the same."""
+    code = fingerprints.today(published["config"])
+    if published.get("code") == code:
+        return []
+    sealed = records.seal(published | {"code": code, "verified": verified})
+    paths = [path for path in committed(root, published["run_id"], published["seed"]) if read_json(path) == published]
+    return [write_json(path, sealed) for path in paths]

@@ -1,0 +1,138 @@
+"""A file of the package as fingerprints see it: a digest of its syntax tree, its imports from the package, what it registers.
+
+Comments, docstrings, layout and the order of imports do not matter. The digest is the same under every Python from 3.11 on.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "fedrepro"
+_IGNORED = ("ctx", "type_comment")
+
+
+@dataclass(frozen=True)
+class Import:
+    """`from fedrepro.methods import pairs as p`: module methods, name pairs, here p. Of `import fedrepro.tree` no name."""
+
+    module: str
+    name: str = ""
+    here: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file."""
+
+    digest: str  # of all but docstrings, and imports from the package
+    imports: tuple[Import, ...]  # these, wherever they stand, except for those that only type checkers see
+    registers: tuple[str, ...]  # names that `@register("slot", "name")` and `@SCHEMES.register("name")` give
+    models: tuple[tuple[str, str, str], ...]  # of the table MODELS: (name, module of fedrepro.models, digest of the entry)
+
+
+def read(path: Path) -> Source:
+    """The file at `path`; read again only when it has changed."""
+    stat = path.stat()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _read(path: Path, changed_ns: int, size: int) -> Source:
+    content = path.read_bytes()
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # the training that imports it says what is wrong
+        return Source(hashlib.sha256(content).hexdigest()[:16], (), (), ())
+    reader = _Reader(path)
+    reader.visit(tree)
+    digest = _digest([*reader.words, *sorted(reader.outside)])
+    return Source(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
+
+
+class _Reader:
+    """Writes a tree down as words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.words, self.registers = path, list[str](), list[str]()
+        self.imports, self.outside = list[Import](), set[str]()  # from the package, and of all else
+
+    def visit(self, node: ast.AST, unseen: bool = False) -> None:
+        """`unseen`: it never runs. What is empty is left out, since Python's versions differ in it."""
+        words = self.words
+        words.append(type(node).__name__)
+        if isinstance(node, ast.Constant):
+            words.append(repr(node.value))
+            return
+        if isinstance(node, ast.ClassDef):
+            self.registers += _registered(node)
+        unseen = unseen or (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+        for key in node._fields:
+            value = getattr(node, key, None)
+            if value is None or key in _IGNORED:
+                continue
+            before = len(words)
+            words.append(key)
+            for one in value if isinstance(value, list) else (value,):
+                if not isinstance(one, ast.AST):
+                    words.append(repr(one))
+                elif not self._left_out(one, unseen):
+                    self.visit(one, unseen)
+            if len(words) == before + 1:
+                words.pop()
+            else:
+                words.append("]")
+
+    def _left_out(self, node: ast.AST, unseen: bool) -> bool:
+        """Docstrings and other bare constants, `pass`, and imports, which are noted."""
+        if isinstance(node, ast.Expr):
+            return isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = () if unseen else tuple(_imported(node, self.path))
+            self.imports += (one for one in found if isinstance(one, Import))
+            self.outside |= {one for one in found if isinstance(one, str)}
+            return True
+        return isinstance(node, ast.Pass)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import | str]:
+    """What is imported from the package, and as text all else."""
+    module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        parts = path.parts
+        folder = parts[len(parts) - parts[::-1].index(PACKAGE) : len(parts) - node.level]
+        module = ".".join([PACKAGE, *folder, *filter(None, [node.module])])
+    for alias in node.names:
+        full, name = (module, alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
+        if full.partition(".")[0] == PACKAGE:
+            yield Import(full.removeprefix(PACKAGE).strip("."), name, alias.asname or "")
+        else:
+            yield f"{full}:{name}={alias.asname}"
+
+
+def _registered(node: ast.ClassDef) -> Iterator[str]:
+    for call in node.decorator_list:
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) == "register":
+            texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            yield from texts[-1:]
+
+
+def _table(tree: ast.Module, path: Path) -> Iterator[tuple[str, str, str]]:
+    """Of `MODELS = {"mlp": Known("mlp", ...)}`."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Dict):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(one, ast.Name) and one.id == "MODELS" for one in targets):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                match key, value:
+                    case ast.Constant(value=str(name)), ast.Call(args=[ast.Constant(value=str(module)), *_]):
+                        reader = _Reader(path)
+                        reader.visit(value)
+                        yield name, module, _digest(reader.words)
+
+
+def _digest(words: list[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:16]

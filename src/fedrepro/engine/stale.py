@@ -1,0 +1,37 @@
+"""Results that are trained although they are there: other code made them, or the command asks for it."""
+
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.console import say
+from fedrepro.engine import fingerprints, receipts
+from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
+
+if TYPE_CHECKING:
+    from fedrepro.engine.run import Options
+
+
+def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set[int]:
+    """Those of `seeds` that are trained whatever there is of them; a line says why. The old result stays until then.
+
+    With `fresh` all of them, and what was begun of them is forgotten; with `again` none, since what is there is compared.
+    """
+    if options.fresh:
+        for seed in seeds:
+            (options.root / CHECKPOINTS / run["run_id"] / f"seed{seed}.pt").unlink(missing_ok=True)
+        return {*seeds}
+    found: dict[tuple[str, ...], list[int]] = {}
+    for seed in [] if options.again else seeds:
+        changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
+        if changed.retrain:
+            found.setdefault(changed.retrain, []).append(seed)
+    for names, those in found.items():
+        seen, what = ("seed", "was trained; training it") if len(those) == 1 else ("seeds", "were trained; training them")
+        listed = fingerprints.listed
+        say(f"{run['run_id']}: {listed(names)} changed since {seen} {listed(those)} {what} again")
+    return {seed for those in found.values() for seed in those}
+
+
+def kept(run: dict[str, Any], seed: int, options: "Options") -> str:
+    """What to say of a result that stays."""
+    changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
+    return f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"

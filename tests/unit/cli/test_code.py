@@ -1,0 +1,272 @@
+"""Results know the code that made them: real processes with a copy of the package, whose parts are edited between them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+COLUMN = "fashion_mnist-mlp-0.1"
+SMALL = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
+TABLE = ["fedlaw/table3", "--rows", "fedprox", "--columns", COLUMN]
+PART = "src/fedrepro/methods/client/fedprox.py"
+
+
+class Folder:
+    """A project with its own copy of the package, in which commands run as processes of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def make(cls, root: Path) -> "Folder":
+        """FedLAW's papers files, `short` made small."""
+        shutil.copytree(ROOT / "src", root / "src")
+        shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw")
+        scales = yaml.safe_load((ROOT / "papers/scales.yaml").read_text())
+        scales["short"] = {"note": "small", "settings": SMALL}
+        (root / "papers/scales.yaml").write_text(yaml.safe_dump(scales))
+        (root / "data").mkdir()
+        shutil.copy(ROOT / "data/registry.yaml", root / "data")
+        (root / "params.yaml").write_text("scale: short\nseeds: [8, 9]\n")
+        return cls(root)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        env = os.environ | {"PYTHONPATH": str(self.root / "src")}
+        command = [sys.executable, "-m", "fedrepro", *arguments]
+        return subprocess.Popen(
+            command, cwd=self.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """What a command says, on both streams."""
+        process = self.start(*arguments)
+        said, _ = process.communicate(timeout=120)
+        assert process.returncode == code, said
+        return said
+
+    def edit(self, old: str, new: str, file: str = PART) -> None:
+        text = (self.root / file).read_text()
+        assert old in text
+        (self.root / file).write_text(text.replace(old, new))
+
+    def add(self, file: str = PART, line: str = "ADDED = 1") -> None:
+        """Other code that computes the same."""
+        with (self.root / file).open("a") as stream:
+            stream.write(f"\n{line}\n")
+
+    def receipts(self) -> dict[int, dict]:
+        found = self.root.glob("results/runs/*fedprox*/seed*.json")
+        return {int(path.stem[4:]): json.loads(path.read_text()) for path in sorted(found)}
+
+    def fingerprints(self) -> dict[int, str]:
+        return {seed: one["code"]["part fedprox"] for seed, one in self.receipts().items()}
+
+    @property
+    def run_folder(self) -> Path:
+        (found,) = self.root.glob("results/runs/*fedprox*")
+        return found
+
+    def files(self) -> dict[str, bytes]:
+        """Of the run, by name."""
+        found = (path for path in self.run_folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.run_folder)): path.read_bytes() for path in found}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """FedProx, seeds 8 and 9."""
+    folder = Folder.make(tmp_path_factory.mktemp("code"))
+    folder.run("run", *TABLE)
+    return folder.root
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Folder:
+    """A copy of it to edit."""
+    shutil.copytree(trained, tmp_path / "copy")
+    return Folder(tmp_path / "copy")
+
+
+def publish(folder: Folder) -> list[Path]:
+    """The receipts as evidence of scale short; the run's own files stay."""
+    found = []
+    for receipt in folder.run_folder.glob("seed*.json"):
+        path = folder.root / "reports/short/fedlaw/evidence" / receipt.parent.name / receipt.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found.append(Path(shutil.copyfile(receipt, path)))
+    return sorted(found)
+
+
+def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> None:
+    """A comment: kept. An edit, and a seed more: `runs` and `doctor` say so, and one line before the training; then all seeds
+    are of one code, with other numbers, and make one mean."""
+    folder.add(line="# A comment.")
+    before = folder.receipts()
+    assert "seed 8 kept, seed 9 kept" in folder.run("run", *TABLE)
+    folder.add()
+    assert "over seeds 8, 9  stale: part fedprox changed\n" in folder.run("runs")
+    doctor = folder.run("doctor")
+    assert "code                2 of 2 local seeds stale: part fedprox changed\n" in doctor
+    assert folder.receipts() == before
+    said = folder.run("run", *TABLE, "--seeds", "8,9,11")
+    assert "part fedprox changed since seeds 8 and 9 were trained; training them again\n" in said
+    assert "over seeds 8, 9, 11\n" in said
+    assert folder.receipts().keys() == {8, 9, 11}
+    assert len({*folder.fingerprints().values()}) == 1
+    assert folder.fingerprints()[8] != before[8]["code"]["part fedprox"]
+    assert "stale" not in folder.run("runs")
+
+
+def test_seeds_of_different_code_make_no_mean(folder: Folder) -> None:
+    """A seed more alone: the older ones have a line of their own, and a comparison has no mean of them."""
+    folder.add()
+    assert "changed since" not in folder.run("run", *TABLE, "--seeds", "11")
+    own = [line.split("  ")[2:] for line in folder.run("runs").splitlines() if line.startswith("  ")]
+    assert [line[0].split("over ")[-1].split(" at ")[-1] for line in own] == ["seeds 8, 9", "seed 11"]
+    assert [line[1:] for line in own] == [["stale: part fedprox changed"], []]
+    folder.run("run", "fedlaw/table3", "--rows", "fedavg", "--columns", COLUMN, "--seeds", "8,9,11")
+    said = folder.run("compare", *(path.name for path in sorted(folder.root.glob("results/runs/*"))))
+    assert "B, seeds 8 and 9: stale: part fedprox changed\n" in said
+    assert "95 % interval" not in said
+    assert "\nmean" not in said
+
+
+def test_the_engine_and_the_model_mark_and_train_nothing(folder: Folder) -> None:
+    """They are said by all that lists the run; `--fresh` trains again, and from the start."""
+    for file in ("src/fedrepro/engine/local.py", "src/fedrepro/models/mlp.py"):
+        folder.add(file)
+    said = folder.run("run", *TABLE)
+    assert "seed 8 kept, made with other code of engine and model mlp, seed 9 kept, made with" in said
+    assert "over seeds 8, 9  made with other code of engine and model mlp\n" in folder.run("runs")
+    before = folder.receipts()
+    assert "changed since" not in folder.run("run", *TABLE, "--seeds", "8", "--fresh")
+    after = folder.receipts()
+    assert after[9] == before[9]
+    assert after[8]["code"]["engine"] != before[8]["code"]["engine"]
+    assert after[8]["cost"]["finished_at"] >= before[9]["cost"]["finished_at"]
+    assert after[8]["curves"] == before[8]["curves"]
+
+
+def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
+    """The same command, and the same numbers."""
+    before = folder.receipts()
+    shutil.rmtree(folder.run_folder)
+    assert "kept" not in folder.run("run", *TABLE)
+    assert {seed: one["curves"] for seed, one in folder.receipts().items()} == {k: one["curves"] for k, one in before.items()}
+
+
+def test_a_kill_while_training_again_leaves_the_old_result(folder: Folder) -> None:
+    """To the byte, and still stale; the same command goes on from the checkpoint, which other code of a part would not."""
+    longer = [*TABLE, "--set", "rounds=40", "--seeds", "8", "--checkpoint-seconds", "0"]
+    folder.run("run", *longer)
+    (run_folder,) = (path.parent for path in folder.root.glob("results/runs/*/seed8.json") if _rounds(path) == 40)
+    before = {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()}
+    folder.add()
+    process = folder.start("run", *longer)
+    (checkpoint,) = _wait(lambda: list(folder.root.glob(f"results/checkpoints/{run_folder.name}/seed8.pt")))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()} == before
+    assert "stale: part fedprox changed" in folder.run("runs")
+    shutil.copytree(folder.root, folder.root.with_name("edited"))
+    edited = Folder(folder.root.with_name("edited"))
+    edited.add()
+    said = edited.run("run", *longer)
+    assert "code of a part, or the seeds beside it); the seed starts over from round 0" in said
+    said = folder.run("run", *longer)
+    assert "training it again" in said
+    assert "starts over" not in said
+    receipt, old = json.loads((run_folder / "seed8.json").read_text()), json.loads(before[run_folder / "seed8.json"])
+    assert receipt["code"] != old["code"]
+    assert receipt["curves"] == old["curves"]
+    assert not checkpoint.exists()
+
+
+def _rounds(path: Path) -> int:
+    return json.loads(path.read_text())["config"]["rounds"]
+
+
+def _wait(found):
+    for _ in range(600):
+        if there := found():
+            return there
+        time.sleep(0.05)
+    raise AssertionError("nothing came")
+
+
+def test_a_kill_between_two_renames_loses_neither(folder: Folder) -> None:
+    """The old folder is aside, the new one not yet in its place: the next command puts the old one back, and it is stale."""
+    before = folder.files()
+    (folder.run_folder / "seed8").rename(folder.run_folder / ".seed8.before")
+    assert "seed 8 kept" in folder.run("run", *TABLE, "--seeds", "8")
+    assert folder.files() == before
+
+
+def test_published_evidence_is_marked_and_not_replaced(folder: Folder) -> None:
+    """With the run's own files, and without: kept, and said; `--fresh` trains in this folder and leaves the evidence."""
+    evidence = publish(folder)
+    before = [path.read_bytes() for path in evidence]
+    folder.add()
+    kept = "seed 8 kept, made with other code of part fedprox, seed 9 kept, made with"
+    assert kept in folder.run("run", *TABLE)
+    assert "over seeds 8, 9  made with other code of part fedprox\n" in folder.run("runs")
+    shutil.rmtree(folder.run_folder)
+    said = folder.run("run", *TABLE)
+    assert kept in said
+    assert "changed since" not in said
+    assert "2 of 2 published seeds made with other code of part fedprox" in folder.run("doctor")
+    folder.run("run", *TABLE, "--seeds", "8", "--fresh")
+    assert "stale" not in folder.run("runs")
+    assert [path.read_bytes() for path in evidence] == before
+
+
+def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> None:
+    """Code that computes the same: `--renew` writes its fingerprints, sealed, and nothing else. Code that does not: a
+    difference, and the file stays. Evidence of before there were fingerprints gets them too."""
+    from fedrepro.engine.records import read, seal
+
+    eight, nine = publish(folder)
+    nine.write_text(json.dumps(seal({key: value for key, value in read(nine).items() if key != "code"})))
+    shutil.rmtree(folder.root / "results")
+    before = [path.read_bytes() for path in (eight, nine)]
+    folder.add()
+    verify = ["verify", *TABLE, "--all"]
+    said = folder.run(*verify)
+    assert said.count("made with other code of part fedprox\n") == 1
+    assert "2 of 2 identical to the bit" in said
+    assert [path.read_bytes() for path in (eight, nine)] == before
+    assert folder.run(*verify, "--renew").count("has the fingerprints of today's code") == 2
+    for path, old in zip((eight, nine), before, strict=True):
+        new, was = read(path), json.loads(old)
+        assert new["verified"].keys() == {"commit", "at"}
+        assert {key for key in new if new[key] != was.get(key)} == {"code", "verified", "digest"}
+    before = [path.read_bytes() for path in (eight, nine)]
+    assert "has the fingerprints" not in folder.run(*verify, "--renew")
+    folder.edit("self.mu * ", "2 * self.mu * ")
+    said = folder.run(*verify, "--renew", "--seeds", "8", code=1)
+    assert "made with other code of part fedprox\n" in said
+    assert "DIFFERS" in said
+    assert [path.read_bytes() for path in (eight, nine)] == before
+
+
+def test_a_partition_of_other_code_is_drawn_again(folder: Folder) -> None:
+    """Another draw under the same name: partition and results are made again, and say so; the others are not touched."""
+    scheme = "src/fedrepro/data/partition/dirichlet_per_class.py"
+    before, drawn = folder.receipts(), next(folder.root.glob("data/partitions/*/seed8.npz"))
+    old = drawn.read_bytes()
+    folder.add(scheme)
+    said = folder.run("run", *TABLE, "--seeds", "8")
+    assert "dirichlet_per_class(alpha=0.1) changed since it was drawn; drawing it again\n" in said
+    assert "partition dirichlet_per_class changed since seed 8 was trained; training it again\n" in said
+    assert drawn.read_bytes() == old  # the same draw
+    assert folder.receipts()[8]["code"] != before[8]["code"]
+    assert folder.receipts()[9] == before[9]
+    assert "drawing it again" not in folder.run("run", *TABLE, "--seeds", "8")

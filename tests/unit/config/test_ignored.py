@@ -1,0 +1,74 @@
+"""params.yaml loses to no row in silence: an edit takes effect, or is refused by name."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedrepro.cli import main
+from fedrepro.config.grid import plan
+from fedrepro.config.ignored import require_effect
+from fedrepro.config.project import load_project
+from fedrepro.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+def ask(paper: str, tables: str, methods: dict, scale: str = "demo") -> None:
+    """As a command does that is asked for these tables."""
+    project = load_project(ROOT, {"scale": scale, "methods": {paper: methods}})
+    require_effect(project, [plan(project, paper, table, scale) for table in tables.split()])
+
+
+def test_an_edit_that_no_row_takes_is_refused() -> None:
+    """By key, file and rows: every row of ELASTIC's Table 2 that has FedProx writes its mu."""
+    with pytest.raises(UserError) as error:
+        ask("elastic", "table2", {"fedprox": {"mu": 0.5}})
+    said = str(error.value)
+    assert said.startswith(
+        "params.yaml: methods.elastic.fedprox.mu = 0.5: changes nothing, since the method is written with mu="
+    )
+    assert "... in papers/elastic/tables/table2.yaml, rows " in said
+    assert said.endswith("; change it there, or set this to null")
+
+
+@pytest.mark.parametrize(
+    ("paper", "tables", "methods"),
+    [
+        ("elastic", "table2", {"fedprox": {"mu": None}}),
+        ("elastic", "table2", {"fedprox": {"mu": 0.1}}),  # which the rows write
+        ("elastic", "table2", {"fedprox": {"mu": 0.001}}),  # the method's own default
+        ("elastic", "table1", {"fedprox": {"mu": 0.5}}),  # no row has it
+        ("fedlaw", "table3", {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": 0.9}}),  # takes effect
+        ("fedlaw", "table3", {"fedprox": {"mu": 0.001}, "fixed_gamma": {"gamma": 0.97}}),  # as committed
+    ],
+)
+def test_what_is_no_mistake(paper: str, tables: str, methods: dict) -> None:
+    """Nothing, what holds anyway, what another table takes, and what is taken."""
+    ask(paper, tables, methods)
+
+
+def test_a_sweep_beside_an_open_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows that write the argument keep it, beside one that takes the edit; without that one the command refuses it."""
+    shutil.copytree(ROOT / "papers/fedlaw", tmp_path / "papers/fedlaw")
+    shutil.copy(ROOT / "papers/scales.yaml", tmp_path / "papers")
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
+    (tmp_path / "params.yaml").write_text("scale: demo\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n")
+    monkeypatch.chdir(tmp_path)
+    table = tmp_path / "papers/fedlaw/tables/table3.yaml"
+    text = table.read_text()
+    assert text.count("method: fedprox}") == text.count("method: feddyn}") == 1
+    swept = text.replace("method: fedprox}", 'method: "fedprox(mu=0.1)"}')
+    table.write_text(swept.replace("method: feddyn}", "method: fedprox}"))
+    assert main(["plan", "fedlaw/table3"]) == 0
+    made = plan(load_project(tmp_path), "fedlaw", "table3", "demo")
+    values = {
+        cell.row: made.runs[cell.run_id].calls[0].arguments["mu"] for cell in made.planned if cell.row in ("fedprox", "feddyn")
+    }
+    assert values == {"fedprox": 0.1, "feddyn": 0.5}
+    table.write_text(swept)
+    assert main(["plan", "fedlaw/table3"]) == 2
+    assert "mu=... in papers/fedlaw/tables/table3.yaml, row fedprox; change it there" in capsys.readouterr().err

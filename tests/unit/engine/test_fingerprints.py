@@ -1,0 +1,243 @@
+"""Fingerprints of the code, of a copy of the package that is edited: what changes one, and what does not."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.engine import fingerprints, receipts
+from fedrepro.engine.fingerprints import ENGINE, Changed, Code
+from fedrepro.files import write_json
+
+ROOT = Path(__file__).parents[3]
+GH = "methods/transform/gh.py"
+CONFIG = {
+    "method": "local_sgd+gh(against=original)+mean(weighting=size)+server_sgd(server_lr=1.0)+mean_buffers(weighting=size)",
+    "model": "mlp",
+    "partition": "dirichlet_per_class(alpha=0.1)",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package."""
+    shutil.copytree(fingerprints.PACKAGE, tmp_path / "fedrepro", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "fedrepro"
+
+
+def all_of(package: Path) -> dict[str, str | None]:
+    """Every fingerprint there is."""
+    code = Code(package)
+    return {name: code.of(name) for name in (ENGINE, *code.things)}
+
+
+def moved(package: Path, before: dict[str, str | None]) -> set[str]:
+    """What has another fingerprint than `before`, or none."""
+    now = all_of(package)
+    return {name for name in before | now if before.get(name) != now.get(name)}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text, f"{path}: no {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def test_every_part_scheme_and_model_has_one_of_its_own_code(package: Path) -> None:
+    """As many as the registries have, all different where the modules are; the copy's are the package's own."""
+    from fedrepro.data.partition import SCHEMES
+    from fedrepro.methods.parts import PARTS
+    from fedrepro.models.names import MODELS
+
+    found = all_of(package)
+    assert found == all_of(fingerprints.PACKAGE)
+    kinds = {"part": PARTS.names(), "partition": SCHEMES.names(), "model": MODELS}
+    assert found.keys() == {ENGINE, *(f"{kind} {name}" for kind, names in kinds.items() for name in names)}
+    assert len({*found.values()}) == len(found)
+    assert fingerprints.today(CONFIG).keys() == {
+        *(f"part {name}" for name in ("local_sgd", "gh", "mean", "server_sgd", "mean_buffers")),
+        "partition dirichlet_per_class",
+        "model mlp",
+        ENGINE,
+    }
+
+
+def test_words_and_layout_change_nothing(package: Path) -> None:
+    """Every file of the package without comments, docstrings and layout, and with its imports the other way round."""
+    before = all_of(package)
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                node.names.reverse()
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node):
+                node.body[0] = ast.Expr(ast.Constant("Other words.")) if len(node.body) > 1 else ast.Pass()
+        path.write_text(f"# A comment.\n\n{ast.unparse(ast.fix_missing_locations(tree))}\n")
+    assert moved(package, before) == set()
+
+
+def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
+    """Not what stands beside it; undone, all is as before."""
+    before, path = all_of(package), package / GH
+    good = path.read_text()
+    edit(path, "@dataclass(frozen=True)", "LIMIT = 1e-12\n\n\n@dataclass(frozen=True)")
+    assert moved(package, before) == {"part gh"}
+    path.write_text(good)
+    assert moved(package, before) == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "users"),
+    [
+        ("methods/pairs.py", {"part attention"}),
+        ("methods/adam.py", {f"part {name}" for name in ("adaptive_gws", "attentive_law", "fedlaw", "fedlaw_swa")}),
+        ("methods/adaptive.py", {"part fedadagrad", "part fedadam", "part fedyogi"}),
+        ("data/partition/hierarchy.py", {"partition pachinko"}),
+        ("models/batch_norm.py", {f"model resnet{depth}" for depth in ("8", "18", "20", "20_gn")}),
+        ("models/ops.py", {ENGINE}),
+        ("methods/parts.py", {ENGINE}),
+        ("tree.py", {ENGINE}),
+        ("engine/local.py", {ENGINE}),
+        ("engine/augment.py", {ENGINE}),
+        ("console.py", set()),
+        ("cli/runs.py", set()),
+        ("engine/estimate.py", set()),
+        ("methods/presets.py", set()),
+    ],
+)
+def test_an_edit_of_what_is_shared_marks_its_users(file: str, users: set[str], package: Path) -> None:
+    """A helper those parts that import it, over other helpers too; what all share the engine; what only tells, nothing."""
+    before = all_of(package)
+    with (package / file).open("a") as stream:
+        stream.write("\nADDED = 1\n")
+    found = moved(package, before)
+    if file == "methods/adam.py":  # the students of feddf and fedbe take it too
+        users = users | {"part feddf", "part fedbe", "part server_ft"}
+    assert found == users
+
+
+def test_new_files_need_no_list(package: Path) -> None:
+    """A part, a scheme with its line in the import that enrols it, and a model: each has one, and nothing else moves."""
+    before = all_of(package)
+    shutil.copy(package / GH, package / "methods/transform/other.py")
+    edit(package / "methods/transform/other.py", '"gh")', '"other")')
+    shutil.copy(package / "data/partition/iid.py", package / "data/partition/deal.py")
+    edit(package / "data/partition/deal.py", '"iid"', '"deal"')
+    edit(package / "data/partition/__init__.py", "    by_group,\n", "    by_group,\n    deal,\n")
+    names, wide = package / "models/names.py", '    "wide": Known("mlp", _GREY, {"hidden": (900,)}),\n'
+    edit(names, '    "mlp": Known(', f'{wide}    "mlp": Known(')
+    assert moved(package, before) == {"part other", "partition deal", "model wide"}
+    before = all_of(package)
+    edit(names, "(900,)", "(901,)")
+    assert moved(package, before) == {"model wide"}
+
+
+def test_a_file_may_move_and_a_part_may_not_go(package: Path) -> None:
+    """Under another file name a part is the same; under another name it, and deleted it too, is another than was recorded."""
+    code = Code(package).today(CONFIG)
+    (package / GH).rename(package / "methods/transform/harmonise.py")
+    assert not Code(package).changed(code, CONFIG)
+    edit(package / "methods/transform/harmonise.py", '"gh")', '"harmonise")')
+    assert Code(package).changed(code, CONFIG) == Changed(retrain=("part gh",))
+    (package / "methods/transform/harmonise.py").unlink()
+    assert Code(package).changed(code, CONFIG).names == ("part gh",)
+    (package / "models/mlp.py").unlink()
+    assert Code(package).changed(code, CONFIG) == Changed(("part gh",), ("model mlp",))
+
+
+def test_what_retrains_and_what_marks(package: Path) -> None:
+    """Parts and schemes make a result stale; engine and model are said. Without a record it is unknown, which is nothing."""
+    code = Code(package).today(CONFIG)
+    for file in ("data/partition/dirichlet_per_class.py", "engine/loop.py", "models/mlp.py"):
+        with (package / file).open("a") as stream:
+            stream.write("\nADDED = 1\n")
+    expected = Changed(retrain=("partition dirichlet_per_class",), mark=("engine", "model mlp"))
+    assert Code(package).changed(code, CONFIG) == expected
+    assert not Code(package).changed(None, CONFIG)
+    assert not Code(package).changed({}, CONFIG)
+    assert fingerprints.apart([code, None, code]) == ()
+    assert fingerprints.apart([code, Code(package).today(CONFIG)]) == ("partition dirichlet_per_class",)
+
+
+def test_a_broken_file_has_one_too(package: Path) -> None:
+    """A training says what is wrong with it; a list of runs does not end in a traceback."""
+    before = all_of(package)
+    (package / GH).write_text("def :")
+    assert moved(package, before) == {"part gh"}
+
+
+def test_relative_imports_are_followed(package: Path) -> None:
+    """From a module and from the package of a slot."""
+    edit(package / "methods/aggregate/attention.py", "from fedrepro.methods import pairs", "from .. import pairs")
+    before = all_of(package)
+    with (package / "methods/pairs.py").open("a") as stream:
+        stream.write("\nADDED = 1\n")
+    assert moved(package, before) == {"part attention"}
+
+
+def test_all_of_them_without_torch_in_a_third_of_a_second() -> None:
+    """In a fresh process, of its own time."""
+    code = (
+        "import sys, time; from fedrepro.engine import fingerprints, receipts; began = time.process_time(); "
+        "fingerprints.load(); print(time.process_time() - began, 'torch' in sys.modules or 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    seconds, heavy = done.stdout.split()
+    assert heavy == "False"
+    assert float(seconds) < 0.3
+
+
+def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
+    """Also where it is longer than a block, or stands before a file that goes on without end; None without one."""
+    code = {f"part {number}": "0" * 12 for number in range(500)}
+    path = write_json(tmp_path / "seed8.json", {"config": {}, "code": code, "curves": [1.0] * 9})
+    assert receipts.code_of(path) == code
+    path.write_text(path.read_text().replace("]", "garbage"))
+    assert receipts.code_of(path) == code
+    assert receipts.code_of(write_json(tmp_path / "old.json", {"config": {}, "curves": [1.0] * 9})) is None
+    (tmp_path / "cut.json").write_text('{\n "code": {"part a')
+    assert receipts.code_of(tmp_path / "cut.json") is None
+
+
+def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
+    """Missing, of today's code, of other code of a part, of other code of the engine, of unknown code; and a new folder beside
+    an old receipt. The same files as published evidence are marked, whatever changed."""
+    receipt = receipts.receipt_path(tmp_path, "run", 8)
+    manifest, today = receipt.with_suffix("") / "manifest.json", fingerprints.today(CONFIG)
+    fresh = lambda: receipts.fresh(tmp_path, "run", 8, CONFIG)  # noqa: E731
+    write = lambda path, **other: write_json(path, {"code": today | other, "files": {"metrics.parquet": "a"}})  # noqa: E731
+    assert not fresh()
+    write(receipt)
+    assert fresh()
+    write(receipt, engine="old")
+    assert fresh()
+    assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("engine",))
+    write(receipt, **{"part gh": "old"})
+    assert not fresh()
+    assert receipts.kept(tmp_path, "run", 8, CONFIG) is None
+    write(manifest)
+    assert not fresh()
+    assert not receipts.changed(tmp_path, "run", 8, CONFIG)
+    write(receipt)
+    assert fresh()
+    write_json(receipt, {"files": {}})
+    manifest.unlink()
+    assert fresh()
+    write(receipt, **{"part gh": "old"})
+    write(tmp_path / "reports/full/fedgh/evidence/run/seed8.json", **{"part gh": "other"})
+    assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("part gh",))
+    assert fresh()
+
+
+def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> None:
+    """Plans name parts as the registry does: none is left out because it was not found."""
+    made = plan(load_project(ROOT), "fedgh", "table2", "full")
+    for run in made.runs.values():
+        names = {call.name for call in run.calls}
+        code = fingerprints.today(run.config)
+        assert len(code) == len(names) + 3, run.run_id
