@@ -60,9 +60,13 @@ def _settled(made: "Plan", store: Any) -> "Plan":
 
 def _require_fit(path: Path, *, native: bool) -> None:
     """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
+    from fedrepro.engine import fingerprints
     from fedrepro.engine.records import read_receipt
 
-    environment = read_receipt(path)["environment"]
+    record = read_receipt(path)
+    environment, other = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
+    if other:
+        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other)}; train it again first")
     if environment.get("commit") is None or environment.get("dirty"):
         why = "sources that were not committed" if environment.get("dirty") else "no git checkout"
         raise UserError(f"{path}: was trained from {why}; commit them, delete {path.parent}, and train it again")

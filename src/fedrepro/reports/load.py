@@ -3,13 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fedrepro.engine import diagnosed
+from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.registry import unknown
 from fedrepro.reports.model import Evidence, Figure, Page, Plan, Receipt, Run, Table
-from fedrepro.store import Store
+from fedrepro.store import Store, is_published
 from fedrepro.typed import typed
 
 
@@ -36,7 +37,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
     for run_id in sorted(wanted):
         for seed in wanted[run_id]:
             path = store.find(run_id, seed)
-            if path is not None:
+            if path is not None and not _stale(path, plan.runs[run_id]):
                 receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
                 receipt = replace(receipt, path=path.as_posix())
                 _require_same(receipt, plan.runs[run_id], path)
@@ -57,6 +58,11 @@ def load_record(path: Path, *metrics: str) -> Record:
         if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record
+
+
+def _stale(path: Path, run: Run) -> bool:
+    """Whether other code of a part or of the partition scheme made a result of this machine: it is trained again first."""
+    return not is_published(path) and bool(fingerprints.changed(code_of(path), run.config).retrain)
 
 
 def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:

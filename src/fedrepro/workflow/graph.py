@@ -11,8 +11,9 @@ from typing import Any
 from fedrepro import arithmetic
 from fedrepro.config import named
 from fedrepro.config.grid import plan
+from fedrepro.config.ignored import require_effect
 from fedrepro.config.places import is_figure, report_folder
-from fedrepro.config.plan import Plan
+from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project, load_project
 from fedrepro.engine import diagnosed, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
@@ -44,16 +45,18 @@ class Workflow:
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
             return cls(load_project(Path(), params))
 
-    def plan(self, place: str, table: str) -> Plan:
+    def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.
 
-        One that is unknown, or has a mistake in it, ends the process as `load` does.
+        One that is unknown, or has a mistake in it, ends the process as `load` does; asked for `alone`, an edit of params.yaml
+        that changes nothing in it does, too.
         """
         if (place, table) not in self.made:
             paper, scale = _parts(place)
             with session.one_line():
                 project = self.project.as_published(scale) if scale else self.project
                 made = plan(project, paper, table, scale or project.params.scale)
+                require_effect(project, [made] if alone else [])
                 write_plan(place, made)
                 write_configs(project, made)
             self.made[place, table] = made
@@ -71,19 +74,22 @@ class Workflow:
             asked = read_json(Path(checkpoints.choice.get(place=place, table=table).output[0]))["asked"]
         called = dict.fromkeys((cell.run_id or "", cell.diagnostic) for cell in made.planned)
         measured = [path for run_id, call in called if call for path in self._measured(made, run_id, call)]
-        return [path for run_id, seeds in asked.items() for path in self.results(run_id, seeds)] + measured
+        return [path for run_id, seeds in asked.items() for path in self.results(made.runs[run_id], seeds)] + measured
 
     def trials(self, place: str, table: str) -> list[str]:
         """The evidence that the candidates of a tuned table are chosen by."""
-        tried = dict.fromkeys((one.trial.run_id, one.trial.seeds) for one in self.plan(place, table).candidates)
-        return [path for run_id, seeds in tried for path in self.results(run_id, seeds)]
+        made = self.plan(place, table)
+        tried = dict.fromkeys((one.trial.run_id, one.trial.seeds) for one in made.candidates)
+        return [path for run_id, seeds in tried for path in self.results(made.runs[run_id], seeds)]
 
-    def results(self, run_id: str, seeds: Iterable[int]) -> list[str]:
-        """Published evidence of these seeds, which is a source, and the jobs that train the others."""
-        found = {seed: self.store.find(run_id, seed) for seed in seeds}
+    def results(self, run: Run, seeds: Iterable[int]) -> list[str]:
+        """Published evidence of these seeds, which is a source, and the jobs that train the others: those that are not there, and
+        those that other code of a part or of the partition scheme made."""
+        found = {seed: self.store.find(run.run_id, seed) for seed in seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in found if seed not in public]
-        return [*public.values(), *jobs(receipts.RUNS / run_id, own, found.get)]
+        fresh = {seed: found[seed] for seed in own if receipts.fresh(Path(), run.run_id, seed, run.config)}
+        return [*public.values(), *jobs(receipts.RUNS / run.run_id, own, fresh.get)]
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
@@ -152,7 +158,10 @@ class Workflow:
 
     def page_plans(self, place: str) -> list[str]:
         """The plans of a paper's page."""
-        return [self.plan_file(place, table) for table in self.page_tables(place)]
+        plans = [self.plan(place, table, alone=False) for table in self.page_tables(place)]
+        with session.one_line():
+            require_effect(self.project, plans if _parts(place)[1] is None else [])
+        return [str(write_plan(place, made)) for made in plans]
 
     def page_evidence(self, place: str) -> list[str]:
         """Of a page under a short name the reports of all its tables, with all that they train. A page below a scale never
@@ -160,7 +169,7 @@ class Workflow:
         tables = self.page_tables(place)
         if _parts(place)[1] is None:
             return [f"reports/{place}{table}.json" for table in tables]
-        plans = [self.plan(place, table) for table in tables]
+        plans = [self.plan(place, table, alone=False) for table in tables]
         asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
         found = (self.store.find(run_id, seed) for run_id, seed in asked)
         return [str(path) for path in found if path is not None]

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Literal
 
+from fedrepro.engine import fingerprints
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.analysis.readings import other_readings
 from fedrepro.reports.analysis.verdict import RULE, judged, margin
@@ -51,7 +52,8 @@ def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
     per_seed = {seed: None if one.diverged else shown.value(one.curves) for seed, one in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     # A mean over the others would be optimistic, so a seed without a value leaves the cell without a mean.
-    whole = bool(values) and len(values) == len(per_seed)
+    mixed = fingerprints.apart(one.code for one in receipts.values())
+    whole = bool(values) and len(values) == len(per_seed) and not mixed
     return Cell(
         method=cell.row,
         setting=cell.column,
@@ -73,7 +75,8 @@ def _measure(plan: Plan, cell: Place, evidence: Evidence) -> Cell:
         mean=mean(values) if whole else None,
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
         readings=other_readings(shown, receipts) if cell.run_id else None,
-        reason=_reason(cell, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverged]),
+        mixed=mixed,
+        reason=_reason(cell, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverged], mixed),
     )
 
 
@@ -85,7 +88,9 @@ def _arithmetic(receipts: dict[int, Receipt]) -> Literal["portable", "native", "
     return "mixed" if found else None
 
 
-def _reason(cell: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int]) -> str | None:
+def _reason(
+    cell: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: tuple[str, ...]
+) -> str | None:
     """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
     if cell.run_id is None:
         return cell.reason or "no run is planned"
@@ -94,6 +99,8 @@ def _reason(cell: Place, seeds: tuple[int, ...], per_seed: dict[int, float | Non
     never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
     missing = [seed for seed in seeds if seed not in per_seed]
     reasons = []
+    if mixed:
+        reasons.append(f"the seeds are of different code of {fingerprints.listed(mixed)}")
     if diverged:
         reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
     if never:
@@ -108,7 +115,7 @@ def _listed(seeds: list[int]) -> str:
 
 
 def _judge(cell: Cell, plan: Plan, spread: Spread | None, rule: Rule) -> Cell:
-    if not cell.per_seed:
+    if not cell.per_seed or cell.mixed:
         return replace(cell, status="not run")
     if cell.printed is None:
         return replace(cell, status="not printed")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedrepro.config.reading import EDITED
+from fedrepro.engine import fingerprints
 from fedrepro.registry import parse
 from fedrepro.reports.analysis.provenance import conflicts
 from fedrepro.reports.analysis.settings import reported, show
@@ -45,6 +46,10 @@ def warnings(plan: Plan, evidence: Evidence, cells: list[Cell], where: str = "se
         named = sorted({f"{c.method_label} ({c.setting_label})" for c in cells if None in c.per_seed.values()})
         of_whom = f"their cells have no mean: {', '.join(named)}" if named else "they are candidates that no cell shows"
         said.append(f"{diverged} of {len(receipts)} runs diverged; {of_whom}.")
+    other = [names for one in receipts if (names := fingerprints.changed(one.code, one.config).names)]
+    if other:
+        what = fingerprints.listed(dict.fromkeys(name for names in other for name in names))
+        said.append(f"{len(other)} of {len(receipts)} runs were made with other code of {what} than today's.")
     edited = _edited(plan)
     if edited:
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")

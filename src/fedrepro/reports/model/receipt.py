@@ -57,6 +57,7 @@ class Receipt:
     cost: Cost
     surfaces: dict[str, Any] = field(default_factory=dict)  # of diagnostics: name of the curve -> {(x, y): value}
     path: str = ""  # from the project's root
+    code: dict[str, str] = field(default_factory=dict)  # fingerprints of what made it; empty in older evidence
 
     @property
     def diverged(self) -> bool:

@@ -64,6 +64,7 @@ class Cell:
         ),
     ] = None
     status: Status = "not run"
+    mixed: Annotated[tuple[str, ...], doc("parts of which the seeds have different code: they make no mean then")] = ()
     reason: Annotated[str | None, doc("why there is no number, or not from all seeds")] = None
     best_measured: Annotated[bool, doc("best of its column at the decimals shown; ties are all marked")] = False
     best_printed: bool = False
