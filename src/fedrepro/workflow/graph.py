@@ -83,7 +83,7 @@ class Workflow:
         return [path for run_id, seeds in tried for path in self.results(made.runs[run_id], seeds)]
 
     def results(self, run: Run, seeds: Iterable[int]) -> list[str]:
-        """Published evidence of these seeds, which is a source, and the jobs that train the others: those that are not there, and
+        """Published evidence of these seeds, which is a source, and the jobs that train the others: those that are missing, and
         those that other code of a part or of the partition scheme made."""
         found = {seed: self.store.find(run.run_id, seed) for seed in seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
