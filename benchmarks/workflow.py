@@ -17,7 +17,7 @@ import yaml
 
 from fedrepro.engine.records import seal
 
-REPORT = ("snakemake", "--cores", "2", "-n", "--quiet", "all", "reports/table3.md")
+REPORT = ("snakemake", "reports/table3.md", "--cores", "2", "-n", "--quiet", "all")
 
 
 def measure(root: Path, *command: str) -> tuple[float, float]:
