@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.tracking.store import ARTIFACTS
+from fedrepro.tracking.address import ARTIFACT_ROOT, ARTIFACTS, OWN, find
 
 APP = "fedrepro"  # of pyproject.toml's entry points
 DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
