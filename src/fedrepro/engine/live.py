@@ -1,6 +1,6 @@
 """How far a seed has come, beside its checkpoint and told without torch: what shows a training before it has a result.
 
-    results/checkpoints/<run_id>/seed8.json    written with the checkpoint, removed with it
+results/checkpoints/<run_id>/seed8.json    written with the checkpoint, removed with it
 """
 
 import math

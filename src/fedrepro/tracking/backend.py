@@ -3,6 +3,7 @@ the database itself is at hand.
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +57,7 @@ class Backend:
 
     def __init__(self, client: Any, address: Address, root: Path, more: dict[str, str]) -> None:
         self.client, self.address, self.root, self.more = client, address, root, more
+        self._inputs_lock = threading.Lock()
 
     def runs(self, experiment: str) -> list[Kept]:
         """Every run of an experiment that has a run key, deleted ones left out."""
@@ -101,7 +103,8 @@ class Backend:
                 client.update_run(entry.run_id, status="RUNNING")
             return
         if found := datasets(self.root, shown):
-            client.log_inputs(entry.run_id, datasets=found)
+            with self._inputs_lock:  # two threads would both make a data set that is new
+                client.log_inputs(entry.run_id, datasets=found)
         store_files(self.address, entry.artifacts, self.root, shown)
         client.set_terminated(entry.run_id, shown.status, end_time=shown.span[1])
         for key in (ROUNDS, REACHED) if entry.since else ():

@@ -19,9 +19,7 @@ class _InUseError(Exception):
     """A training holds the run's lock."""
 
 
-def prune(
-    root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = OWN
-) -> list[str]:
+def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = OWN) -> list[str]:
     """Removes every result and every MLflow run that no table asks for; returns one line for each.
 
     Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept

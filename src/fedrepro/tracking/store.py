@@ -12,6 +12,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
 from fedrepro.tracking.address import ARTIFACTS, Address, own
 from fedrepro.tracking.backend import Backend
+from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import KEY, ORIGIN
 from fedrepro.tracking.views import SAVED
 
@@ -19,6 +20,7 @@ OURS = "fedrepro.experiment"
 # Seconds until a server that does not answer is given up, at first and while runs are written; names are MLflow's and libpq's.
 ANSWER_S = 5
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 DEADLINES = {"connect_timeout": str(ANSWER_S), "tcp_user_timeout": "15000", "keepalives_idle": "10", "keepalives_interval": "5"}
 _SCHEMA = 7_302_114  # any number, the same everywhere: who makes the tables of a new PostgreSQL database
 
@@ -32,7 +34,7 @@ class SilentError(UserError):
 
 @contextlib.contextmanager
 def writer(root: Path) -> Iterator[None]:
-    """One writer of a folder at a time; a second one waits for its turn. The lock goes when its holder does, however that ends."""
+    """One writer of a folder at a time; a second one waits for its turn. The lock goes when its holder does, however it ends."""
 
     def busy(holder: str) -> None:
         console.say(f"MLflow: waiting for process {holder}, which is writing")
@@ -51,10 +53,9 @@ def opened(database: Path) -> Iterator[Any]:
 @contextlib.contextmanager
 def connected(address: Address, root: Path) -> Iterator[Backend]:
     """The store at `address`, created if it is a database and new. UserError when it cannot be read or does not answer."""
-    for key, value in (PATIENCE | {"MLFLOW_DISABLE_TELEMETRY": "true"}).items():
+    for key, value in (PATIENCE | QUIET).items():
         os.environ.setdefault(key, value)
-    if address.served:
-        _require_answer(address)
+    uri = _require_answer(address)  # before MLflow is loaded, which takes seconds
     logging.getLogger("alembic").setLevel(logging.ERROR)
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -64,11 +65,9 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
     logging.getLogger("mlflow").setLevel(logging.CRITICAL if address.shared else logging.ERROR)
     try:
         if address.served:
-            yield _made(Backend, MlflowClient(tracking_uri=address.uri), address, root)
+            yield _made(Backend, MlflowClient(tracking_uri=uri), address, root)
             return
-        with _database(address) as uri:
-            from fedrepro.tracking.rows import Rows
-
+        with _database(address, uri):
             yield _made(Rows, MlflowClient(tracking_uri=uri), address, root)
     except (MlflowException, DatabaseError) as error:
         raise UserError(_said(address, error)) from error
@@ -92,24 +91,28 @@ def _said(address: Address, error: Exception) -> str:
     return f"{address}: {reason}; if it is damaged, move it away: it is made again from the results"
 
 
-def _require_answer(address: Address) -> None:
-    """Any answer will do. MLflow's own client would ask for minutes."""
+def _require_answer(address: Address) -> str:
+    """The address as MLflow takes it. UserError when a server does not answer: MLflow's own client would ask for minutes."""
+    if address.database:
+        return address.uri
+    if not address.served:
+        return _with_deadlines(address)
     import requests
 
-    try:
+    try:  # any answer will do
         requests.get(f"{address.uri}/health", timeout=ANSWER_S)
     except requests.RequestException as error:
         raise SilentError(address) from error
+    return address.uri
 
 
 @contextlib.contextmanager
-def _database(address: Address) -> Iterator[str]:
-    """Its address as MLflow takes it, once its schema is there and checked."""
+def _database(address: Address, uri: str) -> Iterator[None]:
+    """With its schema, which is checked."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
-    uri, artifacts = address.uri, address.artifacts or ""
+    artifacts = address.artifacts or ""
     if address.database is None:
-        uri = _with_deadlines(address)
         engine = SqlAlchemyStore._get_or_create_engine(uri)
         _create_tables(engine, uri, artifacts)
     else:
@@ -119,13 +122,13 @@ def _database(address: Address) -> Iterator[str]:
                 write_atomic(address.database, lambda temporary: _create(temporary, artifacts))
     try:
         SqlAlchemyStore(uri, artifacts)  # checks the schema
-        yield uri
+        yield
     finally:
         engine.dispose()  # MLflow keeps engines for ever, and a connection to a file that was deleted since would go on working
 
 
 def _with_deadlines(address: Address) -> str:
-    """UserError when the database does not answer. SQLAlchemy's engine of MLflow would ask ten times."""
+    """The address of a PostgreSQL server that answers, with limits to how long it may be silent."""
     from sqlalchemy import create_engine
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError, OperationalError

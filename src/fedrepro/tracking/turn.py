@@ -1,9 +1,9 @@
 """One writer of an experiment at a time, wherever it runs: a lock kept in the tracking store, in tags of the experiment.
 
-A store has no compare-and-swap that all of its kinds share, but every process can write a tag of its own and read all. It writes
-its tag, then looks; if there is another one, it takes its own back and waits. Two that both went on would each have looked before
-the other wrote, and each wrote before it looked: impossible. Who holds the turn changes its tag now and then; a tag that stays
-the same for long is of a process that is gone, and clocks of different machines are never compared.
+Stores of all kinds let a process write a tag of its own and read those of others. It writes its tag, then looks for others. If
+there is one, it takes its own back and waits. Two processes never go on at once: each writes before it looks, so the one that
+writes last sees the other. The holder changes its tag now and then. A tag that stays the same for long belongs to a process that
+is gone; clocks of different machines are not compared.
 """
 
 import contextlib
