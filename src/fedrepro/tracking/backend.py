@@ -14,7 +14,7 @@ from typing import Any
 
 from fedrepro.tracking.address import Address
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
-from fedrepro.tracking.shown import DIGEST, KEY, PARENT, REACHED, ROUNDS, Running, Shown
+from fedrepro.tracking.shown import DIGEST, KEY, PARENT, REACHED, ROUNDS, Point, Running, Shown
 
 METRICS, PARAMETERS, PAGE = 900, 100, 1000  # a call; MLflow takes 1000 in all, of which 100 parameters
 NAME = "mlflow.runName"
@@ -41,12 +41,22 @@ class Entry:
     shown: Shown
     parent: str | None = None
     since: int = 0  # rounds that are there already, of a run that was shown while it trained
+    reached: int = 0  # when they were done, in ms
 
     @property
     def tags(self) -> dict[str, str]:
         """All but the digest, which is written last: its lack marks a run that a kill left half-way."""
         tags = {key: value for key, value in self.shown.tags.items() if key != DIGEST}
         return tags | ({PARENT: self.parent} if self.parent else {})
+
+
+    @property
+    def points(self) -> list[Point]:
+        """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
+        points = [point for point in self.shown.metrics if point[3] == 0 or point[3] > self.since]
+        last, rest = max((point[3] for point in points), default=0), max(0, self.shown.span[1] - self.reached)
+        time = lambda number: self.reached + rest * (number - self.since) // (last - self.since)  # noqa: E731
+        return [(n, v, time(step) if self.since and step else moment, step) for n, v, moment, step in points]
 
 
 class Backend:
@@ -90,8 +100,7 @@ class Backend:
         from mlflow.exceptions import MlflowException
 
         shown, client = entry.shown, self.client
-        points = [point for point in shown.metrics if point[3] == 0 or point[3] > entry.since]
-        values = [Metric(name, value, moment, number) for name, value, moment, number in points]
+        values = [Metric(name, value, moment, number) for name, value, moment, number in entry.points]
         parameters = [Param(key, value) for key, value in shown.parameters.items()]
         tags = [RunTag(key, value) for key, value in (entry.tags | self.more).items() if key != NAME] if entry.since else []
         for some, described, marks in zip_longest(

@@ -12,10 +12,9 @@ from fedrepro.tracking.wanted import plan_files
 
 
 def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None = None) -> None:
-    """Syncs every `every_s` seconds, and says what changed: these plans, or all that there are by then. `beside`: a process that
-    this ends with.
+    """Syncs every `every_s` seconds, and says what changed: these plans, or all that there are by then.
 
-    A server that does not answer is asked again the next time.
+    `beside`: a process that this ends with. A server that does not answer is asked again the next time.
     """
     before = ""
     while beside is None or is_running(beside):

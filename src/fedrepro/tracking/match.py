@@ -1,6 +1,6 @@
 """Which of the runs that are there is the one that shall be shown, and which have to go. Pure.
 
-In a shared store several folders may have a run of the same key. The newer result stays, so that two folders do not replace each
+In a shared store several folders may have a run of the same key. The newer result stays: else two folders would replace each
 other's runs for ever.
 """
 
@@ -15,11 +15,12 @@ SILENT_S = 24 * 3600
 
 @dataclass(frozen=True)
 class Match:
-    """`since`: the rounds that `kept` shows of a training which goes on or has finished; None if it is as it shall be."""
+    """`since`: the rounds that `kept` shows of a training which goes on or has finished, and when they were done, in ms; None
+    if it is as it shall be."""
 
     kept: Kept | None
     doomed: list[Kept]
-    since: int | None = None
+    since: tuple[int, int] | None = None
     ours: bool = True  # as against one that another folder wrote, which is left as it is
 
     @classmethod
@@ -34,7 +35,7 @@ class Match:
             return cls(kept, doomed, ours=kept is None or kept.tags.get(ORIGIN) == origin or LIVE not in kept.tags)
         rounds = int(kept.tags[ROUNDS])
         unchanged = isinstance(shown, Running) and rounds >= shown.rounds and kept.status == "RUNNING"
-        return cls(kept, doomed, None if unchanged else rounds)
+        return cls(kept, doomed, None if unchanged else (rounds, int(kept.tags.get(REACHED, kept.started))))
 
 
 def _goes_on(shown: Shown, run: Kept) -> bool:

@@ -36,7 +36,7 @@ class Pending:
         if match.kept is None:
             entry = self._backend.reserve(self._experiment, shown, parent)
         elif match.since is not None:
-            entry = Entry(match.kept.run_id, match.kept.artifacts, shown, parent, match.since)
+            entry = Entry(match.kept.run_id, match.kept.artifacts, shown, parent, *match.since)
         else:
             return self._unchanged(shown, match.kept, parent, match.ours)
         self._entries.append(entry)

@@ -1,6 +1,6 @@
 """What MLflow shows of a run at one seed, while it trains and when it has finished, and of the mean over its seeds. Pure.
 
-`Seed`, `Running` and `Mean` have the same properties; those that are only needed to write a run are computed when they are asked for.
+`Seed`, `Running` and `Mean` have the same properties; those that are only needed to write a run are computed when asked for.
 """
 
 import statistics

@@ -34,7 +34,7 @@ class SilentError(UserError):
 
 @contextlib.contextmanager
 def writer(root: Path) -> Iterator[None]:
-    """One writer of a folder at a time; a second one waits for its turn. The lock goes when its holder does, however it ends."""
+    """One writer of a folder at a time; a second one waits for its turn. The lock ends with its holder, in whatever way."""
 
     def busy(holder: str) -> None:
         console.say(f"MLflow: waiting for process {holder}, which is writing")

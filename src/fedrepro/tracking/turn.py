@@ -2,8 +2,8 @@
 
 Stores of all kinds let a process write a tag of its own and read those of others. It writes its tag, then looks for others. If
 there is one, it takes its own back and waits. Two processes never go on at once: each writes before it looks, so the one that
-writes last sees the other. The holder changes its tag now and then. A tag that stays the same for long belongs to a process that
-is gone; clocks of different machines are not compared.
+writes last sees the other. The holder changes its tag now and then. A tag that stays the same for long belongs to a process
+that is gone; clocks of different machines are not compared.
 """
 
 import contextlib

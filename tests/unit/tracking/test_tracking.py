@@ -151,7 +151,7 @@ def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, step):
 
 
 def _killed_at(patch, kind: type, number: int) -> list[str]:
-    """Lets the process end before what it does to the store for the `number`th time; returns what that was, once it was done."""
+    """Lets the process end before what it does to the store for the `number`th time. Returns what that was."""
     from mlflow import MlflowClient
 
     from fedrepro.tracking import rows
