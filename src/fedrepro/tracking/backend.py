@@ -49,7 +49,6 @@ class Entry:
         tags = {key: value for key, value in self.shown.tags.items() if key != DIGEST}
         return tags | ({PARENT: self.parent} if self.parent else {})
 
-
     @property
     def points(self) -> list[Point]:
         """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""

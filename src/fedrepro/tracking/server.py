@@ -40,8 +40,8 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database:
 def _follow(root: Path) -> None:
     """Trainings go on while people look: a process that syncs, and ends with this one."""
     command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.Popen(command, cwd=root, start_new_session=True, **quiet)
+    none = subprocess.DEVNULL
+    subprocess.Popen(command, cwd=root, start_new_session=True, stdin=none, stdout=none, stderr=none)
 
 
 def command(root: Path, host: str, port: int, database: str = OWN) -> list[str]:

@@ -140,7 +140,7 @@ def _with_deadlines(address: Address) -> str:
     except ArgumentError as error:
         raise UserError(f"MLflow at {address}: not the address of a database ({error})") from error
     except ModuleNotFoundError as error:
-        raise UserError(f"MLflow at {address}: needs {error.name}; install it with: pip install 'fedrepro[cluster]'") from error
+        raise UserError(f"MLflow at {address}: needs {error.name}; `make env-cluster` installs it") from error
     try:
         engine.connect().close()
     except OperationalError as error:
@@ -201,11 +201,12 @@ def experiment_id(backend: Backend, name: str) -> str:
     found = client.get_experiment_by_name(name)
     if found is not None and found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
-    moved = found is not None and found.artifact_location != location and not backend.address.shared
-    if moved:  # the project was moved: links into the old place are dead
+    if found is not None and found.artifact_location != location and not backend.address.shared:
+        # The project was moved: links into the old place are dead.
         client.rename_experiment(found.experiment_id, f"{name} (was in {found.artifact_location}, {found.experiment_id})")
         client.delete_experiment(found.experiment_id)
-    return _create_experiment(client, name, location) if found is None or moved else found.experiment_id
+        found = None
+    return found.experiment_id if found else _create_experiment(client, name, location)
 
 
 def _create_experiment(client: Any, name: str, location: str | None) -> str:
