@@ -20,7 +20,7 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
     while beside is None or is_running(beside):
         try:
             report = sync(plans or plan_files(root), root)
-            said, changed = str(report), bool(report.written or report.retagged or report.retired or report.running)
+            said, changed = str(report), bool(report.written or report.retagged or report.retired)
         except UserError as error:
             said, changed = str(error), False
         plain = said.rpartition(" (")[0] or said  # without the seconds
