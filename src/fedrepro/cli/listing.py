@@ -1,7 +1,16 @@
 """fedrepro runs: what has been trained, all of it read as the tables read it."""
 
+import contextlib
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+
+if TYPE_CHECKING:
+    from fedrepro.config.catalogue import Catalogue
+    from fedrepro.config.project import Project
 
 ROOT = Path()
 
@@ -9,7 +18,6 @@ ROOT = Path()
 def runs(options: Namespace) -> None:
     """A heading for each reading, below it a line a run: mean and deviation, seeds, and what differs from the table. Seeds that
     other code made have a line of their own."""
-    from fedrepro.config.catalogue import Catalogue
     from fedrepro.config.project import load_project
 
     project = load_project(ROOT)
@@ -24,9 +32,10 @@ def runs(options: Namespace) -> None:
     from fedrepro.cli.outcome import read_receipts, reading_of, summary
     from fedrepro.engine.receipts import RUNS
 
-    catalogue = Catalogue(project)
+    folders = sorted((ROOT / RUNS).glob("*/"))
+    catalogue = _catalogue(project, {folder.name for folder in folders})
     found: dict[str, list[tuple[str, str, str]]] = {}
-    for folder in sorted((ROOT / RUNS).glob("*/")):
+    for folder in folders:
         receipts = read_receipts(folder)
         if not receipts:
             continue
@@ -44,3 +53,17 @@ def runs(options: Namespace) -> None:
         widths = [max(len(line[i]) for line in lines) for i in range(2)]
         for run_id, value, changed in lines:
             print(f"  {run_id:<{widths[0]}}  {value:<{widths[1]}}  {changed}".rstrip())
+
+
+def _catalogue(project: "Project", run_ids: set[str]) -> "Catalogue":
+    """Of the tables that have been planned here, where they ask for all of these runs: planning every table takes seconds."""
+    from fedrepro.config.catalogue import Catalogue
+    from fedrepro.tracking.wanted import plan_files
+
+    planned = set()
+    for path in plan_files(ROOT):
+        with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged plan is made again by the command that needs it
+            plan = read_json(path)
+            planned.add((f"{plan['paper']}/{plan['table']}", plan["scale"]))
+    found = Catalogue(project, planned)
+    return found if run_ids <= found.asked.keys() else Catalogue(project)

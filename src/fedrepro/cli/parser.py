@@ -288,6 +288,9 @@ def _render(add: Add) -> None:
     track = add("track", "reporting", "bring MLflow up to date with the result folders (safe to repeat)")
     track.add_argument("plans", nargs="*", type=Path, help="plan files; default: all under results/plans")
     track.add_argument("--out", type=Path, help="write what was done to this file, and never fail")
+    help = "again every so many seconds, until Ctrl-C: what trains is shown with its rounds so far"
+    track.add_argument("--every", type=_at_least_one, metavar="SECONDS", help=help)
+    track.add_argument("--beside", type=int, help=argparse.SUPPRESS)  # ends with this process
 
 
 def _for_the_workflow(add: Add) -> None:

@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from fedrepro import console
+from fedrepro.errors import UserError
 from fedrepro.files import write_json
 
 ROOT = Path()
@@ -83,15 +84,20 @@ def summary(options: Namespace) -> None:
 
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
-    from fedrepro.tracking import sync
+    from fedrepro.tracking import follow, sync
 
     plans = options.plans or sorted((ROOT / PLANS).rglob("*.json"))
+    if options.every:
+        follow(options.plans, ROOT, options.every, beside=options.beside)
+        return 0
     if options.out is None:
         report = sync(plans, ROOT)
         console.say(str(report))
         return int(bool(report.problems))
     try:
         outcome = str(sync(plans, ROOT))
+    except UserError as error:
+        outcome = f"not synced: {error}"
     except Exception as error:
         outcome = f"not synced ({type(error).__name__}: {error}); `fedrepro track` tries again"
     console.say(outcome)

@@ -1,7 +1,7 @@
 """Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,13 +63,15 @@ class Change:
 
 
 class Catalogue:
-    """All cells of all tables: as params.yaml has them, and without what params.yaml changes."""
+    """All cells of all tables, or of `only` some (`paper/table`, scale): as params.yaml has them, and without what params.yaml
+    changes."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, only: Collection[tuple[str, str]] | None = None) -> None:
+        base = unedited(project)
+        self.published = list(cells(base, only))
         self.asked: dict[str, list[Cell]] = {}
-        for cell in cells(project):
+        for cell in self.published if project.params == base.params else cells(project, only):
             self.asked.setdefault(cell.run_id, []).append(cell)
-        self.published = list(cells(unedited(project)))
         self._by_place = {cell.place: cell for cell in self.published}
         chosen = project.params
         self._rank = lambda cell: (cell.place[1] != chosen.scale, cell.place[0] not in chosen.tables)
@@ -102,10 +104,12 @@ def unedited(project: Project) -> Project:
     return dataclasses.replace(project, params=project.params.model_copy(update={"settings": {}, "methods": {}}))
 
 
-def cells(project: Project) -> Iterator[Cell]:
-    """Every cell that has a run, of all tables at all scales. A table with a mistake in it is left out."""
+def cells(project: Project, only: Collection[tuple[str, str]] | None = None) -> Iterator[Cell]:
+    """Every cell that has a run, of all tables at all scales, or of `only` some. A table with a mistake in it is left out."""
     for name in project.table_names():
         for scale in project.scales:
+            if only is not None and (name, scale) not in only:
+                continue
             paper, _, table = name.partition("/")
             try:
                 made = plan(project, paper, table, scale)

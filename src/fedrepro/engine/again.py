@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedrepro.engine import environment, kept, records, results
+from fedrepro.engine import environment, kept, live, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.differences import compare
@@ -91,7 +91,7 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
     for _ in job.outcomes(tasks, reports, saved, keepers):
         pass
     for one in saved:
-        one.path.unlink(missing_ok=True)
+        live.remove(one.path)
 
 
 def _compared(job: "Job", seed: int, receipt: Record | None, rounds: int) -> Callable[[int, Progress], None]:

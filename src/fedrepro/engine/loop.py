@@ -12,7 +12,7 @@ import torch
 
 from fedrepro import rng, tree
 from fedrepro.console import say
-from fedrepro.engine import checkpoint, lockstep
+from fedrepro.engine import checkpoint, live, lockstep
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.client_side import personal
 from fedrepro.engine.clock import Clock
@@ -257,6 +257,8 @@ def save_due(seeds: Sequence[SeedRun]) -> None:
                 clocks.enter_context(seed.clock.saving())
             first, *others = [(to.path, to.key, seed.state, seed.runner.own, seed.progress) for seed, to in each]
             checkpoint.save(*first, beside=others)
+            for seed, to in each:
+                live.write(to.path, seed.progress, to.every_s)
 
 
 def server_context(

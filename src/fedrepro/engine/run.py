@@ -11,7 +11,7 @@ from typing import Any
 from fedrepro import arithmetic
 from fedrepro.console import duration, say
 from fedrepro.data import partition
-from fedrepro.engine import again, environment, fingerprints, kept, results, stale
+from fedrepro.engine import again, environment, fingerprints, kept, live, results, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
@@ -197,7 +197,7 @@ class _Job:
             found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)
         results.write_seed(root, run_id, evidence, outcome)
-        self.checkpoints(task, seeds).path.unlink(missing_ok=True)
+        live.remove(self.checkpoints(task, seeds).path)
         results.confirm(root, run_id, task.seed, task.inputs)
         shown = (self.options.read or self._last_round)(evidence)
         say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")

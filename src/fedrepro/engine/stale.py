@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.console import say
-from fedrepro.engine import fingerprints, receipts
+from fedrepro.engine import fingerprints, live, receipts
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
     """
     if options.fresh:
         for seed in seeds:
-            (options.root / CHECKPOINTS / run["run_id"] / f"seed{seed}.pt").unlink(missing_ok=True)
+            live.remove(options.root / CHECKPOINTS / run["run_id"] / f"seed{seed}.pt")
         return {*seeds}
     found: dict[tuple[str, ...], list[int]] = {}
     for seed in [] if options.again else seeds:

@@ -9,7 +9,8 @@ from fedrepro.errors import UserError
 from fedrepro.files import lock, writing
 from fedrepro.tracking import store
 from fedrepro.tracking import wanted as view
-from fedrepro.tracking.shown import KEY
+from fedrepro.tracking.address import OWN, Address, find
+from fedrepro.tracking.shown import KEY, ORIGIN
 
 CHECKPOINTS = Path("results/checkpoints")  # holds the lock that a training keeps on its run folder
 
@@ -18,14 +19,12 @@ class _InUseError(Exception):
     """A training holds the run's lock."""
 
 
-def prune(
-    root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = "mlflow.db"
-) -> list[str]:
+def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = OWN) -> list[str]:
     """Removes every result and every MLflow run that no table asks for; returns one line for each.
 
     Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
     with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is no
-    plan at all, since everything would go.
+    plan at all, since everything would go. Of a shared store only what this folder wrote is removed.
     """
     root = Path(root).resolve()
     plans = view.plan_files(root)
@@ -34,7 +33,7 @@ def prune(
     asked = view.places(view.collect(plans))
     return [
         *_prune_results(root, {key for _, key in asked}, set(asked_runs), dry_run),
-        *_prune_mlflow(root, asked, dry_run, root / database),
+        *_prune_mlflow(root, asked, dry_run, find(root, database)),
     ]
 
 
@@ -67,15 +66,15 @@ def _refuse(holder: str) -> None:
     raise _InUseError(holder)
 
 
-def _prune_mlflow(root: Path, asked: set[tuple[str, str]], dry_run: bool, database: Path) -> list[str]:
-    if not database.exists():
+def _prune_mlflow(root: Path, asked: set[tuple[str, str]], dry_run: bool, address: Address) -> list[str]:
+    if address.database and not address.database.exists():
         return []
     said = []
-    with store.writer(root), store.opened(database) as client:
-        for name, identity in sorted(store.our_experiments(client).items()):
-            for run in store.our_runs(client, identity):
-                if (name, run.data.tags[KEY]) not in asked:
-                    if not dry_run:
-                        store.remove_run(client, run)
-                    said.append(f"MLflow {name}: {run.data.tags[KEY]}")
+    with store.writer(root), store.connected(address, root) as backend:
+        for name, identity in sorted(store.our_experiments(backend.client).items()):
+            mine = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
+            doomed = [run for run in mine if (name, run.tags[KEY]) not in asked]
+            if not dry_run:
+                backend.remove(doomed)
+            said += [f"MLflow {name}: {run.tags[KEY]}" for run in doomed]
     return said

@@ -2,44 +2,58 @@
 
 import os
 import socket
+import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.tracking.store import ARTIFACTS
+from fedrepro.tracking.address import ARTIFACTS, OWN, find, own
 
 APP = "fedrepro"  # of pyproject.toml's entry points
+FOLLOW_S = 30
 DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
 
 
-def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database: str = "mlflow.db") -> None:
-    """Replaces this process by MLflow's server and prints where to look.
+def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database: str = OWN) -> None:
+    """Replaces this process by MLflow's server and prints where to look; of a server that runs elsewhere only that.
 
     UserError when there is nothing to show or the port is taken.
     """
     root = Path(root).resolve()
-    if not (root / database).exists():
-        raise UserError(f"{root / database}: no such file; run `fedrepro track` first")
+    store = find(root, database)
+    if store.served:
+        console.say(f"MLflow UI: {store}")
+        return
+    if store.database and not store.database.exists():
+        raise UserError(f"{store.database}: no such file; run `fedrepro track` first")
     _check_port(host, port)
     console.say(f"MLflow UI: http://{host}:{port} (Ctrl-C ends it)")
     # Telemetry and background jobs are off: nothing here uses them, and they write into the database.
     environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    environment |= {DATABASE: address(root, database)}
+    environment |= {DATABASE: store.uri}
+    _follow(root)
     os.execve(sys.executable, command(root, host, port, database), environment)
 
 
-def command(root: Path, host: str, port: int, database: str = "mlflow.db") -> list[str]:
+def _follow(root: Path) -> None:
+    """Trainings go on while people look: a process that syncs, and ends with this one."""
+    command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
+    none = subprocess.DEVNULL
+    subprocess.Popen(command, cwd=root, start_new_session=True, stdin=none, stdout=none, stderr=none)
+
+
+def command(root: Path, host: str, port: int, database: str = OWN) -> list[str]:
     """The server's command line: one worker, artifacts read from where the runs say they are."""
     app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
-    where = [*app, "--backend-store-uri", address(root, database), "--artifacts-destination", str(root / ARTIFACTS)]
+    where = [*app, "--backend-store-uri", find(root, database).uri, "--artifacts-destination", str(root / ARTIFACTS)]
     return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
 
 
 def address(root: Path, database: str) -> str:
     """The database as MLflow names it."""
-    return f"sqlite:///{root / database}"
+    return own(root, database).uri
 
 
 def _check_port(host: str, port: int) -> None:

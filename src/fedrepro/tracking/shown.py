@@ -1,13 +1,15 @@
-"""What MLflow shows of a run at one seed, and of the mean over its seeds. Pure.
+"""What MLflow shows of a run at one seed, while it trains and when it has finished, and of the mean over its seeds. Pure.
 
-`Seed` and `Mean` have the same properties; those that are only needed to write a run are computed when they are asked for.
+`Seed`, `Running` and `Mean` have the same properties; those that are only needed to write a run are computed when asked for.
 """
 
 import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
+from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
+from fedrepro.engine.records import curves as curves_of
 from fedrepro.files import canonical_hash
 from fedrepro.registry import named_arguments
 from fedrepro.reports.analysis.paired import mean
@@ -15,6 +17,9 @@ from fedrepro.tracking.wanted import FORMAT, Wanted
 
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
 COLOUR = "mlflow.runColor"
+ORIGIN = "fedrepro.folder"  # in a shared store: the folder that wrote the run
+ROUNDS = "fedrepro.rounds"  # how many are shown so far of a run that trains
+REACHED = "fedrepro.reached"  # and when, in ms
 # One a row of a table, in every setting: MLflow's own depend on the run and come twice among eight runs.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5E3C99", "#8C510A", "#1B1B1B")
 SCHEDULED = "client_lr"  # the same curve for every method: a setting, nothing to compare
@@ -67,6 +72,11 @@ class Seed:
         return self.receipt["status"] == "finished"
 
     @property
+    def status(self) -> str:
+        """As MLflow names it."""
+        return "FINISHED" if self.finished else "FAILED"
+
+    @property
     def span(self) -> tuple[int, int]:
         """Begin and end in ms."""
         return _milliseconds(self.receipt["cost"]["started_at"]), _milliseconds(self.receipt["cost"]["finished_at"])
@@ -115,6 +125,11 @@ class Mean:
         return all(seed.finished for seed in self.seeds)
 
     @property
+    def status(self) -> str:
+        """As MLflow names it."""
+        return "FINISHED" if self.finished else "FAILED"
+
+    @property
     def span(self) -> tuple[int, int]:
         return min(seed.span[0] for seed in self.seeds), max(seed.span[1] for seed in self.seeds)
 
@@ -125,6 +140,57 @@ class Mean:
     @property
     def _numbers(self) -> str:
         return ", ".join(str(seed.wanted.seed) for seed in self.seeds)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run at one seed that trains: the rounds of its last checkpoint."""
+
+    wanted: Wanted
+    reached: Reached
+
+    status = "RUNNING"
+    digest = ""  # none before it is complete
+
+    @property
+    def key(self) -> str:
+        return self.wanted.key
+
+    @property
+    def rounds(self) -> int:
+        """How many are done."""
+        return self.reached.rounds
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """As those of the finished seed, as far as they are known."""
+        found = {
+            "mlflow.runName": f"{self.wanted.name} · seed {self.wanted.seed}",
+            "seed": str(self.wanted.seed),
+            ROUNDS: str(self.rounds),
+            REACHED: str(self.span[1]),
+        }
+        return _tags(self, self.wanted, {"method": self.wanted.run.method}) | found
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Those of the finished seed."""
+        run = self.wanted.run
+        return _parameters({"config": run.config, "method": run.method}) | {"seed": str(self.wanted.seed)}
+
+    @property
+    def metrics(self) -> list[Point]:
+        """Every finite value of every round so far."""
+        found = {"curves": curves_of(self.reached.rows, self.rounds)}
+        return _points(curves([found]), {}, {}, self.span)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Begin, and the last checkpoint, in ms."""
+        return _milliseconds(self.reached.started_at), _milliseconds(self.reached.written_at)
+
+
+Shown = Seed | Mean | Running
 
 
 def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
@@ -139,7 +205,7 @@ def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def _tags(run: Seed | Mean, wanted: Wanted, receipt: Record) -> dict[str, str]:
+def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
     return {
         KEY: run.key,
         DIGEST: run.digest,
@@ -152,7 +218,7 @@ def _tags(run: Seed | Mean, wanted: Wanted, receipt: Record) -> dict[str, str]:
         "method_label": wanted.name.method,
         "setting": wanted.name.setting,
         ORDER: "{:03}.{:03}".format(*wanted.place),
-        "status": "finished" if run.finished else "diverged",
+        "status": {"FINISHED": "finished", "FAILED": "diverged"}.get(run.status, "running"),
     }
 
 

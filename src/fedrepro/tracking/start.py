@@ -50,7 +50,7 @@ app = Start()
 def page(client: Any) -> str:
     """The first page: settings for a new browser, and the way to the experiment whose runs ended last."""
     experiments = store.our_experiments(client)
-    pages = [views.page(identity, store.our_runs(client, identity)) for identity in experiments.values()]
+    pages = [views.page(identity, store.our_runs(client, identity, views.ONLY_MEANS)) for identity in experiments.values()]
     newest = store.newest_experiment(client)
     return PAGE % json.dumps({"settings": views.BROWSER, "pages": pages, "address": views.address(newest)}).replace(
         "<", "\\u003c"

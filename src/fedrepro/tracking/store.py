@@ -1,33 +1,40 @@
-"""What we ask of MLflow: open the database, find our runs, write one, remove one."""
+"""Opens a tracking store: our own database, a shared one, or MLflow's server; and its experiments."""
 
 import contextlib
-import json
 import logging
 import os
-import shutil
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from fedrepro import console
-from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
-from fedrepro.tracking import wanted as view
-from fedrepro.tracking.shown import DIGEST, KEY, PARENT, Mean, Seed
+from fedrepro.tracking.address import ARTIFACTS, Address, own
+from fedrepro.tracking.backend import Backend
+from fedrepro.tracking.rows import Rows
+from fedrepro.tracking.shown import KEY, ORIGIN
 from fedrepro.tracking.views import SAVED
-from fedrepro.tracking.wanted import Wanted
 
-ARTIFACTS = Path("mlartifacts")
-METRICS, PARAMETERS = 900, 100  # a call; MLflow takes 1000 in all, of which 100 parameters
 OURS = "fedrepro.experiment"
+# Seconds until a server that does not answer is given up, at first and while runs are written; names are MLflow's and libpq's.
+ANSWER_S = 5
+PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+DEADLINES = {"connect_timeout": str(ANSWER_S), "tcp_user_timeout": "15000", "keepalives_idle": "10", "keepalives_interval": "5"}
+_SCHEMA = 7_302_114  # any number, the same everywhere: who makes the tables of a new PostgreSQL database
+
+
+class SilentError(UserError):
+    """The tracking server does not answer."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(f"MLflow at {address} does not answer; `fedrepro track` catches up")
 
 
 @contextlib.contextmanager
 def writer(root: Path) -> Iterator[None]:
-    """One writer at a time; a second one waits for its turn. The lock goes when its holder does, however that ends."""
+    """One writer of a folder at a time; a second one waits for its turn. The lock ends with its holder, in whatever way."""
 
     def busy(holder: str) -> None:
         console.say(f"MLflow: waiting for process {holder}, which is writing")
@@ -39,39 +46,138 @@ def writer(root: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def opened(database: Path) -> Iterator[Any]:
     """A client of the SQLite file, which is created whole or not at all. UserError when this MLflow cannot read it."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    with connected(own(database.parent, database.name), database.parent) as backend:
+        yield backend.client
+
+
+@contextlib.contextmanager
+def connected(address: Address, root: Path) -> Iterator[Backend]:
+    """The store at `address`, created if it is a database and new. UserError when it cannot be read or does not answer."""
+    for key, value in (PATIENCE | QUIET).items():
+        os.environ.setdefault(key, value)
+    uri = _require_answer(address)  # before MLflow is loaded, which takes seconds
     logging.getLogger("alembic").setLevel(logging.ERROR)
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy.exc import DatabaseError
 
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
-    address = f"sqlite:///{database}"
-    engine = _fast_engine(address)
+    # A server's failures are one line of ours.
+    logging.getLogger("mlflow").setLevel(logging.CRITICAL if address.shared else logging.ERROR)
     try:
-        if not database.exists():
-            write_atomic(database, lambda temporary: _create(temporary, database.parent / ARTIFACTS))
-        SqlAlchemyStore(address, (database.parent / ARTIFACTS).as_uri())  # checks the schema
-        yield MlflowClient(tracking_uri=address)
+        if address.served:
+            yield _made(Backend, MlflowClient(tracking_uri=uri), address, root)
+            return
+        with _database(address, uri):
+            yield _made(Rows, MlflowClient(tracking_uri=uri), address, root)
     except (MlflowException, DatabaseError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{database}: {reason}; if it is damaged, move it away: it is made again from the results") from error
+        raise UserError(_said(address, error)) from error
+
+
+def _made(kind: type[Backend], client: Any, address: Address, root: Path) -> Backend:
+    return kind(client, address, root, {ORIGIN: origin(root)} if address.shared else {})
+
+
+def origin(root: Path) -> str:
+    """The folder that wrote a run into a shared store."""
+    import socket
+
+    return f"{socket.gethostname()}:{root}"
+
+
+def _said(address: Address, error: Exception) -> str:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    if address.shared:
+        return f"MLflow at {address}: {reason[:300]}; `fedrepro track` catches up"
+    return f"{address}: {reason}; if it is damaged, move it away: it is made again from the results"
+
+
+def _require_answer(address: Address) -> str:
+    """The address as MLflow takes it. UserError when a server does not answer: MLflow's own client would ask for minutes."""
+    if address.database:
+        return address.uri
+    if not address.served:
+        return _with_deadlines(address)
+    import requests
+
+    try:  # any answer will do
+        requests.get(f"{address.uri}/health", timeout=ANSWER_S)
+    except requests.RequestException as error:
+        raise SilentError(address) from error
+    return address.uri
+
+
+@contextlib.contextmanager
+def _database(address: Address, uri: str) -> Iterator[None]:
+    """With its schema, which is checked."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    artifacts = address.artifacts or ""
+    if address.database is None:
+        engine = SqlAlchemyStore._get_or_create_engine(uri)
+        _create_tables(engine, uri, artifacts)
+    else:
+        engine = _fast_engine(uri)
+        with _one_creator(address) if address.shared else contextlib.nullcontext():
+            if not address.database.exists():
+                write_atomic(address.database, lambda temporary: _create(temporary, artifacts))
+    try:
+        SqlAlchemyStore(uri, artifacts)  # checks the schema
+        yield
     finally:
         engine.dispose()  # MLflow keeps engines for ever, and a connection to a file that was deleted since would go on working
 
 
-def _create(path: Path, artifacts: Path) -> None:
+def _with_deadlines(address: Address) -> str:
+    """The address of a PostgreSQL server that answers, with limits to how long it may be silent."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, OperationalError
+
+    try:
+        url = make_url(address.uri)
+        url = url.update_query_dict({key: value for key, value in DEADLINES.items() if key not in url.query})
+        engine = create_engine(url)
+    except ArgumentError as error:
+        raise UserError(f"MLflow at {address}: not the address of a database ({error})") from error
+    except ModuleNotFoundError as error:
+        raise UserError(f"MLflow at {address}: needs {error.name}; `make env-cluster` installs it") from error
+    try:
+        engine.connect().close()
+    except OperationalError as error:
+        if "password" in str(error) or "does not exist" in str(error):
+            raise UserError(f"MLflow at {address}: {str(error.orig).strip().splitlines()[-1]}") from error
+        raise SilentError(address) from error
+    finally:
+        engine.dispose()
+    return url.render_as_string(hide_password=False)
+
+
+def _create_tables(engine: Any, uri: str, artifacts: str) -> None:
+    """Of a new PostgreSQL database, by one process at a time: MLflow's migrations take no lock, and the second would crash."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy import text
+
+    with engine.begin() as connection:
+        connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _SCHEMA})
+        SqlAlchemyStore(uri, artifacts)
+
+
+def _one_creator(address: Address) -> contextlib.AbstractContextManager[None]:
+    database = address.database or Path()
+    return lock(database.with_name(f".{database.name}.lock"), busy=lambda holder: None)
+
+
+def _create(path: Path, artifacts: str) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     address = f"sqlite:///{path}"
     engine = _fast_engine(address)
-    SqlAlchemyStore(address, artifacts.as_uri())
+    SqlAlchemyStore(address, artifacts)
     engine.dispose()
 
 
 def _fast_engine(address: str) -> Any:
-    """MLflow's engine for this database, told not to wait for the disk: a dozen commits a run would cost a tenth of a second.
+    """MLflow's engine for this database, told not to wait for the disk: every commit would cost a hundredth of a second.
 
     A killed process still leaves a sound file. A power cut may not, and then the file is made again from the results.
     """
@@ -88,26 +194,43 @@ def _do_not_wait(connection: Any, record: Any) -> None:
     connection.execute("PRAGMA synchronous = OFF")
 
 
-def experiment_id(client: Any, root: Path, name: str, tags: dict[str, str]) -> str:
-    """The experiment called `name`, with these tags and its artifacts below this root; created, or taken out of the bin, when
-    needed."""
-    location = (root / ARTIFACTS / name).as_uri()
+def experiment_id(backend: Backend, name: str) -> str:
+    """The experiment called `name`; created, or taken out of the bin, when needed. Several processes may ask at once."""
+    client, base = backend.client, backend.address.artifacts
+    location = base and f"{base}/{name}"
     found = client.get_experiment_by_name(name)
     if found is not None and found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
-    if found is not None and found.artifact_location != location:  # the project was moved: links into the old place are dead
+    if found is not None and found.artifact_location != location and not backend.address.shared:
+        # The project was moved: links into the old place are dead.
         client.rename_experiment(found.experiment_id, f"{name} (was in {found.artifact_location}, {found.experiment_id})")
         client.delete_experiment(found.experiment_id)
         found = None
-    if found is None:
-        return client.create_experiment(name, artifact_location=location, tags={OURS: "true", **tags})
-    for key, value in tags.items():
-        if found.tags.get(key) != value:
-            client.set_experiment_tag(found.experiment_id, key, value)
-    for key in found.tags:
+    return found.experiment_id if found else _create_experiment(client, name, location)
+
+
+def _create_experiment(client: Any, name: str, location: str | None) -> str:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.create_experiment(name, artifact_location=location, tags={OURS: "true"})
+    except MlflowException:
+        found = client.get_experiment_by_name(name)  # another process was faster: names are unique
+        if found is None:
+            raise
+        return found.experiment_id
+
+
+def set_looks(backend: Backend, experiment: str, tags: dict[str, str]) -> None:
+    """How the UI shows the experiment; saved views that nothing asks for go, where no other folder may want them."""
+    client = backend.client
+    there = client.get_experiment(experiment).tags
+    for key, value in ({OURS: "true"} | tags).items():
+        if there.get(key) != value:
+            client.set_experiment_tag(experiment, key, value)
+    for key in there if not backend.address.shared else ():
         if key.startswith(SAVED) and key not in tags:
-            client.delete_experiment_tag(found.experiment_id, key)
-    return found.experiment_id
+            client.delete_experiment_tag(experiment, key)
 
 
 def our_experiments(client: Any) -> dict[str, str]:
@@ -115,11 +238,11 @@ def our_experiments(client: Any) -> dict[str, str]:
     return {e.name: e.experiment_id for e in client.search_experiments(filter_string=f"tags.`{OURS}` = 'true'")}
 
 
-def our_runs(client: Any, experiment: str) -> list[Any]:
-    """Every run of an experiment that has a run key, deleted ones left out."""
+def our_runs(client: Any, experiment: str, search: str = "") -> list[Any]:
+    """Every run of an experiment that has a run key, with all that the UI shows of it, deleted ones left out."""
     found, token = [], None
     while True:
-        page = client.search_runs([experiment], max_results=1000, page_token=token)
+        page = client.search_runs([experiment], filter_string=search, max_results=1000, page_token=token)
         found += [run for run in page if KEY in run.data.tags]
         token = page.token
         if not token:
@@ -131,64 +254,3 @@ def newest_experiment(client: Any) -> str | None:
     ours = list(our_experiments(client).values())
     found = client.search_runs(ours, order_by=["attributes.end_time DESC"], max_results=1) if ours else []
     return found[0].info.experiment_id if found else None
-
-
-def write_run(client: Any, experiment: str, root: Path, run: Seed | Mean, parent: str | None = None) -> str:
-    """Writes one run and returns MLflow's id of it. The digest comes last: its lack marks a run that a kill left half-way."""
-    from mlflow.entities import Metric, Param
-
-    started, ended = run.span
-    tags = {key: value for key, value in run.tags.items() if key != DIGEST} | ({PARENT: parent} if parent else {})
-    run_id = (info := client.create_run(experiment, start_time=started, tags=tags).info).run_id
-    parameters = [Param(key, value) for key, value in run.parameters.items()]
-    values = [Metric(name, value, time, number) for name, value, time, number in run.metrics]
-    for some, described in zip_longest(_chunks(values, METRICS), _chunks(parameters, PARAMETERS), fillvalue=()):
-        client.log_batch(run_id, metrics=some, params=described, synchronous=True)
-    if isinstance(run, Seed):
-        client.log_inputs(run_id, datasets=_datasets(root, run.wanted, run.receipt))
-        for name, path in view.artifacts(root, run.wanted).items():
-            _place(path, _local(info.artifact_uri) / name)
-    client.set_terminated(run_id, "FINISHED" if run.finished else "FAILED", end_time=ended)
-    client.set_tag(run_id, DIGEST, run.digest)
-    return run_id
-
-
-def remove_run(client: Any, run: Any) -> None:
-    """Removes a run and its artifacts for good, as `mlflow gc` does."""
-    client.delete_run(run.info.run_id)
-    client._tracking_client.store._hard_delete_run(run.info.run_id)  # no public call removes what is in the bin
-    shutil.rmtree(_local(run.info.artifact_uri).parent, ignore_errors=True)
-
-
-def _datasets(root: Path, wanted: Wanted, receipt: Record) -> list[Any]:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    found = []
-    for item in view.inputs(root, wanted, receipt):
-        kept = {key: value for key, value in (item["manifest"] or {}).items() if key not in ("files", "class_counts")}
-        dataset = Dataset(
-            name=item["name"],
-            digest=item["sha256"][:36],  # as much of a sha256 as MLflow keeps
-            source_type="local",
-            source=json.dumps({"uri": str(root / item["path"])}),
-            profile=json.dumps(kept, sort_keys=True),
-        )
-        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", item["context"])]))
-    return found
-
-
-def _place(source: Path, target: Path) -> None:
-    """A hard link where the file system has them, so that a thousand models are not stored twice; else a copy."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source.resolve(), target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _local(uri: str) -> Path:
-    return Path(unquote(urlparse(uri).path))
-
-
-def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,16 +1,23 @@
-"""Brings MLflow up to date with the result folders: repeatable, interruptible, one writer at a time."""
+"""Brings MLflow up to date with the result folders: repeatable, interruptible, one writer of an experiment at a time."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.engine import live
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
 from fedrepro.tracking import store, views
 from fedrepro.tracking import wanted as view
-from fedrepro.tracking.shown import COLOUR, DIGEST, KEY, LIVE, PARENT, Mean, Seed
+from fedrepro.tracking.address import OWN, Address, find
+from fedrepro.tracking.backend import Backend, Kept
+from fedrepro.tracking.match import old_news
+from fedrepro.tracking.pending import Pending
+from fedrepro.tracking.shown import KEY, LIVE, ORIGIN, PARENT, ROUNDS, Mean, Running, Seed
+from fedrepro.tracking.turn import turn
 from fedrepro.tracking.wanted import Wanted
 
 
@@ -21,6 +28,7 @@ class SyncReport:
     written: list[str] = field(default_factory=list)  # new, or replaced because their receipt changed
     retagged: list[str] = field(default_factory=list)  # the same run, but other tables or labels
     unchanged: list[str] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
     waiting: list[str] = field(default_factory=list)  # planned, not finished yet
     retired: list[str] = field(default_factory=list)  # no plan asks for them any more: they lost `fedrepro.live`
     problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
@@ -28,148 +36,167 @@ class SyncReport:
 
     def __str__(self) -> str:
         parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
-        for name, items in (("retagged", self.retagged), ("not finished yet", self.waiting), ("retired", self.retired)):
+        more = ("retagged", self.retagged), ("running", self.running), ("not finished yet", self.waiting)
+        for name, items in (*more, ("retired", self.retired)):
             parts += [f"{len(items)} {name}"] if items else []
         return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])
 
 
-def sync(plans: Sequence[Path], root: Path = Path(), database: str = "mlflow.db") -> SyncReport:
-    """Writes the finished runs of `plans` into `<root>/<database>`, which is created when it is missing.
+def sync(plans: Sequence[Path], root: Path = Path(), database: str = OWN) -> SyncReport:
+    """Writes the finished runs of `plans`, and those that train, into the store that `MLFLOW_TRACKING_URI` names, or else into
+    `<root>/<database>`, which is created when it is missing.
 
     Every plan below `results/plans` counts when it comes to which tables share a run and which runs are still asked for.
-    Returns what was done. UserError when a plan or the database cannot be read; a damaged receipt only becomes a problem.
+    Returns what was done. UserError when a plan or the store cannot be read, or does not answer; a damaged receipt only becomes
+    a problem.
     """
     began, root = time.monotonic(), Path(root).resolve()
+    address = find(root, database)
     asked = view.collect([*plans, *view.plan_files(root)])
     runs = {(one.experiment, one.run_id) for one in view.collect(list(plans)).values()}
     given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
     with store.writer(root):
-        seen = _Seen(root, root / database, given, asked)
-        report = seen.report() or _write(root, root / database, given, asked)
+        seen = _Seen(root, address, given, asked)
+        report = seen.report() or _Sync(root, given, asked, seen.digests).into(address)
         if not report.problems:
             seen.remember()
     report.seconds = time.monotonic() - began
     return report
 
 
-def _write(root: Path, database: Path, given: dict, asked: dict) -> SyncReport:
-    report = SyncReport()
-    with store.opened(database) as client:
-        for name in sorted({experiment for experiment, _ in given}):
-            identity = store.experiment_id(client, root, name, _looks(name, asked))
-            existing = _by_key(client, identity)
-            runs: dict[str, list[Wanted]] = {}
-            for one in given.values():
-                if one.experiment == name:
-                    runs.setdefault(one.run_id, []).append(one)
-            for run_id in sorted(runs):
-                seeds = _seeds(root, runs[run_id], report)
-                if seeds:
-                    _sync_run(client, identity, root, seeds, existing, report)
-        _retire(client, view.places(asked), report)
-    return report
+class _Seen:
+    """Whether anything changed since the last sync: plans, receipts, artifacts, or the database, by another program.
+
+    When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them. Nothing is
+    known of a store that is no file, and little while something trains.
+    """
+
+    def __init__(self, root: Path, address: Address, given: dict, asked: dict) -> None:
+        self.path, self.database = root / store.ARTIFACTS / ".seen.json", address.database
+        files = {place: view.receipt_file(root, wanted) for place, wanted in given.items()}
+        self.waiting = [key for (_, key), path in files.items() if path is None]
+        self.finished = [key for (_, key), path in files.items() if path is not None]
+        self.digests = {place: view.digest(root, given[place], path) for place, path in files.items() if path}
+        looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
+        shown = [[one.experiment, one.key, one.name, one.place, one.tables] for one in asked.values()]
+        self.state = canonical_hash([str(root), str(address), [self.digests.get(place) for place in files], shown, looks], 32)
+        self.training = any(live.file(root, given[place].run_id, given[place].seed).exists() for place in given)
+
+    def report(self) -> SyncReport | None:
+        """The report of a sync that has nothing to do, or None when there may be something to do."""
+        now = None if self.training else self._now()
+        if now is None or not self.path.exists() or read_json(self.path) != now:
+            return None
+        return SyncReport(unchanged=self.finished, waiting=self.waiting)
+
+    def remember(self) -> None:
+        """Keeps the state that the sync leaves."""
+        now = self._now()
+        if self.training:  # a training that dies changes nothing but time
+            self.path.unlink(missing_ok=True)
+        elif now and (not self.path.exists() or read_json(self.path) != now):
+            write_json(self.path, now)
+
+    def _now(self) -> dict[str, Any] | None:
+        if not self.database or not self.database.exists():
+            return None
+        found = self.database.stat()
+        return {"state": self.state, "size": found.st_size, "changed": found.st_mtime_ns}
+
+
+class _Sync:
+    """What is asked for, and what is done about it. `digests`: place -> digest of the seeds that have finished."""
+
+    def __init__(self, root: Path, given: dict, asked: dict, digests: dict) -> None:
+        self.root, self.given, self.asked, self.digests = root, given, asked, digests
+        self.report = SyncReport()
+
+    def into(self, address: Address) -> SyncReport:
+        """Writes, retires, and reports."""
+        with store.connected(address, self.root) as backend:
+            held: dict[str, list[Kept]] = {}
+            for name in sorted({experiment for experiment, _ in self.given}):
+                identity = store.experiment_id(backend, name)
+                with turn(backend.client, identity) if address.shared else contextlib.nullcontext() as kept:
+                    store.set_looks(backend, identity, _looks(name, self.asked))
+                    held[name] = self._experiment(backend, name, identity, kept.keep if kept else lambda: None)
+            self._retire(backend, held)
+        return self.report
+
+    def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[Kept]:
+        """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
+        existing = _by_key(backend.runs(identity))
+        runs: dict[str, list[Wanted]] = {}
+        for one in self.given.values():
+            if one.experiment == name:
+                runs.setdefault(one.run_id, []).append(one)
+        pending = Pending(backend, identity, existing, self.report, keep)
+        for run_id in sorted(runs):
+            seeds, training = self._seeds(runs[run_id])
+            self._family(pending, run_id, seeds, training, existing)
+        pending.flush()
+        self._end_dead(backend, existing)
+        return [run for runs in existing.values() for run in runs]
+
+    def _family(self, pending: Pending, run_id: str, seeds: tuple[Seed, ...], training: list[Running], existing: dict) -> None:
+        """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it."""
+        parent = pending.place(Mean(seeds)) if seeds else None
+        for one in (*seeds, *training):
+            pending.place(one, parent)
+        here = {one.key for one in (*seeds, *training)}
+        for key in pending.of_run(run_id) if parent else ():
+            if key not in here:
+                for run in existing[key]:
+                    pending.retag(run, {PARENT: parent or ""})
+
+    def _seeds(self, wanted: list[Wanted]) -> tuple[tuple[Seed, ...], list[Running]]:
+        """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
+        found, training = [], []
+        for one in sorted(wanted, key=lambda one: one.seed):
+            path = view.receipt_file(self.root, one)
+            if path is None:
+                reached = live.read(self.root, one.run_id, one.seed)
+                if reached and reached.alive:
+                    training.append(Running(one, reached))
+                self.report.waiting += [] if reached and reached.alive else [one.key]
+                continue
+            try:
+                digest = self.digests.get((one.experiment, one.key)) or view.digest(self.root, one, path)
+                found.append(Seed(one, view.read_receipt(self.root, path, one), digest))
+            except UserError as error:
+                self.report.problems.append(str(error))
+        return tuple(found), training
+
+    def _end_dead(self, backend: Backend, existing: dict[str, list[Kept]]) -> None:
+        """Trainings that are shown and go on no more; those of another folder once they have been silent for long."""
+        mine = backend.more.get(ORIGIN)
+        for key, runs in existing.items():
+            run_id, _, seed = key.partition("/seed")
+            for run in runs:
+                if run.status != "RUNNING" or ROUNDS not in run.tags:
+                    continue
+                reached = live.read(self.root, run_id, int(seed)) if run.tags.get(ORIGIN) == mine else None
+                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == mine else old_news(run)
+                if dead:
+                    backend.end(run)
+
+    def _retire(self, backend: Backend, held: dict[str, list[Kept]]) -> None:
+        """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
+        asked, mine = view.places(self.asked), backend.more.get(ORIGIN)
+        for name, identity in store.our_experiments(backend.client).items():
+            runs = held.get(name) if name in held else backend.runs(identity)
+            ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]
+            gone = [run for run in ours if (name, run.tags[KEY]) not in asked]
+            backend.untag(gone, LIVE)
+            self.report.retired += [run.tags[KEY] for run in gone if PARENT in run.tags]
 
 
 def _looks(experiment: str, asked: dict) -> dict[str, str]:
     return views.looks(one for one in asked.values() if one.experiment == experiment)
 
 
-def _seeds(root: Path, wanted: list[Wanted], report: SyncReport) -> tuple[Seed, ...]:
-    """The finished seeds of a run. A damaged receipt becomes a problem of the report."""
-    found = []
-    for one in sorted(wanted, key=lambda one: one.seed):
-        path = view.receipt_file(root, one)
-        if path is None:
-            report.waiting.append(one.key)
-            continue
-        try:
-            found.append(Seed(one, view.read_receipt(root, path, one), view.digest(root, one, path)))
-        except UserError as error:
-            report.problems.append(str(error))
-    return tuple(found)
-
-
-class _Seen:
-    """Whether anything changed since the last sync: plans, receipts, artifacts, or the database, by another program.
-
-    When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them.
-    """
-
-    def __init__(self, root: Path, database: Path, given: dict, asked: dict) -> None:
-        self.path, self.database = root / store.ARTIFACTS / ".seen.json", database
-        files = {place: view.receipt_file(root, wanted) for place, wanted in given.items()}
-        self.waiting = [key for (_, key), path in files.items() if path is None]
-        self.finished = [key for (_, key), path in files.items() if path is not None]
-        digests = [path and view.digest(root, given[place], path) for place, path in files.items()]
-        looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
-        shown = [[one.experiment, one.key, one.name, one.place, one.tables] for one in asked.values()]
-        self.state = canonical_hash([str(root), digests, shown, looks], 32)
-
-    def report(self) -> SyncReport | None:
-        """The report of a sync that has nothing to do, or None when there may be something to do."""
-        if not self.path.exists() or not self.database.exists() or read_json(self.path) != self._now():
-            return None
-        return SyncReport(unchanged=self.finished, waiting=self.waiting)
-
-    def remember(self) -> None:
-        """Keeps the state that the sync leaves."""
-        if not self.path.exists() or read_json(self.path) != self._now():
-            write_json(self.path, self._now())
-
-    def _now(self) -> dict[str, Any]:
-        found = self.database.stat()
-        return {"state": self.state, "size": found.st_size, "changed": found.st_mtime_ns}
-
-
-def _sync_run(client: Any, experiment: str, root: Path, seeds: tuple[Seed, ...], existing: dict, report: SyncReport) -> None:
-    """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it."""
-    place = lambda run, parent=None: _place(client, experiment, root, run, existing.get(run.key, []), parent)  # noqa: E731
-    parent, _ = place(Mean(seeds))
-    for seed in seeds:
-        _, done = place(seed, parent)
-        getattr(report, done).append(seed.key)
-    for key, runs in existing.items():
-        if key.startswith(f"{seeds[0].wanted.run_id}/") and key not in {seed.key for seed in seeds}:
-            for run in runs:
-                _retag(client, run, {PARENT: parent})
-
-
-def _place(
-    client: Any, experiment: str, root: Path, wanted: Seed | Mean, existing: list[Any], parent: str | None
-) -> tuple[str, str]:
-    """(MLflow's id of the run, what was done: written, retagged or unchanged)."""
-    kept = next((run for run in existing if run.data.tags.get(DIGEST) == wanted.digest), None)
-    for run in existing:
-        if run is not kept:  # of an earlier receipt, left half-way, or a second copy
-            store.remove_run(client, run)
-    if kept is None:
-        return store.write_run(client, experiment, root, wanted, parent), "written"
-    tags = {key: value for key, value in wanted.tags.items() if key != COLOUR} | ({PARENT: parent} if parent else {})
-    return kept.info.run_id, "retagged" if _retag(client, kept, tags) else "unchanged"
-
-
-def _retag(client: Any, run: Any, tags: dict[str, str]) -> bool:
-    from mlflow.entities import RunTag
-
-    changed = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
-    if changed:
-        client.log_batch(run.info.run_id, tags=changed, synchronous=True)
-    if "mlflow.runName" in {tag.key for tag in changed}:
-        client.update_run(run.info.run_id, name=tags["mlflow.runName"])
-    return bool(changed)
-
-
-def _retire(client: Any, asked: set[tuple[str, str]], report: SyncReport) -> None:
-    """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
-    for name, identity in store.our_experiments(client).items():
-        for run in store.our_runs(client, identity):
-            if LIVE in run.data.tags and (name, run.data.tags[KEY]) not in asked:
-                client.delete_tag(run.info.run_id, LIVE)
-                report.retired += [run.data.tags[KEY]] if PARENT in run.data.tags else []
-
-
-def _by_key(client: Any, experiment: str) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for run in store.our_runs(client, experiment):
-        found.setdefault(run.data.tags[KEY], []).append(run)
+def _by_key(runs: list[Kept]) -> dict[str, list[Kept]]:
+    found: dict[str, list[Kept]] = {}
+    for run in runs:
+        found.setdefault(run.tags[KEY], []).append(run)
     return found

@@ -58,7 +58,7 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
             name.removesuffix(f"/{TABLE}") for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}")
         )
     )
-    state = _state(metrics, ONLY_MEANS)
+    state = _state(metrics, ONLY_MEANS if means else "")  # before the first seed has finished: those that train
     others = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
     hidden = {"runsVisibilityMap": {run.info.run_id: False for run in others}}
     return {"key": _PAGE.format(experiment), "version": canonical_hash(state, 8), "state": json.dumps(state | hidden)}

@@ -103,7 +103,7 @@ def _give_names(found: dict[tuple[str, str], Wanted]) -> None:
 def receipt_file(root: Path, wanted: Wanted) -> Path | None:
     """The receipt of the result folder, or else the evidence kept with the reports; None while there is neither.
 
-    A run in progress has none. Showing it live would start here: its metrics so far lie in its checkpoint.
+    A run in progress has none: see `fedrepro.engine.live`.
     """
     name = Path(wanted.run_id) / f"seed{wanted.seed}.json"
     for folder in (RUNS, Path("reports") / wanted.scale / wanted.paper / "evidence"):

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import math
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fedrepro.engine import checkpoint, evaluate, results
+from fedrepro.engine import checkpoint, evaluate, live, results
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.errors import UserError
@@ -309,6 +310,20 @@ def test_a_checkpoint_of_another_layout_starts_anew(tmp_path: Path, capsys: pyte
     assert rounds_of(checkpoints)[0] == [0, 1, 2, 3]
     line = f"{checkpoints.path}: checkpoint of another version of fedrepro; the seed starts over from round 0\n"
     assert capsys.readouterr().err == line
+
+
+def test_what_a_checkpoint_holds_is_told_beside_it(tmp_path: Path) -> None:
+    """Without torch: the rounds so far with their finite values, and the process; it goes with the checkpoint."""
+    path = live.file(tmp_path, "run", 8)
+    path.parent.mkdir(parents=True)
+    checkpoints = interrupted(path.with_suffix(".pt"), at=2)
+    told = live.read(tmp_path, "run", 8)
+    _, _, progress = checkpoint.load(checkpoints.path, "k")
+    assert (told.rounds, told.started_at, told.pid) == (2, progress.started_at, os.getpid())
+    assert told.rows == progress.rows
+    assert told.alive
+    live.remove(checkpoints.path)
+    assert not list(path.parent.iterdir())
 
 
 def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:

@@ -7,23 +7,23 @@ from small_table import make_run, with_settings
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.files import write_json
+from fedrepro.files import write_text
 from fedrepro.reports.model import Run
-from fedrepro.reports.model.codec import decode
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
+from fedrepro.typed import text, typed
 
 ROOT = Path(__file__).parents[3]
 
 
 def names_of(*runs):
-    return [str(name) for name in run_names({run["run_id"]: (decode(Run, run), ["FedAvg"]) for run in runs}).values()]
+    return [str(name) for name in run_names({run["run_id"]: (typed(Run, run, "run"), ["FedAvg"]) for run in runs}).values()]
 
 
 def collected(tmp_path, params=None):
     """The names that FedLAW's Table 3 has at scale demo."""
     made = plan(load_project(ROOT, params), "fedlaw", "table3", "demo")
-    return {one.run_id: one.name for one in wanted.collect([write_json(tmp_path / "plan.json", made)]).values()}
+    return {one.run_id: one.name for one in wanted.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
 
 
 def test_method_then_model_then_alpha(tmp_path):
@@ -73,7 +73,7 @@ def test_runs_that_say_nothing_different_have_their_hash():
 def test_a_long_label_gives_way(tmp_path):
     """Labels that describe a variant are longer than the UI shows; the method's name and what differs say the same."""
     made = plan(load_project(ROOT), "fedgh", "table2-projections", "full")
-    found = {str(one.name) for one in wanted.collect([write_json(tmp_path / "plan.json", made)]).values()}
+    found = {str(one.name) for one in wanted.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
     assert "FedAvg 2NN α0.01" in found
     assert all(len(name.partition(" 2NN")[0]) <= 50 for name in found)
     assert any("against=in_place" in name for name in found)

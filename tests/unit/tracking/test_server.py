@@ -29,6 +29,7 @@ def test_a_busy_port_is_one_line(root):
 def test_the_server_is_told_where_everything_is(root, monkeypatch):
     """Absolute database and artifacts, and the address asked for."""
     started = []
+    monkeypatch.setattr(server, "_follow", lambda root: None)
     monkeypatch.setattr(server.os, "execve", lambda *arguments: started.append(arguments))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

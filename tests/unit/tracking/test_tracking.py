@@ -14,6 +14,8 @@ from tracked import all_in, means_in, runs_in
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
 from fedrepro.tracking import prune, store, sync
+from fedrepro.tracking.backend import Backend
+from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import DIGEST, KEY, LIVE, PARENT
 
 SMALL = {"seeds": [8, 9]}
@@ -124,27 +126,21 @@ def test_two_at_once_write_once(root):
     assert all(len(runs) == 1 for runs in found.values())
 
 
-@pytest.mark.parametrize("step", ["log_batch", "log_inputs", "set_terminated", "set_tag"])
-@pytest.mark.parametrize("whole_runs", [0, 1])
-def test_a_run_left_half_way_is_repaired(root, monkeypatch, step, whole_runs):
-    """A kill at any step of a mean or a seed leaves a run without a digest; the next sync replaces it without a trace."""
-    from mlflow import MlflowClient
-
+@pytest.mark.parametrize("kind", [Rows, Backend])
+@pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 6, 7])
+def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, step):
+    """A kill before any statement or call of the second of several batches; the next sync completes it without a trace."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
-    calls = iter(range(100))
-    whole = getattr(MlflowClient, step)
-
-    def die(self, *arguments, **options):
-        if next(calls) == whole_runs:
-            raise KeyboardInterrupt
-        return whole(self, *arguments, **options)
-
+    monkeypatch.setattr(kind, "batch", 2)
+    monkeypatch.setattr(store, "Rows", kind)
     with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, step, die)
+        killed_at = _killed_at(patch, kind, 12 + step)
         with pytest.raises(KeyboardInterrupt):
             sync([path], root)
-    assert sum(DIGEST not in run.data.tags for (run,) in all_in(root).values()) == 1
+    half = len([run for runs in all_in(root).values() for run in runs if DIGEST not in run.data.tags])
+    assert killed_at
+    assert half <= 2
     report = sync([path], root)
     assert len(report.unchanged) + len(report.retagged) + len(report.written) == 5
     assert len(all_in(root)) == 10
@@ -152,6 +148,66 @@ def test_a_run_left_half_way_is_repaired(root, monkeypatch, step, whole_runs):
     parents = {key: run.info.run_id for key, (run,) in means_in(root).items()}
     assert all(run.data.tags[PARENT] == parents[key.partition("/")[0]] for key, (run,) in runs_in(root).items())
     assert len(list((root / "mlartifacts" / "fedlaw" / "demo").iterdir())) == 5
+
+
+def _killed_at(patch, kind: type, number: int) -> list[str]:
+    """Lets the process end before what it does to the store for the `number`th time. Returns what that was."""
+    from mlflow import MlflowClient
+
+    from fedrepro.tracking import rows
+
+    calls, done = iter(range(1000)), []
+    names = ["_insert"] if kind is Rows else ["create_run", "log_batch", "log_inputs", "set_terminated", "set_tag"]
+    for name in names:
+        where = rows if kind is Rows else MlflowClient
+        whole = getattr(where, name)
+
+        def die(*arguments, whole=whole, name=name, **options):
+            if next(calls) == number:
+                done.append(name)
+                raise KeyboardInterrupt
+            return whole(*arguments, **options)
+
+        patch.setattr(where, name, die)
+    return done
+
+
+def test_rows_and_calls_write_the_same(root, tmp_path_factory, monkeypatch):
+    """Many runs a transaction are what MLflow's client would have written, one call after another."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run = next(iter(plan["runs"].values()))
+    write_result(root, run, 9, None)
+    partition = root / "data" / "partitions" / run["inputs"]["partition"]
+    write_json(partition / "seed8.json", {"sizes": [5, 7]})
+    (partition / "seed8.svg").write_text("<svg/>")
+    sync([path], root)
+    slow = tmp_path_factory.mktemp("slow") / "project"
+    shutil.copytree(root, slow, ignore=shutil.ignore_patterns("mlflow.db", "mlartifacts"))
+    monkeypatch.setattr(store, "Rows", Backend)
+    sync([slow / path.relative_to(root)], slow)
+    assert picture_of(slow) == picture_of(root)
+    assert histories(slow) == histories(root)
+    assert {key: stored(run) for key, (run,) in all_in(slow).items()} == {
+        key: stored(run) for key, (run,) in all_in(root).items()
+    }
+
+
+def histories(root: Path) -> dict[str, dict]:
+    """Every value of every metric of every run."""
+    found = {}
+    with store.opened(root / "mlflow.db") as client:
+        for key, (run,) in all_in(root).items():
+            points = {name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
+            found[key] = {name: [(p.step, p.timestamp, p.value) for p in some] for name, some in points.items()}
+    return found
+
+
+def stored(run) -> tuple:
+    """What MLflow keeps of a run beside what it shows, and its files."""
+    info, folder = run.info, artifact_folder(run)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+    return info.user_id, info.lifecycle_stage, run.data.tags.get("mlflow.runName"), files
 
 
 def test_a_deleted_database_is_rebuilt(root):

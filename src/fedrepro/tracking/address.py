@@ -1,0 +1,60 @@
+"""Where the runs are: the project's own `mlflow.db`, or what `MLFLOW_TRACKING_URI` names. Pure.
+
+The project's own database belongs to its folder alone. Any other address may be shared: several folders, on several machines,
+write into it, and none removes what another one wrote.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.errors import UserError
+
+VARIABLE = "MLFLOW_TRACKING_URI"
+ARTIFACT_ROOT = "MLFLOW_DEFAULT_ARTIFACT_ROOT"  # as `mlflow server` takes it
+ARTIFACTS = Path("mlartifacts")
+OWN = "mlflow.db"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A tracking store. `database`: the file of a SQLite store; `artifacts`: where new experiments keep their files, None if
+    MLflow's server decides that."""
+
+    uri: str
+    database: Path | None
+    artifacts: str | None
+    shared: bool
+
+    @property
+    def served(self) -> bool:
+        """Behind MLflow's server, which has no other way in than HTTP."""
+        return self.uri.startswith("http")
+
+    def __str__(self) -> str:
+        """As a message says it: without a password."""
+        return str(self.database) if self.database else re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", self.uri)
+
+
+def own(root: Path, database: str = OWN) -> Address:
+    """The SQLite file of the project at `root`."""
+    path = Path(root) / database
+    return Address(f"sqlite:///{path}", path, (Path(root) / ARTIFACTS).as_uri(), shared=False)
+
+
+def find(root: Path, database: str = OWN) -> Address:
+    """What the environment names, or else `<root>/<database>`. UserError when it names something that is not understood."""
+    root, uri = Path(root).resolve(), os.environ.get(VARIABLE, "").strip()
+    artifacts = os.environ.get(ARTIFACT_ROOT) or (root / ARTIFACTS).as_uri()
+    if not uri:
+        return own(root, database)
+    if re.match(r"https?://[^/\s]", uri):
+        return Address(uri.rstrip("/"), None, None, shared=True)
+    if re.match(r"postgresql(\+\w+)?://\S", uri):
+        return Address(uri, None, artifacts, shared=True)
+    if re.match(r"sqlite:///[^\s:]", uri):
+        path = root / uri.removeprefix("sqlite:///")
+        return own(root, database) if path == root / database else Address(f"sqlite:///{path}", path, artifacts, shared=True)
+    known = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
+    raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {known}, or unset it for {OWN}")

@@ -1,0 +1,82 @@
+"""Files of a run, beside its numbers: linked where the store is a folder, sent where it is not."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from fedrepro.tracking import wanted as view
+from fedrepro.tracking.address import Address
+from fedrepro.tracking.shown import Seed, Shown
+
+
+def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
+    """Model, configuration, environment and picture of the partition of a seed.
+
+    Not where `uri` is a folder of another machine: a shared database names the folder of the one that made the experiment.
+    """
+    files = view.artifacts(root, run.wanted) if isinstance(run, Seed) else {}
+    folder = local(uri)
+    if files and not folder:
+        _send(files, _repository(uri, address))
+    elif folder and folder.parents[3].is_dir():  # the project that it belongs to is at hand
+        for name, path in files.items():
+            _place(path, folder / name)
+
+
+def remove_files(uri: str) -> None:
+    """Removes the files of a run for good."""
+    folder = local(uri)
+    if folder:
+        shutil.rmtree(folder.parent, ignore_errors=True)
+    else:
+        _repository(uri, None).delete_artifacts()
+
+
+def local(uri: str) -> Path | None:
+    """The folder that an address names, or None where it is none."""
+    parsed = urlparse(uri)
+    return Path(unquote(parsed.path)) if parsed.scheme in ("", "file") else None
+
+
+def datasets(root: Path, run: Shown) -> list[Any]:
+    """The inputs of a seed as MLflow shows them: partition, participation, proxy set, arrays."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    found = []
+    for item in view.inputs(root, run.wanted, run.receipt) if isinstance(run, Seed) else ():
+        kept = {key: value for key, value in (item["manifest"] or {}).items() if key not in ("files", "class_counts")}
+        dataset = Dataset(
+            name=item["name"],
+            digest=item["sha256"][:36],  # as much of a sha256 as MLflow keeps
+            source_type="local",
+            source=json.dumps({"uri": str(root / item["path"])}),
+            profile=json.dumps(kept, sort_keys=True),
+        )
+        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", item["context"])]))
+    return found
+
+
+def _repository(uri: str, address: Address | None) -> Any:
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    return get_artifact_repository(uri, tracking_uri=address and address.uri)
+
+
+def _send(files: dict[str, Path], repository: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # MLflow takes the name that a file has here
+        for name, path in files.items():
+            (link := Path(folder) / name).symlink_to(path.resolve())
+            repository.log_artifact(str(link))
+
+
+def _place(source: Path, target: Path) -> None:
+    """A hard link where the file system has them, so that a thousand models are not stored twice; else a copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source.resolve(), target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,0 +1,155 @@
+"""What a tracking store can do for us, by MLflow's client: it works with every store. `fedrepro.tracking.rows` is faster where
+the database itself is at hand.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from fedrepro.tracking.address import Address
+from fedrepro.tracking.artifacts import datasets, remove_files, store_files
+from fedrepro.tracking.shown import DIGEST, KEY, PARENT, REACHED, ROUNDS, Point, Running, Shown
+
+METRICS, PARAMETERS, PAGE = 900, 100, 1000  # a call; MLflow takes 1000 in all, of which 100 parameters
+NAME = "mlflow.runName"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run as it stands in the store; times in ms."""
+
+    run_id: str
+    status: str
+    started: int
+    ended: int
+    artifacts: str
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run to be written, under the id that MLflow knows it by."""
+
+    run_id: str
+    artifacts: str
+    shown: Shown
+    parent: str | None = None
+    since: int = 0  # rounds that are there already, of a run that was shown while it trained
+    reached: int = 0  # when they were done, in ms
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """All but the digest, which is written last: its lack marks a run that a kill left half-way."""
+        tags = {key: value for key, value in self.shown.tags.items() if key != DIGEST}
+        return tags | ({PARENT: self.parent} if self.parent else {})
+
+    @property
+    def points(self) -> list[Point]:
+        """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
+        points = [point for point in self.shown.metrics if point[3] == 0 or point[3] > self.since]
+        last, rest = max((point[3] for point in points), default=0), max(0, self.shown.span[1] - self.reached)
+        time = lambda number: self.reached + rest * (number - self.since) // (last - self.since)  # noqa: E731
+        return [(n, v, time(step) if self.since and step else moment, step) for n, v, moment, step in points]
+
+
+class Backend:
+    """One tracking store. `more`: tags that every run gets beside its own."""
+
+    batch = 16  # entries that are written together
+    _threads = 8  # a server far away answers several at once
+
+    def __init__(self, client: Any, address: Address, root: Path, more: dict[str, str]) -> None:
+        self.client, self.address, self.root, self.more = client, address, root, more
+        self._inputs_lock = threading.Lock()
+
+    def runs(self, experiment: str) -> list[Kept]:
+        """Every run of an experiment that has a run key, deleted ones left out."""
+        found, token = [], None
+        while True:
+            page = self.client.search_runs([experiment], max_results=PAGE, page_token=token)
+            for run in page:
+                if KEY in run.data.tags:
+                    info = run.info
+                    times = info.start_time or 0, info.end_time or 0
+                    found.append(Kept(info.run_id, info.status, *times, info.artifact_uri, dict(run.data.tags)))
+            token = page.token
+            if not token:
+                return found
+
+    def reserve(self, experiment: str, shown: Shown, parent: str | None) -> Entry:
+        """A place for a run that is going to be written."""
+        draft = Entry("", "", shown, parent)
+        info = self.client.create_run(experiment, start_time=shown.span[0], tags=draft.tags | self.more).info
+        return Entry(info.run_id, info.artifact_uri, shown, parent)
+
+    def write(self, experiment: str, entries: Sequence[Entry]) -> None:
+        """Fills the places that were reserved."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(self.fill, entries))
+
+    def fill(self, entry: Entry) -> None:
+        """All of a run, or what follows the rounds that are there already."""
+        from mlflow.entities import Metric, Param, RunTag
+        from mlflow.exceptions import MlflowException
+
+        shown, client = entry.shown, self.client
+        values = [Metric(name, value, moment, number) for name, value, moment, number in entry.points]
+        parameters = [Param(key, value) for key, value in shown.parameters.items()]
+        tags = [RunTag(key, value) for key, value in (entry.tags | self.more).items() if key != NAME] if entry.since else []
+        for some, described, marks in zip_longest(
+            _chunks(values, METRICS), _chunks(parameters, PARAMETERS), _chunks(tags, PARAMETERS), fillvalue=()
+        ):
+            client.log_batch(entry.run_id, metrics=some, params=described, tags=marks, synchronous=True)
+        if isinstance(shown, Running):
+            if entry.since:  # it may have been taken for dead
+                client.update_run(entry.run_id, status="RUNNING")
+            return
+        if found := datasets(self.root, shown):
+            with self._inputs_lock:  # two threads would both make a data set that is new
+                client.log_inputs(entry.run_id, datasets=found)
+        store_files(self.address, entry.artifacts, self.root, shown)
+        client.set_terminated(entry.run_id, shown.status, end_time=shown.span[1])
+        for key in (ROUNDS, REACHED) if entry.since else ():
+            with contextlib.suppress(MlflowException):  # gone by an earlier try
+                client.delete_tag(entry.run_id, key)
+        client.set_tag(entry.run_id, DIGEST, shown.digest)
+
+    def remove(self, runs: Iterable[Kept]) -> None:
+        """Removes runs; a server keeps them in its bin until `mlflow gc`."""
+        from mlflow.exceptions import MlflowException
+
+        for run in runs:
+            with contextlib.suppress(MlflowException):  # someone else was faster
+                self.client.delete_run(run.run_id)
+            if not self.address.served:
+                remove_files(run.artifacts)
+
+    def retag(self, changed: Sequence[tuple[Kept, dict[str, str]]]) -> None:
+        """Sets tags of runs, and the name with its tag."""
+        from mlflow.entities import RunTag
+
+        for run, tags in changed:
+            marks = [RunTag(key, value) for key, value in tags.items() if key != NAME]
+            if marks:
+                self.client.log_batch(run.run_id, tags=marks, synchronous=True)
+            if NAME in tags:
+                self.client.update_run(run.run_id, name=tags[NAME])
+
+    def untag(self, runs: Iterable[Kept], key: str) -> None:
+        """Takes a tag from runs that have it."""
+        for run in runs:
+            self.client.delete_tag(run.run_id, key)
+
+    def end(self, run: Kept) -> None:
+        """Shows a training as ended that left no result."""
+        self.client.set_terminated(run.run_id, "KILLED", end_time=int(time.time() * 1000))
+
+
+def _chunks(items: list[Any], size: int) -> Iterable[list[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,223 @@
+"""A tracking store whose database is at hand: many runs a transaction, through the tables of MLflow's own models.
+
+MLflow's client needs some twenty transactions a run. What both write is the same; a test compares them.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from fedrepro.tracking.artifacts import datasets, remove_files, store_files
+from fedrepro.tracking.backend import NAME, Backend, Entry, Kept
+from fedrepro.tracking.shown import DIGEST, KEY, Running
+
+_MANY = 500  # ids in one statement
+
+
+class Rows(Backend):
+    """SQLite or PostgreSQL."""
+
+    batch = 200
+
+    def __init__(self, client: Any, *how: Any) -> None:
+        super().__init__(client, *how)
+        self._store = client._tracking_client.store
+        self._places: dict[str, str] = {}  # experiment -> where its artifacts are
+
+    def runs(self, experiment: str) -> list[Kept]:
+        """As `Backend.runs`, without what only a page of the UI needs: metrics, parameters, inputs."""
+        from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
+        from sqlalchemy import select
+
+        ours = (SqlRun.experiment_id == int(experiment)) & (SqlRun.lifecycle_stage == "active")
+        columns = SqlRun.run_uuid, SqlRun.status, SqlRun.start_time, SqlRun.end_time, SqlRun.artifact_uri
+        tags: dict[str, dict[str, str]] = defaultdict(dict)
+        known: dict[str, str] = {}  # of most tags many runs have the same: kept once
+        with self._store.ManagedSessionMaker() as session:
+            joined = select(SqlTag.run_uuid, SqlTag.key, SqlTag.value).join(SqlRun, SqlRun.run_uuid == SqlTag.run_uuid)
+            for run_id, key, value in session.execute(joined.where(ours)):
+                tags[run_id][known.setdefault(key, key)] = known.setdefault(value, value)
+            found = session.execute(select(*columns).where(ours)).all()
+        keep = [row for row in found if KEY in tags[row[0]]]
+        return [Kept(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keep]
+
+    def reserve(self, experiment: str, shown: Any, parent: str | None) -> Entry:
+        """Nothing is written yet."""
+        from mlflow.utils.uri import append_to_uri_path
+
+        if experiment not in self._places:
+            self._places[experiment] = self.client.get_experiment(experiment).artifact_location
+        run_id = uuid.uuid4().hex
+        return Entry(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), shown, parent)
+
+    def write(self, experiment: str, entries: Sequence[Entry]) -> None:
+        """All at once, then their files, then their digests."""
+        from mlflow.store.tracking.dbmodels import models
+
+        new = [entry for entry in entries if not entry.since]
+        for entry in entries:
+            if entry.since:
+                self.fill(entry)
+        with self._store.ManagedSessionMaker(read_only=False) as session:
+            _insert(session, models.SqlRun, (_run(experiment, entry) for entry in new))
+            _insert(session, models.SqlTag, (row for entry in new for row in _tags(entry.run_id, entry.tags | self.more)))
+            _insert(session, models.SqlParam, (row for entry in new for row in _parameters(entry)))
+            points = [row for entry in new for row in _metrics(entry)]
+            _insert(session, models.SqlMetric, points)
+            _insert(session, models.SqlLatestMetric, _latest(points))
+            self._inputs(session, int(experiment), new)
+        for entry in new:
+            store_files(self.address, entry.artifacts, self.root, entry.shown)
+        complete = [entry for entry in new if not isinstance(entry.shown, Running)]
+        with self._store.ManagedSessionMaker(read_only=False) as session:
+            _insert(session, models.SqlTag, (_tag(entry.run_id, DIGEST, entry.shown.digest) for entry in complete))
+
+    def _inputs(self, session: Any, experiment: int, entries: Sequence[Entry]) -> None:
+        """A data set once an experiment, and the runs that took it."""
+        from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
+        from sqlalchemy import select
+
+        wanted = [(entry, one) for entry in entries for one in datasets(self.root, entry.shown)]
+        by_key = {(one.dataset.name, one.dataset.digest): one.dataset for _, one in wanted}
+        known: dict[tuple[str, str], str] = {}
+        columns = SqlDataset.name, SqlDataset.digest, SqlDataset.dataset_uuid
+        for some in _parts(sorted({name for name, _ in by_key})):
+            here = (SqlDataset.experiment_id == experiment) & SqlDataset.name.in_(some)
+            known |= {(name, digest): identity for name, digest, identity in session.execute(select(*columns).where(here))}
+        new = {key: uuid.uuid4().hex for key in by_key if key not in known}
+        _insert(session, SqlDataset, (_dataset(experiment, identity, by_key[key]) for key, identity in new.items()))
+        known |= new
+        links = [(uuid.uuid4().hex, entry, one) for entry, one in wanted]
+        ends = {"source_type": "DATASET", "destination_type": "RUN"}
+        source = lambda one: known[one.dataset.name, one.dataset.digest]  # noqa: E731
+        rows = [
+            ends | {"input_uuid": link, "source_id": source(one), "destination_id": entry.run_id} for link, entry, one in links
+        ]
+        _insert(session, SqlInput, rows)
+        tags = [{"input_uuid": link, "name": tag.key, "value": tag.value} for link, _, one in links for tag in one.tags]
+        _insert(session, SqlInputTag, tags)
+
+    def remove(self, runs: Iterable[Kept]) -> None:
+        """For good, as `mlflow gc` does."""
+        from mlflow.store.tracking.dbmodels import models
+        from sqlalchemy import delete
+
+        runs = list(runs)
+        tables = models.SqlMetric, models.SqlLatestMetric, models.SqlParam, models.SqlTag, models.SqlRun
+        with self._store.ManagedSessionMaker(read_only=False) as session:
+            for some in _parts([run.run_id for run in runs]):
+                inputs = models.SqlInput.destination_id.in_(some)
+                own = models.SqlInputTag.input_uuid.in_(_select(models.SqlInput.input_uuid, inputs))
+                session.execute(delete(models.SqlInputTag).where(own))
+                session.execute(delete(models.SqlInput).where(inputs))
+                for table in tables:
+                    session.execute(delete(table).where(table.run_uuid.in_(some)))
+        for run in runs:
+            remove_files(run.artifacts)
+
+    def retag(self, changed: Sequence[tuple[Kept, dict[str, str]]]) -> None:
+        """In one transaction."""
+        from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
+        from sqlalchemy import delete, update
+
+        with self._store.ManagedSessionMaker(read_only=False) as session:
+            for run, tags in changed:
+                session.execute(delete(SqlTag).where(SqlTag.run_uuid == run.run_id, SqlTag.key.in_(list(tags))))
+                if NAME in tags:
+                    session.execute(update(SqlRun).where(SqlRun.run_uuid == run.run_id).values(name=tags[NAME]))
+            _insert(session, SqlTag, (row for run, tags in changed for row in _tags(run.run_id, tags)))
+
+    def untag(self, runs: Iterable[Kept], key: str) -> None:
+        """In one transaction."""
+        from mlflow.store.tracking.dbmodels.models import SqlTag
+        from sqlalchemy import delete
+
+        with self._store.ManagedSessionMaker(read_only=False) as session:
+            for some in _parts([run.run_id for run in runs]):
+                session.execute(delete(SqlTag).where(SqlTag.run_uuid.in_(some), SqlTag.key == key))
+
+
+def _run(experiment: str, entry: Entry) -> dict[str, Any]:
+    """As `SqlAlchemyStore.create_run` fills it in."""
+    started, ended = entry.shown.span
+    training = isinstance(entry.shown, Running)
+    return {
+        "run_uuid": entry.run_id,
+        "name": entry.tags[NAME],
+        "experiment_id": int(experiment),
+        "artifact_uri": entry.artifacts,
+        "source_type": "UNKNOWN",
+        "source_name": "",
+        "entry_point_name": "",
+        "source_version": "",
+        "user_id": "unknown",
+        "lifecycle_stage": "active",
+        "status": entry.shown.status,
+        "start_time": started,
+        "end_time": None if training else ended,
+    }
+
+
+def _tags(run_id: str, tags: dict[str, str]) -> Iterator[dict[str, Any]]:
+    return (_tag(run_id, key, value) for key, value in tags.items())
+
+
+def _tag(run_id: str, key: str, value: str) -> dict[str, Any]:
+    from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
+
+    return {"run_uuid": run_id, "key": key, "value": value[:MAX_TAG_VAL_LENGTH]}
+
+
+def _parameters(entry: Entry) -> Iterator[dict[str, Any]]:
+    from mlflow.utils.validation import MAX_PARAM_VAL_LENGTH
+
+    for key, value in entry.shown.parameters.items():
+        yield {"run_uuid": entry.run_id, "key": key, "value": value[:MAX_PARAM_VAL_LENGTH]}
+
+
+def _metrics(entry: Entry) -> Iterator[dict[str, Any]]:
+    for name, value, moment, number in entry.shown.metrics:
+        row = {"run_uuid": entry.run_id, "key": name, "value": value, "timestamp": moment, "step": number}
+        yield row | {"is_nan": False}
+
+
+def _latest(points: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Of every metric of every run the last one, as MLflow orders them."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    order = lambda point: (point["step"], point["timestamp"], point["value"])  # noqa: E731
+    for point in points:
+        key = point["run_uuid"], point["key"]
+        if key not in found or order(point) > order(found[key]):
+            found[key] = point
+    return found.values()
+
+
+def _dataset(experiment: int, identity: str, dataset: Any) -> dict[str, Any]:
+    return {
+        "dataset_uuid": identity,
+        "experiment_id": experiment,
+        "name": dataset.name,
+        "digest": dataset.digest,
+        "dataset_source_type": dataset.source_type,
+        "dataset_source": dataset.source,
+        "dataset_schema": dataset.schema,
+        "dataset_profile": dataset.profile,
+    }
+
+
+def _insert(session: Any, model: Any, rows: Iterable[dict[str, Any]]) -> None:
+    from sqlalchemy import insert
+
+    if rows := list(rows):
+        session.execute(insert(model.__table__), rows)
+
+
+def _select(column: Any, condition: Any) -> Any:
+    from sqlalchemy import select
+
+    return select(column).where(condition)
+
+
+def _parts(items: list[str]) -> Iterator[list[str]]:
+    return (items[start : start + _MANY] for start in range(0, len(items), _MANY))

@@ -1,0 +1,98 @@
+"""One writer of an experiment at a time, wherever it runs: a lock kept in the tracking store, in tags of the experiment.
+
+Stores of all kinds let a process write a tag of its own and read those of others. It writes its tag, then looks for others. If
+there is one, it takes its own back and waits. Two processes never go on at once: each writes before it looks, so the one that
+writes last sees the other. The holder changes its tag now and then. A tag that stays the same for long belongs to a process
+that is gone; clocks of different machines are not compared.
+"""
+
+import contextlib
+import os
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from fedrepro import console
+from fedrepro.engine.live import here, is_running
+from fedrepro.errors import UserError
+
+WRITER = "fedrepro.writer."
+BEAT_S, GONE_S, LOOK_S = 5.0, 45.0, 0.5
+
+
+class Turn:
+    """The turn that this process holds. `keep` says that it is still at work."""
+
+    def __init__(self, client: Any, experiment: str) -> None:
+        self._client, self._experiment = client, experiment
+        self._key, self._beats, self._last = f"{WRITER}{uuid.uuid4().hex[:12]}", 0, 0.0
+        self._seen: dict[str, tuple[str, float]] = {}  # tag of another one -> its value, and since when it has that
+
+    def keep(self) -> None:
+        """UserError when another process took this one for dead: nothing more may be written."""
+        if time.monotonic() - self._last > BEAT_S:
+            if self._key not in self._tags():
+                raise UserError("MLflow: another process took over; `fedrepro track` catches up")
+            self._beat()
+
+    def take(self) -> None:
+        """Waits until no other process has the turn."""
+        said = ""
+        while True:
+            others = self._others()
+            if not others:
+                self._beat()
+                if not self._others():
+                    return
+                self.give_back()
+            elif others != said:
+                console.say(f"MLflow: waiting for {others}, which is writing")
+                said = others
+            time.sleep(LOOK_S * random.uniform(0.5, 1.5))
+
+    def give_back(self) -> None:
+        """Lets another one write."""
+        with contextlib.suppress(Exception):  # the server is gone, or the tag: then it is given back by time
+            self._client.delete_experiment_tag(self._experiment, self._key)
+
+    def _beat(self) -> None:
+        self._beats += 1
+        self._client.set_experiment_tag(self._experiment, self._key, f"{here()} {os.getpid()} {self._beats}")
+        self._last = time.monotonic()
+
+    def _others(self) -> str:
+        """The process that has the turn, or wants it; "" when there is none."""
+        found = {key: value for key, value in self._tags().items() if key.startswith(WRITER) and key != self._key}
+        for key, value in found.items():
+            before, since = self._seen.get(key, ("", 0.0))
+            now = time.monotonic()
+            self._seen[key] = (value, since if value == before else now)
+            if now - self._seen[key][1] > GONE_S or _ended(value):
+                with contextlib.suppress(Exception):  # another one was faster
+                    self._client.delete_experiment_tag(self._experiment, key)
+            else:
+                machine, pid, _ = value.rsplit(" ", 2)
+                return f"process {pid} on {machine.partition('/')[0]}"
+        return ""
+
+    def _tags(self) -> dict[str, str]:
+        return self._client.get_experiment(self._experiment).tags
+
+
+@contextlib.contextmanager
+def turn(client: Any, experiment: str) -> Iterator[Turn]:
+    """Holds the turn to write into an experiment."""
+    held = Turn(client, experiment)
+    held.take()
+    try:
+        yield held
+    finally:
+        held.give_back()
+
+
+def _ended(value: str) -> bool:
+    """Of a process on this machine it is known at once."""
+    machine, pid, _ = value.rsplit(" ", 2)
+    return machine == here() and not is_running(int(pid))

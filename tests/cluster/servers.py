@@ -1,0 +1,167 @@
+"""Servers that tests start and stop on this machine: PostgreSQL, S3 (moto's, in memory) and MLflow's tracking server.
+
+Each on a free port of 127.0.0.1, in a folder of its own, ended by its process id. What they need beside the project:
+
+    PostgreSQL     Debian's package `postgresql`; a root user runs it as `postgres`
+    S3             `moto[server]`, in an environment that is made once in .pytest_cache/moto, or FEDREPRO_MOTO=<folder of one>
+    MLflow         psycopg2 and boto3, of requirements-cluster.lock
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+AWS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
+START_S = 60
+
+
+@dataclass
+class Server:
+    """A process and the address that it answers at."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Ends it, with `kill` at once."""
+        if self.process.poll() is None:
+            self.process.kill() if kill else self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+def missing() -> str:
+    """What this machine lacks to start all of them, in words; "" when it has everything."""
+    lacks = [] if postgres_programs() else ["PostgreSQL (apt-get install postgresql)"]
+    lacks += [name for name in ("psycopg2", "boto3") if importlib.util.find_spec(name) is None]
+    return ", ".join(lacks)
+
+
+def postgres_programs() -> Path | None:
+    """The newest PostgreSQL's folder of programs."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    return found[-1].parent if found else None
+
+
+@contextlib.contextmanager
+def postgres(folder: Path) -> Iterator[Server]:
+    """A cluster of databases with an empty one, `mlflow`, which the user mlflow owns."""
+    programs, port = postgres_programs(), free_port()
+    assert programs is not None
+    folder.mkdir(parents=True)
+    for parent in (folder, *folder.parents):  # pytest's folders are closed to the user postgres
+        if os.geteuid() == 0 and parent.owner() == "root" and parent != Path("/tmp"):
+            with contextlib.suppress(OSError):
+                parent.chmod(parent.stat().st_mode | 0o011)
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    run = lambda *command: subprocess.run(  # noqa: E731
+        command, check=True, cwd=folder, capture_output=True, **_user("postgres")
+    )
+    data = folder / "data"
+    run(programs / "initdb", "-D", data, "-U", "mlflow", "--auth=trust", "--encoding=UTF8", "--locale=C")
+    with (folder / "log").open("wb") as log:
+        command = [programs / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder]
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **_user("postgres"))
+    server = Server(f"postgresql://mlflow@127.0.0.1:{port}/mlflow", process)
+    try:
+        create = [programs / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "mlflow", "mlflow"]
+        _wait(server, lambda: subprocess.run(create, cwd=folder, capture_output=True).returncode == 0, folder / "log")
+        yield server
+    finally:
+        process.send_signal(2) if process.poll() is None else None  # fast: clients are cut off
+        server.stop()
+
+
+@contextlib.contextmanager
+def s3(folder: Path, bucket: str = "lab") -> Iterator[Server]:
+    """An S3 server with an empty bucket; AWS is the environment that its clients need, beside its address."""
+    python, port = moto_environment(), free_port()
+    folder.mkdir(parents=True)
+    command = [python, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)]
+    server = _start(f"http://127.0.0.1:{port}", command, folder / "log", {})
+    script = f"import boto3; boto3.client('s3', endpoint_url={server.address!r}).create_bucket(Bucket={bucket!r})"
+    make = [python, "-c", script]
+    try:
+        ready = lambda: subprocess.run(make, env=os.environ | AWS, capture_output=True).returncode == 0  # noqa: E731
+        _wait(server, ready, folder / "log")
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def mlflow(folder: Path, database: str, artifacts: str, *, s3_address: str = "") -> Iterator[Server]:
+    """MLflow's server over a database; artifacts go through it to `artifacts`, for example `s3://lab/mlflow`."""
+    port = free_port()
+    folder.mkdir(parents=True)
+    where = ["--backend-store-uri", database, "--artifacts-destination", artifacts]
+    command = [sys.executable, "-m", "mlflow", "server", *where, "--host", "127.0.0.1", "--port", str(port), "--workers", "2"]
+    off = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    server = _start(f"http://127.0.0.1:{port}", command, folder / "log", off | AWS | {"MLFLOW_S3_ENDPOINT_URL": s3_address})
+    try:
+        _wait(server, lambda: _answers(port), folder / "log")
+        yield server
+    finally:
+        server.stop()
+
+
+def moto_environment() -> Path:
+    """The Python of an environment with moto, which is made when there is none: it takes some 20 s and a package registry."""
+    folder = Path(os.environ.get("FEDREPRO_MOTO", "") or PROJECT / ".pytest_cache" / "moto")
+    python = folder / "bin" / "python"
+    if not (folder / "bin" / "moto_server").exists():
+        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or "uv"
+        subprocess.run([uv, "venv", "--quiet", "--clear", folder], check=True)
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "moto[server]"], check=True)
+    return python
+
+
+def free_port() -> int:
+    """A port that no process listens at now."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def _start(address: str, command: Sequence[str | Path], log: Path, more: dict[str, str]) -> Server:
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, env=os.environ | more, stdout=stream, stderr=stream, start_new_session=True)
+    return Server(address, process)
+
+
+def _wait(server: Server, ready, log: Path) -> None:
+    until = time.monotonic() + START_S
+    while not ready():
+        if server.process.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(f"{server.address} did not start: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.1)
+
+
+def _answers(port: int) -> bool:
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _user(name: str) -> dict[str, str]:
+    """PostgreSQL refuses to be root."""
+    return {"user": name, "group": name} if os.geteuid() == 0 else {}

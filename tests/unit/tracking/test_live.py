@@ -1,0 +1,128 @@
+"""Trainings that have no result yet: shown with their rounds so far, then as their results."""
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from small_table import make_plan, make_receipt, write_result, write_results
+from tracked import means_in, runs_in
+
+from fedrepro.engine import live
+from fedrepro.tracking import store, sync
+from fedrepro.tracking.shown import DIGEST, PARENT, REACHED, ROUNDS
+
+STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it
+
+
+@pytest.fixture
+def training(root):
+    """(plan file, key of a run of which seed 9 trains, function that lets it reach a round)."""
+    plan = make_plan(seeds=[8, 9])
+    path = write_results(root, plan)
+    run = next(iter(plan["runs"].values()))
+    write_result(root, run, 9)
+    (root / "results" / "runs" / run["run_id"] / "seed9.json").unlink()
+    curve = make_receipt(run, 9)["curves"]["test_accuracy"]
+
+    def reach(rounds: int, **changes) -> None:
+        rows = [(number, "test_accuracy", value) for number, value in enumerate(curve[:rounds])]
+        progress = SimpleNamespace(round=rounds, rows=rows, wall_s=5.0, started_at=STARTED)
+        checkpoint = live.file(root, run["run_id"], 9).with_suffix(".pt")
+        live.write(checkpoint, progress, 20.0)
+
+    return SimpleNamespace(path=path, run=run, key=f"{run['run_id']}/seed9", reach=reach)
+
+
+def history(root, run):
+    with store.opened(root / "mlflow.db") as client:
+        found = client.get_metric_history(run.info.run_id, "accuracy/curve")
+    return [(point.step, point.value) for point in sorted(found, key=lambda point: (point.timestamp, point.step))]
+
+
+def test_a_training_is_shown_and_becomes_its_result(root, training):
+    """RUNNING with its rounds so far, below the mean of finished seeds; one MLflow run from the first checkpoint to the end."""
+    training.reach(2)
+    report = sync([training.path], root)
+    assert (report.running, report.waiting, len(report.written)) == ([training.key], [], 9)
+    assert "1 running" in str(report)
+    (shown,) = runs_in(root)[training.key]
+    (mean,) = means_in(root)[training.run["run_id"]]
+    assert (shown.info.status, shown.info.end_time) == ("RUNNING", None)
+    assert (shown.data.tags["status"], shown.data.tags[ROUNDS], shown.data.tags[PARENT]) == ("running", "2", mean.info.run_id)
+    assert shown.data.params["client_lr"] == "0.08"
+    assert [step for step, _ in history(root, shown)] == [1, 2]
+
+    training.reach(4)
+    sync([training.path], root)
+    (further,) = runs_in(root)[training.key]
+    assert further.info.run_id == shown.info.run_id
+    assert [step for step, _ in history(root, further)] == [1, 2, 3, 4]
+
+    live.remove(live.file(root, training.run["run_id"], 9).with_suffix(".pt"))
+    write_result(root, training.run, 9)
+    assert sync([training.path], root).written == [training.key]
+    (done,) = runs_in(root)[training.key]
+    (other,) = runs_in(root)[training.key.replace("seed9", "seed8")]
+    assert (done.info.run_id, done.info.status) == (shown.info.run_id, "FINISHED")
+    assert done.data.metrics == other.data.metrics
+    assert history(root, done) == history(root, other)  # in order of time as well
+    assert done.data.tags.keys() == other.data.tags.keys()
+    assert not {ROUNDS, REACHED} & done.data.tags.keys()
+    assert DIGEST in done.data.tags
+    assert len(done.inputs.dataset_inputs) == len(other.inputs.dataset_inputs) == 3
+    assert len(sync([training.path], root).unchanged) == 10
+
+
+def test_a_killed_training_is_not_shown_as_running(root, training):
+    """Its process is gone: KILLED, until the command is given again and goes on; the rounds stay."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    file = live.file(root, training.run["run_id"], 9)
+    training.reach(2)
+    file.write_text(file.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {process.pid}'))
+    assert sync([training.path], root).running == [training.key]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    report = sync([training.path], root)
+    assert (report.running, report.waiting) == ([], [training.key])
+    (killed,) = runs_in(root)[training.key]
+    assert killed.info.status == "KILLED"
+    training.reach(3)
+    sync([training.path], root)
+    (again,) = runs_in(root)[training.key]
+    assert (again.info.run_id, again.info.status) == (killed.info.run_id, "RUNNING")
+    assert [step for step, _ in history(root, again)] == [1, 2, 3]
+
+
+def test_a_training_elsewhere_is_dead_when_it_is_silent(root, training):
+    """Of a process on another machine only its silence tells."""
+    training.reach(2)
+    file = live.file(root, training.run["run_id"], 9)
+    told = live.read(root, training.run["run_id"], 9)
+    file.write_text(file.read_text().replace(told.host, "node7/1").replace(told.written_at, "2026-11-20T10:05:00+00:00"))
+    assert live.read(root, training.run["run_id"], 9).host == "node7/1"
+    assert sync([training.path], root).running == []
+    assert training.key not in runs_in(root)
+
+
+def test_a_training_from_the_start_is_another_run(root, training):
+    """Its checkpoint was lost: the rounds of the first try are not its own."""
+    training.reach(3)
+    sync([training.path], root)
+    (before,) = runs_in(root)[training.key]
+    file = live.file(root, training.run["run_id"], 9)
+    training.reach(1)
+    file.write_text(file.read_text().replace(STARTED, "2026-11-20T11:00:00+00:00"))
+    sync([training.path], root)
+    (after,) = runs_in(root)[training.key]
+    assert after.info.run_id != before.info.run_id
+    assert [step for step, _ in history(root, after)] == [1]
+
+
+def test_a_damaged_file_is_no_training(root, training):
+    """A view can do without it; it is written again with the next checkpoint."""
+    training.reach(2)
+    live.file(root, training.run["run_id"], 9).write_text("{")
+    assert sync([training.path], root).waiting == [training.key]
