@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
 from fedrepro.cli import selection
+from fedrepro.engine import cards
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_text
 
@@ -38,6 +39,7 @@ def run(options: Namespace) -> None:
         if candidates:
             print(candidates)
         return
+    device = cards.choose(device)
     if selection.candidates(cells):
         from fedrepro.store import Store
 

@@ -76,7 +76,7 @@ def _forced(settings: Any) -> bool:
 
 def _refuse(holder: str) -> NoReturn:
     """One workflow a folder."""
-    raise UserError(f"{holder} already runs snakemake in this folder; wait for it")
+    raise UserError(f"process {holder} already runs snakemake in this folder; wait for it")
 
 
 def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> subprocess.Popen | None:
