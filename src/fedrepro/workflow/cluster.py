@@ -1,0 +1,62 @@
+"""What differs when jobs run on other machines than Snakemake itself. `profiles/slurm` asks here, and so does the Snakefile."""
+
+import shutil
+import subprocess
+from typing import Any
+
+from fedrepro.engine import cards
+from fedrepro.engine.environment import pick_device
+from fedrepro.errors import UserError
+
+_LONGEST_WAIT_S = 20.0
+
+
+def elsewhere(workflow: Any) -> bool:
+    """Whether jobs of Snakemake's `workflow` run on other machines, or this process is such a job.
+
+    Not known before the graph is made: functions of rules may ask, the Snakefile itself may not.
+    """
+    return bool(workflow.remote_exec or workflow.non_local_exec)
+
+
+def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> tuple[str, int]:
+    """(the device that a training is told, the GPUs that it asks for); `wanted`: auto, cpu or cuda, as in params.yaml.
+
+    On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job that
+    asks for no GPU must not take one that was given to another job, and seeds of one run belong on one kind of device. `trial`: a
+    dry run, which may be on another machine than the run that it is for, so that a missing GPU is no mistake.
+
+    UserError where a GPU is asked for on this machine and there is none.
+    """
+    if elsewhere:
+        device = "cuda" if wanted == "cuda" else "cpu"
+    else:
+        try:
+            device = pick_device(wanted)
+        except UserError:
+            if not trial:
+                raise
+            device = wanted
+    return device, int(device == "cuda")
+
+
+def share_out_cards(workflow: Any) -> None:
+    """As many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
+    Snakemake starts all at once. To be called when jobs are about to start, by `onstart`."""
+    if not elsewhere(workflow) and "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", max(1, len(cards.visible())))
+
+
+def status_command() -> str:
+    """How Snakemake learns what became of its Slurm jobs: by "sacct" where accounting is on, by "squeue" otherwise.
+
+    The executor takes sacct wherever it is installed; without accounting it answers nothing, and the executor waits for ever.
+    """
+    if shutil.which("sacct") is None or shutil.which("scontrol") is None:
+        return "squeue"
+    try:
+        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+    except subprocess.TimeoutExpired:
+        return "squeue"
+    kept = [line.partition("=")[2].strip() for line in done.stdout.splitlines() if line.startswith("AccountingStorageType")]
+    return "squeue" if done.returncode or kept[:1] in ([], ["accounting_storage/none"], ["(null)"]) else "sacct"
