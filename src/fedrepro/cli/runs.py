@@ -39,7 +39,6 @@ def run(options: Namespace) -> None:
         if candidates:
             print(candidates)
         return
-    device = cards.choose(device)
     if selection.candidates(cells):
         from fedrepro.store import Store
 
@@ -77,6 +76,7 @@ def _identified(jobs: "list[selection.Job]") -> list[Job]:
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
+    device = cards.choose(device)  # before torch is there
     from fedrepro.engine.run import Options, run_seeds
 
     later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs

@@ -22,9 +22,9 @@ def elsewhere(workflow: Any) -> bool:
 def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> tuple[str, int]:
     """(the device that a training is told, the GPUs that it asks for); `wanted`: auto, cpu or cuda, as in params.yaml.
 
-    On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job that
-    asks for no GPU must not take one that was given to another job, and seeds of one run belong on one kind of device. `trial`: a
-    dry run, which may be on another machine than the run that it is for, so that a missing GPU is no mistake.
+    On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job
+    that asks for no GPU must not take one that was given to another job, and the seeds of a run belong on one kind of device.
+    `trial`: a dry run, which may prepare a run elsewhere, so that a missing GPU is no mistake.
 
     UserError where a GPU is asked for on this machine and there is none.
     """
