@@ -159,7 +159,7 @@ def configured(conf: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def running(root: Path, nodes: int = 2, cpus: int = 1, memory_mib: int = 8000, hidden: Sequence[Path] = ()) -> Iterator[Slurm]:
+def running(root: Path, nodes: int = 2, cpus: int = 1, memory_mib: int = 32000, hidden: Sequence[Path] = ()) -> Iterator[Slurm]:
     """A cluster for the block. `root`: a folder with a short name, since sockets' paths have about a hundred bytes."""
     slurm = Slurm(root)
     with configured(root / "slurm.conf"):

@@ -37,8 +37,8 @@ def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, t
 
 
 def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
-    """By scancel, which is what a pre-emption and a time limit send, too: SIGTERM, and SIGKILL some seconds later. Snakemake submits
-    the job again, which goes on after the round it was ended in: at most one round is lost, and the bits are the same."""
+    """By scancel, which does what a pre-emption and a time limit do: SIGTERM, and SIGKILL some seconds later. Snakemake submits
+    the job again, which goes on after the last round that was finished, to the same bits."""
     cut_down(on_cluster, rounds=LONG)
     sites_profile(on_cluster, groups=None, **{"group-components": None})
     local = copy_of(on_cluster, tmp_path / "local")
@@ -57,6 +57,25 @@ def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_pa
     assert found, before
     local.run("snakemake", "--cores", "1", target)
     assert on_cluster.metrics() == local.metrics()
+
+
+def test_snakemake_that_was_killed_is_given_again(on_cluster: Project, cluster: Slurm) -> None:
+    """kill -9 of snakemake while a job of it runs. The same command tells of that job, and submits one of its own. That one
+    waits for the first and keeps what it trained."""
+    cut_down(on_cluster, rounds=LONG)
+    sites_profile(on_cluster, groups=None, **{"group-components": None})
+    target = a_run(on_cluster)
+    first = submit(on_cluster, cluster, target)
+    job = running(cluster)
+    log = on_cluster.root / "logs/train" / f"{target.split('/')[2]}-8.log"
+    wait_until(lambda: log.exists(), 60, "the training")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    second = submit(on_cluster, cluster, target)
+    finished(second, on_cluster)
+    assert f"Slurm still has 1 job of an earlier snakemake in this folder ({job})" in said(on_cluster)
+    assert ": seed 8 kept" in log.read_text()
+    assert len(on_cluster.trained()) == 1
 
 
 def a_run(project: Project) -> str:

@@ -1,7 +1,10 @@
 """What differs when jobs run on other machines than Snakemake itself. `profiles/slurm` asks here, and so does the Snakefile."""
 
+import contextlib
+import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from fedrepro.engine import cards
@@ -44,7 +47,29 @@ def share_out_cards(workflow: Any) -> None:
     """As many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
     Snakemake starts all at once. To be called when jobs are about to start, by `onstart`."""
     if not elsewhere(workflow) and "gpu" not in workflow.global_resources:
-        workflow.register_resource("gpu", max(1, len(cards.visible())))
+        scheduler = workflow.scheduler  # exists by now, with what it has counted and what is left of it
+        scheduler.global_resources["gpu"] = scheduler.resources["gpu"] = max(1, len(cards.visible()))
+
+
+def left_behind(folder: Path) -> str:
+    """A line on Slurm's jobs that an earlier snakemake, which was killed, has submitted from `folder`; "" where there are none.
+
+    Only one snakemake at a time runs in a folder: when it begins, every job from there is an earlier one's.
+    """
+    if shutil.which("squeue") is None:
+        return ""
+    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%i|%Z|%k"]
+    with contextlib.suppress(subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+        found = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
+        jobs = [job for job, where, what in found if Path(where) == folder and what.startswith(("rule_", "group_"))]
+        if jobs:
+            count = f"{len(jobs)} job{'s' * (len(jobs) > 1)}"
+            return (
+                f"Slurm still has {count} of an earlier snakemake in this folder ({' '.join(jobs)}). They go on; a new job of "
+                "the same training waits for them and keeps their result. scancel ends them, and what they have done is saved"
+            )
+    return ""
 
 
 def status_command() -> str:

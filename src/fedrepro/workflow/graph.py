@@ -75,6 +75,13 @@ class Workflow:
         config = read_json(CONFIGS / f"{run_id}.json")["config"]
         return needs.of(config, len(seeds.split("-")), self.device, self.workers).at(attempt)
 
+    def seconds(self, run_id: str, seeds: str) -> float | None:
+        """What such a training took where it is published; None where none of its kind is."""
+        config = read_json(CONFIGS / f"{run_id}.json")["config"]
+        if not needs.published(Path(), config["dataset"], config["model"]):
+            return None
+        return needs.seed(config, self.device)[0] * len(seeds.split("-"))
+
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.
 

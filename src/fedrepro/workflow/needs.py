@@ -18,7 +18,7 @@ from fedrepro.store import PUBLISHED
 
 MARGIN_TIME, MARGIN_MEMORY = 2.0, 1.3
 START_MINUTES, START_MIB = 10, 500  # to load the libraries and the data, on a node that has not done it before
-UNKNOWN = (3600.0, 4000.0)  # seconds of a seed and MiB, where no run with that data set and model is published
+UNKNOWN = (3600.0, 2000.0)  # seconds of a seed and MiB, where no run with that data set and model is published
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ def begin(flow: "Workflow", workflow: Any) -> None:
             os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
         jobs = list(workflow.dag.needrun_jobs())
         cluster.share_out_cards(workflow)
+        if flow.elsewhere and (line := cluster.left_behind(Path.cwd())):
+            print(f"fedrepro: {line}", file=sys.stderr, flush=True)
         if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" and not flow.elsewhere else ())}:
             forkclient.start()
         trainings = [job for job in jobs if job.rule.name == "train"]
@@ -86,9 +88,18 @@ def _refuse(holder: str) -> NoReturn:
 def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> subprocess.Popen | None:
     """One line on what Snakemake is about to train and how long that takes: jobs start while the returned child measures it.
 
-    Not measured on a GPU, where a training may need all of its memory.
+    Not measured on a GPU, where a training may need all of its memory, nor for other machines.
     """
     if not trainings:
+        return None
+    if flow.elsewhere:
+        seconds = [flow.seconds(job.wildcards.run_id, job.wildcards.seeds) for job in trainings]
+        unknown = f", and {seconds.count(None)} of unknown length" if None in seconds else ""
+        total = sum(filter(None, seconds)) / 3600
+        print(
+            f"fedrepro: {len(trainings)} trainings on other machines, {total:.1f} hours by published runs{unknown}",
+            file=sys.stderr,
+        )
         return None
     if flow.device != "cpu":
         line = f"training {len(trainings)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
