@@ -36,6 +36,7 @@ rule runs:
 rule train:
     input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
     output: touch("results/runs/{run_id}/jobs/{seeds}")
+    group: lambda w: FLOW.group(w.run_id, w.seeds)
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/train/{run_id}-{seeds}.log"
     threads: lambda _: FLOW.workers

@@ -11,14 +11,14 @@ from tests.cluster.slurm import KILL_WAIT_S, Slurm, wait_until
 from tests.workflow.conftest import Project, copy_of
 
 STOPPED = re.compile(r"stopped by SIGTERM after round (\d+) of (\d+) ")
-LONG = 400  # rounds: some seconds of training
+LONG = 200  # rounds: some seconds of training
 
 
 def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
     """Four trainings in two Slurm jobs of two, to a report. On one machine the same bits come out; what is drawn and the report
     are made where snakemake runs, which hands nothing of its own to the nodes. A second call has nothing to do."""
     cut_down(on_cluster, rounds=2)
-    sites_profile(on_cluster, **{"group-components": ["trainings=2"]})
+    sites_profile(on_cluster, **{"group-components": ["short=2"]})
     local = copy_of(on_cluster, tmp_path / "local")
     process = submit(on_cluster, cluster, "reports/table3.md")
     seen: dict[str, str] = {}
@@ -40,7 +40,6 @@ def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_pa
     """By scancel, which does what a pre-emption and a time limit do: SIGTERM, and SIGKILL some seconds later. Snakemake submits
     the job again, which goes on after the last round that was finished, to the same bits."""
     cut_down(on_cluster, rounds=LONG)
-    sites_profile(on_cluster, groups=None, **{"group-components": None})
     local = copy_of(on_cluster, tmp_path / "local")
     target = a_run(on_cluster)
     process = submit(on_cluster, cluster, target)
@@ -55,7 +54,7 @@ def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_pa
     finished(process, on_cluster)
     (found,) = STOPPED.findall("".join(path.read_text() for path in (on_cluster.root / "logs").rglob("*.log"))) or [None]
     assert found, before
-    local.run("snakemake", "--cores", "1", target)
+    local.run("snakemake", "--cores", "1", a_run(local))
     assert on_cluster.metrics() == local.metrics()
 
 
@@ -63,7 +62,6 @@ def test_snakemake_that_was_killed_is_given_again(on_cluster: Project, cluster: 
     """kill -9 of snakemake while a job of it runs. The same command tells of that job, and submits one of its own. That one
     waits for the first and keeps what it trained."""
     cut_down(on_cluster, rounds=LONG)
-    sites_profile(on_cluster, groups=None, **{"group-components": None})
     target = a_run(on_cluster)
     first = submit(on_cluster, cluster, target)
     job = running(cluster)

@@ -72,15 +72,27 @@ class Workflow:
         """Memory and time that a job on another machine asks for, at its first, second, ... attempt; elsewhere no matter."""
         if not self.workflow.non_local_exec:
             return needs.Needs(0, 0)
-        config = read_json(CONFIGS / f"{run_id}.json")["config"]
-        return needs.of(config, len(seeds.split("-")), self.device, self.workers).at(attempt)
+        embedded, found = self._took(run_id)
+        took = found or (needs.EMBEDDED if embedded else needs.UNKNOWN)
+        return needs.of(*took, len(seeds.split("-")), self.workers).at(attempt)
+
+    def group(self, run_id: str, seeds: str) -> str | None:
+        """The trainings on other machines that share a job, since starting one takes longer; None for the others."""
+        if not self.workflow.non_local_exec or self.device == "cuda":
+            return None
+        embedded, found = self._took(run_id)
+        short = found[0] * len(seeds.split("-")) < needs.SHORT_S if found else embedded
+        return "short" if short else None
 
     def seconds(self, run_id: str, seeds: str) -> float | None:
         """What such a training took where it is published; None where none of its kind is."""
+        _, found = self._took(run_id)
+        return found and found[0] * len(seeds.split("-"))
+
+    def _took(self, run_id: str) -> tuple[bool, tuple[float, float] | None]:
+        """(whether its data need no download, seconds and MiB of a published seed of its kind)."""
         config = read_json(CONFIGS / f"{run_id}.json")["config"]
-        if not needs.published(Path(), config["dataset"], config["model"]):
-            return None
-        return needs.seed(config, self.device)[0] * len(seeds.split("-"))
+        return not self.project.registry[config["dataset"]].urls, needs.seed(config, self.device)
 
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.

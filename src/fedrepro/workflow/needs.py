@@ -18,7 +18,9 @@ from fedrepro.store import PUBLISHED
 
 MARGIN_TIME, MARGIN_MEMORY = 2.0, 1.3
 START_MINUTES, START_MIB = 10, 500  # to load the libraries and the data, on a node that has not done it before
-UNKNOWN = (3600.0, 2000.0)  # seconds of a seed and MiB, where no run with that data set and model is published
+# Seconds of a seed and MiB, where no run with that data set and model is published; and where a library brings its data.
+UNKNOWN, EMBEDDED = (3600.0, 2000.0), (120.0, 1000.0)
+SHORT_S = 600.0  # trainings below share a job
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,18 @@ class Took:
     mib: float
 
 
-def of(config: Mapping[str, Any], seeds: int, device: str = "cpu", workers: int = 1, root: Path = Path()) -> Needs:
-    """What the first attempt at `seeds` seeds of a run needs, one after another. `config`: its settings; `workers`: its
+def of(seconds: float, mib: float, seeds: int, workers: int = 1) -> Needs:
+    """What the first attempt at `seeds` seeds needs, one after another, where one takes `seconds` and `mib`. `workers`: its
     processes, each of which may have as much memory as the first, and may help less than hoped."""
-    seconds, mib = seed(config, device, root)
     minutes = START_MINUTES + MARGIN_TIME * seconds * seeds / 60
     return Needs(math.ceil(START_MIB + MARGIN_MEMORY * mib * workers), math.ceil(minutes))
 
 
-def seed(config: Mapping[str, Any], device: str = "cpu", root: Path = Path()) -> tuple[float, float]:
-    """(seconds, MiB) of one seed, without margins: the most that a published one of its kind took."""
+def seed(config: Mapping[str, Any], device: str = "cpu", root: Path = Path()) -> tuple[float, float] | None:
+    """(seconds, MiB) of one seed, without margins: the most that a published one of its kind took; None where there is none."""
     found = published(root, config["dataset"], config["model"])
     if not found:
-        return UNKNOWN
+        return None
     for alike in (lambda took: took.device == device, lambda took: took.method == config["method"]):
         found = [took for took in found if alike(took)] or found
     own = work(config)
