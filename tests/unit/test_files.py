@@ -184,7 +184,7 @@ try:
         print("held")
 except UserError as error:
     print(error)
-session.hold_lock()
+session.begin(None, None)  # takes its lock first
 """
 
 
