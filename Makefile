@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 CORES  ?= all
 PORT   ?= 5000
 READY  := $(VENV)/.ready
+CLUSTER := .venv-cluster
 export PATH := $(abspath $(BIN)):$(PATH)
 
 PEERS  := fedjax pfl_research flower
 
-.PHONY: help env lock demo test test-portable check bench bench-peers ui clean
+.PHONY: help env env-cluster lock demo test test-cluster test-portable check bench bench-peers ui clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 13
@@ -25,9 +26,18 @@ $(READY): requirements.lock pyproject.toml
 
 env: $(READY)  ## create or update the environment in .venv
 
-lock: $(READY)  ## pin every dependency again, from requirements.in
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-annotate --no-emit-index-url requirements.in --output-file requirements.lock
+$(CLUSTER)/.ready: requirements-cluster.lock $(READY)
+	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
+	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(CLUSTER)/bin/python requirements-cluster.lock
+	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --offline --python $(CLUSTER)/bin/python --editable .
+	@touch $@
+
+env-cluster: $(CLUSTER)/.ready  ## the environment for a cluster, S3 and a shared tracking server, in .venv-cluster
+
+lock: $(READY)  ## pin every dependency again, from requirements.in and requirements-cluster.in
+	for name in requirements requirements-cluster; do \
+	    $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	        --no-annotate --no-emit-index-url $$name.in --output-file $$name.lock || exit 1; done
 
 
 demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with report and tracked runs
@@ -38,6 +48,9 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 
 test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-cluster: $(CLUSTER)/.ready  ## Slurm, S3, PostgreSQL and MLflow's server, started for it (needs root and Debian's packages, see .ci/run)
+	PATH=$(abspath $(CLUSTER)/bin):$$PATH $(CLUSTER)/bin/python -m pytest tests/cluster
 
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
 	$(BIN)/python -m pytest tests/portable/emulated.py

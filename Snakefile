@@ -6,7 +6,7 @@ startup.begin()
 
 configfile: "params.yaml"
 
-FLOW = Workflow.load(config)
+FLOW = Workflow.load(config, workflow)
 session.shorten(workflow)
 
 wildcard_constraints:
@@ -20,7 +20,7 @@ wildcard_constraints:
     call=r"[a-z0-9_]+-[0-9a-f]{6}",
     seeds=r"\d+(-\d+)*",
 
-localrules: all, data, partitions, runs, reports, choice, track, table, figure, page, summary, overview, site
+localrules: all, data, arrays, partitions, draw, runs, reports, choice, track, table, figure, page, summary, overview, site
 
 rule all:
     input: FLOW.reports(), "results/summary.json", "results/means.json"

@@ -32,16 +32,21 @@ rule runs:
     input: lambda _: FLOW.trained(checkpoints)
     message: "all runs are there"
 
+# SIGTERM is for `fedrepro`: a shell between it and Snakemake would end at once and leave the training behind.
 rule train:
     input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
     output: touch("results/runs/{run_id}/jobs/{seeds}")
+    group: lambda w: FLOW.group(w.run_id, w.seeds)
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/train/{run_id}-{seeds}.log"
-    threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run
+    threads: lambda _: FLOW.workers
+    resources:
+        gpu=lambda _: FLOW.gpus_per_run,
+        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).mem_mb,
+        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).minutes,
     message: "train {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log}"
+        "exec fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log}"
 
 # A training keeps the models of the rounds that tables ask for. A seed that was finished before is trained again as far as needed.
 rule diagnose:
@@ -49,9 +54,12 @@ rule diagnose:
     output: touch("results/diagnostics/{run_id}/{call}/jobs/{seeds}")
     params: call=lambda w: FLOW.call(w.run_id, w.call), seeds=lambda w: w.seeds.split("-")
     log: "logs/diagnose/{run_id}-{call}-{seeds}.log"
-    threads: FLOW.workers
-    resources: gpu=FLOW.gpus_per_run
+    threads: lambda _: FLOW.workers
+    resources:
+        gpu=lambda _: FLOW.gpus_per_run,
+        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).mem_mb,
+        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).minutes,
     message: "{params.call} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "
+        "trap : TERM; fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "
         "fedrepro diagnose {params.call:q} results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} >> {log} 2>&1"

@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fedrepro.errors import UserError
 
@@ -21,6 +22,8 @@ _FULL_OR_FORBIDDEN = {
     errno.EACCES: "permission denied; make the folder writable",
     errno.EPERM: "not permitted; make the folder writable",
 }
+# What file systems without locks answer: NFS without its lock service, Lustre mounted without -o flock, and others.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextlib.contextmanager
@@ -143,25 +146,57 @@ def _aside(path: Path) -> Path:
 def lock(path: Path, *, busy: Callable[[str], None]) -> Iterator[None]:
     """Holds an exclusive lock on `path`, which the kernel frees when the process dies, however it dies.
 
-    `busy` is called with the holder's process id when another process has the lock: raise there to give up, return to wait.
+    `busy` is called with the holder, `123 on node7`, when another process has the lock: raise there to give up, return to wait.
     """
+    with opened(path) as stream:
+        if not try_lock(path, stream):
+            busy(holder(stream))
+            try_lock(path, stream, wait=True)
+        sign(path, stream)
+        yield
+
+
+def opened(path: Path) -> TextIO:
+    """The file that a lock is taken on; it need not be there."""
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("a+")
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.seek(0)
-            busy(stream.read().strip() or "unknown")
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        with writing(path):
-            stream.seek(0)
-            stream.truncate()
-            stream.write(str(os.getpid()))
-            stream.flush()
-        yield
+        return path.open("a+")
+
+
+def try_lock(path: Path, stream: TextIO, wait: bool = False) -> bool:
+    """Whether this process has the lock on `stream` now, which lives as long as that is open; or waits until it has.
+
+    UserError on a file system without locks. There is no substitute: a file that says who works cannot tell a holder that died
+    from one that is slow, suspended or on another machine, and two that both believe to hold a run delete each other's files.
+    """
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        raise UserError(
+            f"{path}: this file system has no locks ({error.strerror}); mount it with them (NFS: its lock service; Lustre: "
+            "-o flock), or put the project on one that has them"
+        ) from error
+    return True
+
+
+def holder(stream: TextIO) -> str:
+    """Who has signed the lock on `stream`: `123 on node7`."""
+    stream.seek(0)
+    return stream.read().strip() or "unknown"
+
+
+def sign(path: Path, stream: TextIO) -> None:
+    """Says in the lock's file that this process has it. A process id alone means nothing on another machine."""
+    with writing(path):
+        stream.seek(0)
+        stream.truncate()
+        stream.write(f"{os.getpid()} on {socket.gethostname()}")
+        stream.flush()
 
 
 def _umask() -> int:

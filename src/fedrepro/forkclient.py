@@ -14,7 +14,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+
+from fedrepro import stopping
 
 VARIABLE = "FEDREPRO_FORKSERVER"  # the path of the server's socket; empty: no server is wanted
 LONGEST_WAIT_S = 5.0  # for the server to end
@@ -83,7 +86,8 @@ def delegate(arguments: list[str]) -> int | None:
             connection.sendall(content)
             answers = connection.makefile()
             pid = int(answers.readline())  # comes when the server has loaded
-            code = int(answers.readline())
+            with stopping.passing_on(partial(_terminate, pid)):
+                code = int(answers.readline())
     except (OSError, ValueError):  # ValueError: an answer is empty, the server is gone
         if pid is not None:
             with contextlib.suppress(OSError):
@@ -92,3 +96,9 @@ def delegate(arguments: list[str]) -> int | None:
     if code in _CRASHES:
         return None
     return code if code >= 0 else 128 - code  # as a shell tells of a signal
+
+
+def _terminate(pid: int) -> None:
+    """Asks the fork to end; its workers are asked by it."""
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGTERM)

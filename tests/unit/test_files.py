@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -142,20 +143,21 @@ def holding(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
-    """A real process holds the lock: `busy` hears its process id. It is killed with SIGKILL: the lock is free at once."""
+    """A real process holds the lock: `busy` hears its process id and machine. It is killed with SIGKILL: the lock is free at
+    once."""
     path = tmp_path / "run.lock"
     with holding(path) as holder:
 
         def give_up(pid: str) -> None:
             raise UserError(f"held by {pid}")
 
-        with pytest.raises(UserError, match=f"held by {holder.pid}"), lock(path, busy=give_up):
+        with pytest.raises(UserError, match=f"^held by {holder.pid} on {socket.gethostname()}$"), lock(path, busy=give_up):
             pytest.fail("two holders")
         holder.send_signal(signal.SIGKILL)
         holder.wait()
         start = time.monotonic()
         with lock(path, busy=lambda _: pytest.fail("still held")):
-            assert path.read_text() == str(os.getpid())
+            assert path.read_text() == f"{os.getpid()} on {socket.gethostname()}"
         assert time.monotonic() - start < 1
 
 
@@ -164,6 +166,45 @@ def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
     with holding(path) as holder, lock(path, busy=lambda _: holder.kill()):
         assert holder.wait() == -signal.SIGKILL
+
+
+# A training in a folder whose file system answers flock as NFS without its lock service does, and others.
+LOCKLESS = """
+import errno, fcntl, os, sys
+def flock(*_):
+    code = getattr(errno, sys.argv[1])
+    raise OSError(code, os.strerror(code))
+fcntl.flock = flock
+from pathlib import Path
+from fedrepro.errors import UserError
+from fedrepro.files import lock
+from fedrepro.workflow import session
+try:
+    with lock(Path("run.lock"), busy=print):
+        print("held")
+except UserError as error:
+    print(error)
+session.begin(None, None)  # takes its lock first
+"""
+
+
+@pytest.mark.parametrize("answer", ["ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
+def test_a_file_system_without_locks_is_one_line(answer: str, tmp_path: Path) -> None:
+    """For a training and for the workflow: what is wrong and what to do; the workflow ends with exit code 2."""
+    done = subprocess.run([sys.executable, "-c", LOCKLESS, answer], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    for path, line in (("run.lock", done.stdout), (".snakemake/fedrepro.lock", done.stderr)):
+        assert line.removeprefix("fedrepro: error: ").startswith(f"{path}: this file system has no locks (")
+        assert "put the project on one that has them" in line
+        assert line.count("\n") == 1
+    assert names(tmp_path / ".snakemake") == ["fedrepro.lock"]
+
+
+def test_other_errors_of_locks_stay_as_they_are(tmp_path: Path) -> None:
+    """Only what a user can mend becomes a line."""
+    done = subprocess.run([sys.executable, "-c", LOCKLESS, "EIO"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "OSError: [Errno 5]" in done.stderr
 
 
 # Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.

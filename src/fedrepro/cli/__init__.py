@@ -3,11 +3,13 @@
 Under a workflow those that need torch run in a fork of a process that has it (`fedrepro.cli.forkserver`).
 """
 
+import contextlib
 import importlib
 import os
 import sys
+from argparse import Namespace
 
-from fedrepro import arithmetic, console, forkclient
+from fedrepro import arithmetic, console, forkclient, stopping
 from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
@@ -16,11 +18,19 @@ FORKED = ("run", "diagnose", "data", "init", "draw", "announce")
 # Commands whose results depend on the arithmetic, and the process that some of them are forked from.
 _DRAWING = ("data", "partition", "participation", "proxy", "init", "draw")
 COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "announce", "forkserver", "doctor")
+# Commands that save what they have done when SIGTERM comes.
+_STOPPABLE = ("run",)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of `fedrepro`; returns the exit code."""
     options = parser().parse_args(arguments)
+    with stopping.listening() if options.command in _STOPPABLE else contextlib.nullcontext():
+        return _run(options, arguments)
+
+
+def _run(options: Namespace, arguments: list[str] | None) -> int:
+    """The command, here or in a fork of the server; mistakes and signals become a line and an exit code."""
     try:
         forked = options.command in FORKED and getattr(options, "device", "cpu") == "cpu"
         if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
@@ -31,11 +41,15 @@ def main(arguments: list[str] | None = None) -> int:
             code = forkclient.delegate(sys.argv[1:] if arguments is None else arguments)
             if code is not None:
                 return code
+            stopping.check()
         module = importlib.import_module(f"fedrepro.cli.{options.module}")
         return getattr(module, options.function)(options) or 0
     except BrokenPipeError:  # `fedrepro methods | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except stopping.Stopped as error:
+        console.fail(f"fedrepro: {error}")
+        return stopping.EXIT_CODE
     except KeyboardInterrupt:
         console.fail("fedrepro: interrupted; the same command goes on from where it stopped")
         return 130

@@ -16,7 +16,7 @@ def diagnose(options: Namespace) -> None:
     """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and says a line of each."""
     import fedrepro.diagnostics  # noqa: F401  (registers them)
     from fedrepro.diagnostics.diagnostic import canonical, make
-    from fedrepro.engine import diagnosed, environment, kept
+    from fedrepro.engine import cards, diagnosed, environment, kept
     from fedrepro.engine.artifacts import require_run
     from fedrepro.engine.spec import RunSpec
     from fedrepro.engine.task import Inputs, load_task
@@ -26,7 +26,7 @@ def diagnose(options: Namespace) -> None:
     run = read_json(path)
     require_run(run, path, "delete it and run the same command again")
     spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=ROOT)
-    device = environment.pick_device(options.device)
+    device = cards.choose(options.device)
     environment.prepare(device)
     environment.choose_products(device, spec.products)
     for seed in options.seeds or _seeds(run["run_id"]):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
 from fedrepro.cli import selection
+from fedrepro.engine import cards
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_text
 
@@ -75,6 +76,7 @@ def _identified(jobs: "list[selection.Job]") -> list[Job]:
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
+    device = cards.choose(device)  # before torch is there
     from fedrepro.engine.run import Options, run_seeds
 
     later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs

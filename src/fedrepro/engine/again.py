@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedrepro import stopping
 from fedrepro.engine import environment, kept, live, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
@@ -88,10 +89,11 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
     saved = [job.checkpoints(task, company, "-kept", wishes) for task in tasks]
     keepers = [job.keeper(task, missing.get(task.seed, []), until) for task in tasks]
     reports = [_compared(job, task.seed, receipts.get(task.seed), until) for task in tasks]
-    for _ in job.outcomes(tasks, reports, saved, keepers):
-        pass
-    for one in saved:
-        live.remove(one.path)
+    with stopping.deferred():
+        for _ in job.outcomes(tasks, reports, saved, keepers):
+            pass
+        for one in saved:
+            live.remove(one.path)
 
 
 def _compared(job: "Job", seed: int, receipt: Record | None, rounds: int) -> Callable[[int, Progress], None]:

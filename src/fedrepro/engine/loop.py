@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from fedrepro import rng, tree
+from fedrepro import rng, stopping, tree
 from fedrepro.console import say
 from fedrepro.engine import checkpoint, live, lockstep
 from fedrepro.engine.checkpoint import Progress
@@ -70,7 +70,9 @@ def train(
     seed = SeedRun.begin(runner, checkpoints, report, keeper)
     try:
         while not seed.status:
-            seed.advance(*runner.run_cohort(seed.state, seed.progress.round))
+            with stoppable([seed]):
+                found = runner.run_cohort(seed.state, seed.progress.round)
+            seed.advance(*found)
     finally:
         runner.close()
     return replace(seed.outcome, workers_mib=runner.workers_mib)
@@ -103,7 +105,8 @@ def train_together(
         if not live:
             return
         states, rounds = [seeds[i].state for i in live], [seeds[i].progress.round for i in live]
-        found = run_together([engines[i] for i in live], states, rounds)
+        with stoppable([seeds[i] for i in live]):
+            found = run_together([engines[i] for i in live], states, rounds)
         jobs = [partial(seeds[i].serve, cohort) for i, (cohort, _) in zip(live, found, strict=True)]
         alone = len(live) == 1 or "proxy" not in method.needs
         notes = [job() for job in jobs] if alone else lockstep.run(jobs)
@@ -248,17 +251,41 @@ class SeedRun:
             self.status = "finished"
 
 
+@contextlib.contextmanager
+def stoppable(seeds: Sequence[SeedRun]) -> Iterator[None]:
+    """Around the local training of a round, which SIGTERM interrupts: then `Stopped`, once the state before it is saved."""
+    before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed
+    try:
+        with stopping.at_once():
+            yield
+    except stopping.Stopped as error:
+        for seed, own in zip(seeds, before, strict=True):
+            seed.runner.own = own
+        saved = save(seeds)
+        at = ", ".join(f"round {seed.progress.round} of {seed.rounds} (seed {seed.runner.task.seed})" for seed in seeds)
+        raise stopping.Stopped(f"after {at}", resumes=saved) from error
+
+
 def save_due(seeds: Sequence[SeedRun]) -> None:
-    """Checkpoints of all seeds that are not at their end, once one of them is due: of one round, so that all go on from it."""
-    each = [(seed, seed.checkpoints) for seed in seeds if seed.checkpoints and not seed.status]
-    if any(seed.clock.save_is_due(to.every_s) for seed, to in each):
-        with contextlib.ExitStack() as clocks:
-            for seed, _ in each:
-                clocks.enter_context(seed.clock.saving())
-            first, *others = [(to.path, to.key, seed.state, seed.runner.own, seed.progress) for seed, to in each]
-            checkpoint.save(*first, beside=others)
-            for seed, to in each:
-                live.write(to.path, seed.progress, to.every_s)
+    """`save`, once one of the seeds is due: all of one round, so that all go on from it."""
+    if any(seed.checkpoints and not seed.status and seed.clock.save_is_due(seed.checkpoints.every_s) for seed in seeds):
+        save(seeds)
+
+
+def save(seeds: Sequence[SeedRun]) -> bool:
+    """Checkpoints of all seeds that have begun and are not at their end; whether there are any."""
+    begun = [seed for seed in seeds if seed.progress.round and not seed.status]
+    each = [(seed, seed.checkpoints) for seed in begun if seed.checkpoints]
+    if not each:
+        return False
+    with contextlib.ExitStack() as clocks:
+        for seed, _ in each:
+            clocks.enter_context(seed.clock.saving())
+        first, *others = [(to.path, to.key, seed.state, seed.runner.own, seed.progress) for seed, to in each]
+        checkpoint.save(*first, beside=others)
+        for seed, to in each:
+            live.write(to.path, seed.progress, to.every_s)
+    return True
 
 
 def server_context(

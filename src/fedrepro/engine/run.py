@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedrepro import arithmetic
+from fedrepro import arithmetic, stopping
 from fedrepro.console import duration, say
 from fedrepro.data import partition
 from fedrepro.engine import again, environment, fingerprints, kept, live, results, stale
@@ -130,8 +130,9 @@ class _Job:
         seeds = [task.seed for task in tasks]
         reports = [self.reporter(task, after, len(tasks)) for task in tasks]
         how = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
-        for task, outcome in self.outcomes(tasks, reports, *how):
-            self._write(task, outcome, seeds)
+        with stopping.deferred():
+            for task, outcome in self.outcomes(tasks, reports, *how):
+                self._write(task, outcome, seeds)
 
     def outcomes(
         self,

@@ -33,6 +33,7 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
+_LAST_WORK_S = 5.0  # less than schedulers wait between SIGTERM and SIGKILL
 _LOOK_S = 0.003  # longer than the server takes between two short rounds
 _TICKET = struct.Struct("i")  # the number of a piece of work
 _Place = tuple[int, int, str]  # (client, row, what is kept)
@@ -135,12 +136,14 @@ class Workers:
             ) from error
 
     def close(self) -> None:
-        """Ends the processes, each after the piece of work that it is at."""
+        """Ends the processes, each after the piece of work that it is at unless that takes long."""
         self._desk.tickets.withdraw()
         for pipe in self._pipes:
             pipe.close()
+        until = time.monotonic() + _LAST_WORK_S
         for process in self._processes:
-            process.join(timeout=5)
+            process.join(timeout=max(0.0, until - time.monotonic()))
+            process.kill()
         self._desk.tickets.close()
         self._pipes, self._processes = [], []
 
@@ -238,7 +241,8 @@ def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
 
 def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
     """A worker's life: until its parent is gone, even in the middle of work: it holds the run's lock as the parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who closes the pipe
+    for number in (signal.SIGINT, signal.SIGTERM):  # they are the parent's, who closes the pipe
+        signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     environment.forget_peak()

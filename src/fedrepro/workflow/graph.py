@@ -5,6 +5,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,33 +18,81 @@ from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project, load_project
 from fedrepro.engine import diagnosed, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
-from fedrepro.engine.environment import pick_device
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.store import PUBLISHED, Store, is_published
-from fedrepro.workflow import session
+from fedrepro.workflow import cluster, needs, session
 from fedrepro.workflow.jobs import CONFIGS, jobs, write_configs, write_plan
 
 
 class Workflow:
     """The project of params.yaml, seen as files."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, workflow: Any) -> None:
         params = project.params
-        self.project, self.store, self.made = project, Store.of(), {}
+        self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
         self.tables = [name.split("/") for name in params.tables]
         for paper, table in self.tables:
             project.table(paper, table)
-        self.device = pick_device(params.device)
-        self.gpus_per_run = int(self.device == "cuda")
-        self.workers = params.workers if self.device == "cpu" else 1
 
     @classmethod
-    def load(cls, params: dict[str, Any]) -> "Workflow":
-        """The workflow of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit code 2."""
+    def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
+        """Snakemake's `workflow` of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit
+        code 2."""
         with session.one_line():
-            session.prepare(arithmetic.chosen(params.get("arithmetic")))
-            return cls(load_project(Path(), params))
+            session.prepare(arithmetic.chosen(params.get("arithmetic")), workflow.remote_exec)
+            return cls(load_project(Path(), params), workflow)
+
+    @property
+    def device(self) -> str:
+        """What a training is told; see `device_for_jobs`. Known once Snakemake makes its graph."""
+        return self._device[0]
+
+    @property
+    def gpus_per_run(self) -> int:
+        """How many GPUs a training asks for."""
+        return self._device[1]
+
+    @property
+    def workers(self) -> int:
+        """The processes of a training."""
+        return self.project.params.workers if self.device == "cpu" else 1
+
+    @cached_property
+    def _device(self) -> tuple[str, int]:
+        with session.one_line():
+            return cluster.device_for_jobs(self.project.params.device, self.elsewhere, self.workflow.dryrun)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether jobs run on other machines."""
+        return cluster.elsewhere(self.workflow)
+
+    def needs(self, run_id: str, seeds: str, attempt: int) -> needs.Needs:
+        """Memory and time that a job on another machine asks for, at its first, second, ... attempt; elsewhere no matter."""
+        if not self.workflow.non_local_exec:
+            return needs.Needs(0, 0)
+        embedded, found = self._took(run_id)
+        took = found or (needs.EMBEDDED if embedded else needs.UNKNOWN)
+        return needs.of(*took, len(seeds.split("-")), self.workers).at(attempt)
+
+    def group(self, run_id: str, seeds: str) -> str | None:
+        """The trainings on other machines that share a job, since starting one takes longer; None for the others."""
+        if not self.workflow.non_local_exec or self.device == "cuda":
+            return None
+        embedded, found = self._took(run_id)
+        short = found[0] * len(seeds.split("-")) < needs.SHORT_S if found else embedded
+        return "short" if short else None
+
+    def seconds(self, run_id: str, seeds: str) -> float | None:
+        """What such a training took where it is published; None where none of its kind is."""
+        _, found = self._took(run_id)
+        return found and found[0] * len(seeds.split("-"))
+
+    def _took(self, run_id: str) -> tuple[bool, tuple[float, float] | None]:
+        """(whether its data need no download, seconds and MiB of a published seed of its kind)."""
+        config = read_json(CONFIGS / f"{run_id}.json")["config"]
+        return not self.project.registry[config["dataset"]].urls, needs.seed(config, self.device)
 
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fedrepro import arithmetic, forkclient
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json
+from fedrepro.workflow import cluster
 from fedrepro.workflow.jobs import CONFIGS
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ _held = contextlib.ExitStack()  # the lock, for as long as the process lives
 _lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
 
 
-def prepare(wanted: str) -> None:
+def prepare(wanted: str, remote: bool = False) -> None:
     """First of all. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
 
-    `wanted`: the arithmetic that they compute with.
+    `wanted`: the arithmetic that they compute with. `remote`: this process is itself a job on another machine.
     """
+    if remote:  # its commands are its own, even where the machine is the same and the server could be reached
+        os.environ.pop(forkclient.VARIABLE, None)
     arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
@@ -60,11 +63,14 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         if _forced(workflow.dag_settings):
             os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
         jobs = list(workflow.dag.needrun_jobs())
-        if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" else ())}:
+        cluster.share_out_cards(workflow)
+        if flow.elsewhere and (line := cluster.left_behind(Path.cwd())):
+            print(f"fedrepro: {line}", file=sys.stderr, flush=True)
+        if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" and not flow.elsewhere else ())}:
             forkclient.start()
         trainings = [job for job in jobs if job.rule.name == "train"]
         for one in _lines:
-            one.expect(len(trainings))
+            one.expect(0 if flow.elsewhere else len(trainings))  # elsewhere they end in groups
         announce(flow, workflow.cores, trainings)
 
 
@@ -76,15 +82,24 @@ def _forced(settings: Any) -> bool:
 
 def _refuse(holder: str) -> NoReturn:
     """One workflow a folder."""
-    raise UserError(f"{holder} already runs snakemake in this folder; wait for it")
+    raise UserError(f"process {holder} already runs snakemake in this folder; wait for it")
 
 
 def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> subprocess.Popen | None:
     """One line on what Snakemake is about to train and how long that takes: jobs start while the returned child measures it.
 
-    Not measured on a GPU, where a training may need all of its memory.
+    Not measured on a GPU, where a training may need all of its memory, nor for other machines.
     """
     if not trainings:
+        return None
+    if flow.elsewhere:
+        seconds = [flow.seconds(job.wildcards.run_id, job.wildcards.seeds) for job in trainings]
+        unknown = f", and {seconds.count(None)} of unknown length" if None in seconds else ""
+        total = sum(filter(None, seconds)) / 3600
+        print(
+            f"fedrepro: {len(trainings)} trainings on other machines, {total:.1f} hours by published runs{unknown}",
+            file=sys.stderr,
+        )
         return None
     if flow.device != "cpu":
         line = f"training {len(trainings)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -44,7 +45,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def load(**changes) -> Workflow:
     """The workflow of params.yaml with `changes`, as Snakemake's --config makes them."""
     params = yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes
-    return Workflow(load_project(Path(), params))
+    here = SimpleNamespace(
+        remote_exec=False, non_local_exec=False, dryrun=False
+    )  # as Snakemake's, where jobs run on this machine
+    return Workflow(load_project(Path(), params), here)
 
 
 def groups(paths: list[str]) -> set[str]:

@@ -1,0 +1,87 @@
+"""What differs when jobs run on other machines than Snakemake itself. `profiles/slurm` asks here, and so does the Snakefile."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from fedrepro.engine import cards
+from fedrepro.engine.environment import pick_device
+from fedrepro.errors import UserError
+
+_LONGEST_WAIT_S = 20.0
+
+
+def elsewhere(workflow: Any) -> bool:
+    """Whether jobs of Snakemake's `workflow` run on other machines, or this process is such a job.
+
+    Not known before the graph is made: functions of rules may ask, the Snakefile itself may not.
+    """
+    return bool(workflow.remote_exec or workflow.non_local_exec)
+
+
+def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> tuple[str, int]:
+    """(the device that a training is told, the GPUs that it asks for); `wanted`: auto, cpu or cuda, as in params.yaml.
+
+    On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job
+    that asks for no GPU must not take one that was given to another job, and the seeds of a run belong on one kind of device.
+    `trial`: a dry run, which may prepare a run elsewhere, so that a missing GPU is no mistake.
+
+    UserError where a GPU is asked for on this machine and there is none.
+    """
+    if elsewhere:
+        device = "cuda" if wanted == "cuda" else "cpu"
+    else:
+        try:
+            device = pick_device(wanted)
+        except UserError:
+            if not trial:
+                raise
+            device = wanted
+    return device, int(device == "cuda")
+
+
+def share_out_cards(workflow: Any) -> None:
+    """As many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
+    Snakemake starts all at once. To be called when jobs are about to start, by `onstart`."""
+    if not elsewhere(workflow) and "gpu" not in workflow.global_resources:
+        scheduler = workflow.scheduler  # exists by now, with what it has counted and what is left of it
+        scheduler.global_resources["gpu"] = scheduler.resources["gpu"] = max(1, len(cards.visible()))
+
+
+def left_behind(folder: Path) -> str:
+    """A line on Slurm's jobs that an earlier snakemake, which was killed, has submitted from `folder`; "" where there are none.
+
+    Only one snakemake at a time runs in a folder: when it begins, every job from there is an earlier one's.
+    """
+    if shutil.which("squeue") is None:
+        return ""
+    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%i|%Z|%k"]
+    with contextlib.suppress(subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+        found = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
+        jobs = [job for job, where, what in found if Path(where) == folder and what.startswith(("rule_", "group_"))]
+        if jobs:
+            count = f"{len(jobs)} job{'s' * (len(jobs) > 1)}"
+            return (
+                f"Slurm still has {count} of an earlier snakemake in this folder ({' '.join(jobs)}). They go on; a new job of "
+                "the same training waits for them and keeps their result. scancel ends them, and what they have done is saved"
+            )
+    return ""
+
+
+def status_command() -> str:
+    """How Snakemake learns what became of its Slurm jobs: by "sacct" where accounting is on, by "squeue" otherwise.
+
+    The executor takes sacct wherever it is installed; without accounting it answers nothing, and the executor waits for ever.
+    """
+    if shutil.which("sacct") is None or shutil.which("scontrol") is None:
+        return "squeue"
+    try:
+        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+    except subprocess.TimeoutExpired:
+        return "squeue"
+    kept = [line.partition("=")[2].strip() for line in done.stdout.splitlines() if line.startswith("AccountingStorageType")]
+    return "squeue" if done.returncode or kept[:1] in ([], ["accounting_storage/none"], ["(null)"]) else "sacct"

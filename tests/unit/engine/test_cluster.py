@@ -1,0 +1,107 @@
+"""Where jobs run decides what they are told: devices of nodes, cards of this machine, and how Slurm tells of jobs."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fedrepro.engine import cards
+from fedrepro.errors import UserError
+from fedrepro.workflow import cluster
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cards.VISIBLE, "")
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [("auto", ("cpu", 0)), ("cpu", ("cpu", 0)), ("cuda", ("cuda", 1))])
+def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a login node with or without a GPU: only params.yaml decides, and a GPU that is used is asked for."""
+    for look in (lambda _: "cuda", lambda _: pytest.fail("looked here")):
+        monkeypatch.setattr(cluster, "pick_device", look)
+        assert cluster.device_for_jobs(wanted, elsewhere=True) == expected
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_here_a_gpu_that_is_missing_is_refused() -> None:
+    """Except in a dry run, which may be of a run elsewhere."""
+    assert cluster.device_for_jobs("auto", elsewhere=False) == ("cpu", 0)
+    with pytest.raises(UserError, match=r"^device = cuda: torch finds no GPU here"):
+        cluster.device_for_jobs("cuda", elsewhere=False)
+    assert cluster.device_for_jobs("cuda", elsewhere=False, trial=True) == ("cuda", 1)
+
+
+SNAKEFILE = """
+from fedrepro.workflow import cluster
+rule all:
+    input: expand("{n}", n=range(6))
+rule one:
+    output: "{n}"
+    resources: gpu=1
+    shell: "date +%s.%N > {output}; sleep 0.5; date +%s.%N >> {output}"
+onstart:
+    cluster.share_out_cards(workflow)
+"""
+
+
+@pytest.mark.parametrize(
+    ("visible", "profile", "more", "expected"),
+    [
+        ("0,1", "", (), 2),  # as many as there are cards
+        ("0,1", "", ("--resources", "gpu=3"), 3),  # what the command says
+        ("0,1", "resources: [gpu=1]", (), 1),  # what a profile says
+        ("", "", (), 1),  # without any there is no limit to find
+    ],
+)
+def test_as_many_gpu_jobs_at_once_as_cards(visible: str, profile: str, more: tuple, expected: int, tmp_path: Path) -> None:
+    """A real workflow of six jobs on six cores: the most that ran at one time, by what they wrote down."""
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/config.yaml").write_text(profile or "cores: 6")
+    command = [sys.executable, "-m", "snakemake", "--cores", "6", "--profile", "site", *more]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(visible), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    times = [tuple(map(float, (tmp_path / str(n)).read_text().split())) for n in range(6)]
+    assert max(sum(begin <= other < end for begin, end in times) for other, _ in times) == expected
+
+
+def environment(visible: str) -> dict[str, str]:
+    import os
+
+    return {name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE")} | {cards.VISIBLE: visible}
+
+
+def test_a_job_on_another_machine_is_elsewhere() -> None:
+    """Snakemake's own process is, with an executor for a cluster; so is the one that it starts on a node."""
+    asked: list[tuple[Any, bool]] = [
+        (SimpleNamespace(remote_exec=False, non_local_exec=False), False),
+        (SimpleNamespace(remote_exec=False, non_local_exec=True), True),
+        (SimpleNamespace(remote_exec=True, non_local_exec=False), True),
+    ]
+    assert [cluster.elsewhere(workflow) for workflow, _ in asked] == [expected for _, expected in asked]
+
+
+@pytest.mark.parametrize(
+    ("says", "code", "expected"),
+    [
+        ("AccountingStorageType   = accounting_storage/slurmdbd", 0, "sacct"),
+        ("AccountingStorageType   = accounting_storage/none", 0, "squeue"),
+        ("AccountingStorageType   = (null)", 0, "squeue"),
+        ("", 1, "squeue"),
+        (None, 0, "squeue"),
+    ],
+)
+def test_sacct_is_asked_where_accounting_is_on(
+    says: str | None, code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what Slurm's own command says of the site; without sacct there is no choice."""
+    answers = {"sacct": "", "scontrol": f"echo '{says}'; exit {code}"} if says is not None else {"scontrol": "exit 1"}
+    for name, text in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if says is not None else str(tmp_path))
+    assert cluster.status_command() == expected

@@ -1,0 +1,111 @@
+"""SIGTERM to real trainings: they save and end, only the running round is lost, and the next attempt has the same bits."""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Project, make_project
+from tests.workflow.test_forkserver import wait_for
+
+LONG = 160  # rounds: some seconds of training, with no checkpoint before the signal
+SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of 160 \(seed 8\).*); the same command goes on from there")
+# `fedrepro`, which also writes down each round that it has finished.
+TELLING = """
+import sys
+from fedrepro import arithmetic
+arithmetic.settle(arithmetic.chosen(None))
+from fedrepro.cli import main
+from fedrepro.engine import run
+
+def told(self, round, progress, plain=run._Reporter.__call__):
+    with open("rounds", "a") as stream:
+        print(round, self.title.split()[-1], file=stream)
+    plain(self, round, progress)
+
+run._Reporter.__call__ = told
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """With all that a run of some seconds reads, and its configuration."""
+    project = make_project(tmp_path_factory.mktemp("stopping") / "project", seeds=(8, 9))
+    select = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--set", f"rounds={LONG}")
+    project.run("fedrepro", "run", "fedlaw/table3", *select)
+    (config,) = (project.root / "results/runs").glob("*/config.json")
+    (project.root / "run.json").write_bytes(config.read_bytes())
+    (project.root / "telling.py").write_text(TELLING)
+    return project
+
+
+def rounds(project: Project) -> list[str]:
+    path = project.root / "rounds"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("seeds", "more"),
+    [("8", ()), ("8", ("--workers", "3")), ("8 9", ("--engine", "vectorised"))],
+    ids=["alone", "with workers", "seeds together"],
+)
+def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], project: Project) -> None:
+    """Each round is finished once over both attempts, and metrics and models are those of a run that was left alone."""
+    command = [sys.executable, "telling.py", "run", "run.json", "--seeds", *seeds.split(), "--device", "cpu", *more]
+    clear(project)
+    project.run(*command)
+    expected, whole = project.metrics(), rounds(project)
+    clear(project)
+    process = project.start(*command, "--log", "log")
+    wait_for(lambda: len(rounds(project)) > 40)
+    os.killpg(process.pid, signal.SIGTERM)  # as a scheduler does it: workers get it, too
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=10) == 128 + signal.SIGTERM
+    done = int(said(project.root / "log")[2])
+    assert 0 < done < LONG
+    assert len(rounds(project)) == done * len(seeds.split())
+    assert project.metrics() == {}
+    project.run(*command)
+    assert rounds(project) == whole
+    assert project.metrics() == expected
+
+
+def test_under_snakemake_the_next_call_goes_on(project: Project, tmp_path: Path) -> None:
+    """The whole process group is asked to end, as by a batch system. Jobs run in forks of a server, which get the signal from
+    those who wait for them."""
+    small = make_project(tmp_path / "project")
+    small.params(lambda p: p["settings"].update(rounds=LONG))
+    small.run("snakemake", "--cores", "1", "--dry-run", "runs")
+    runs = [path.stem for path in (small.root / "results/configs").glob("*-0.1-*.json") if "-fedprox-" not in path.stem]
+    snakemake = ("snakemake", "--cores", "2", *(f"results/runs/{run}/jobs/8" for run in runs))
+    process = small.start(*snakemake, TMPDIR=str(tmp_path))
+    logs = [small.root / f"logs/train/{run}-8.log" for run in runs]
+    assert len(logs) == 2
+    wait_for(lambda: any(log.exists() and "round" in log.read_text() for log in logs))  # a line comes after some seconds
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=30) != 0
+    saved = list((small.root / "results/checkpoints").rglob("seed8.pt"))
+    assert saved
+    assert len([log for log in logs if log.exists() and SAID.search(log.read_text())]) == len(saved)
+    small.run(*snakemake)
+    found = small.metrics()
+    assert len(found) == 4
+    small.run("rm", "-r", "results/runs", "results/checkpoints")
+    small.run(*snakemake)
+    assert small.metrics() == found
+
+
+def clear(project: Project) -> None:
+    project.run("rm", "-rf", "results/runs", "results/checkpoints", "rounds", "log")
+
+
+def said(log: Path) -> re.Match[str]:
+    """The one line that the training ends with."""
+    *_, last = log.read_text().splitlines()
+    found = SAID.search(last)
+    assert found, last
+    return found
