@@ -138,7 +138,10 @@ class Workflow:
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in found if seed not in public]
         fresh = {seed: found[seed] for seed in own if receipts.fresh(Path(), run.run_id, seed, run.config)}
-        return [*public.values(), *jobs(receipts.RUNS / run.run_id, own, fresh.get)]
+        return [*public.values(), *self._jobs(receipts.RUNS / run.run_id, own, fresh.get)]
+
+    def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
+        return jobs(folder, seeds, find, look=self.workflow.remote_exec)
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
@@ -146,7 +149,7 @@ class Workflow:
         found = {seed: at(seed) for seed in made.seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in made.seeds if seed not in public]
-        return [*public.values(), *jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, found.get)]
+        return [*public.values(), *self._jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, found.get)]
 
     def call(self, run_id: str, folder: str) -> str:
         """The diagnostic behind the name of its folder."""
@@ -160,7 +163,7 @@ class Workflow:
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""
-        return jobs(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
+        return self._jobs(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""

@@ -24,17 +24,20 @@ PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
 
-def jobs(folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
-    """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there."""
+def jobs(folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None], look: bool = False) -> list[str]:
+    """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is written
+    or taken away: on another machine a shared folder may show files late."""
     found = []
     for group in _groups(seeds):
         marker = folder / "jobs" / "-".join(map(str, group))
+        found.append(str(marker))
+        if look:
+            continue
         results = [find(seed) for seed in group]
         if None in results:
             marker.unlink(missing_ok=True)
         elif not marker.exists() or any(path and path.stat().st_mtime > marker.stat().st_mtime for path in results):
             write_text(marker, "")
-        found.append(str(marker))
     return found
 
 
