@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
+from fedrepro.store import Store, is_published
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fedrepro.config.plan import Plan
 
 # Of a run, before the columns of a table, where it is one's.
 _RUN = ("run_id", "method", "setting", "dataset", "model", "partition")
@@ -28,8 +31,10 @@ class _Seed:
 _Found = tuple[dict[str, Any], _Seed]  # the place in a table, if any, and a seed
 
 
-def load(table: str, scale: str = "full", *, root: Path | str = ".") -> "pd.DataFrame":
-    """Every run of a table that has evidence, published or trained here; at scale demo with what params.yaml says.
+def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "pd.DataFrame":
+    """Every run of a table that has evidence, published or trained here.
+
+    scale: demo, short or full, with the paper's own settings; None: the scale and the settings of params.yaml.
 
     table: as paper/table, `fedgh/table2`; a figure as paper/figure15. Columns: `row` and `column`, the table's keys;
     `candidate`, what a candidate of a tuned cell tries, `client_lr=0.1`, otherwise empty; then those of `runs`. A run that two
@@ -40,7 +45,7 @@ def load(table: str, scale: str = "full", *, root: Path | str = ".") -> "pd.Data
 
     project = load_project(Path(root))
     paper, _, name = table.partition("/")
-    made = plan(project.as_published(scale), paper, name, scale)
+    made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
     stored = _stored(Path(root))
     parts: list[_Found] = [
         (dict(zip(_CELL, place, strict=True)), seed)
@@ -70,25 +75,26 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.Dat
     return _frame(parts, (), wanted)
 
 
-def _cells(made: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _cells(made: "Plan") -> Iterator[tuple[str, str, str, str]]:
     """(row, column, candidate, run_id) of all that a plan may show; of candidates the trial too."""
-    for cell in made["cells"]:
-        if cell["run_id"] and not cell["tuned"]:
-            yield cell["row"], cell["column"], "", cell["run_id"]
-    for one in made["candidates"]:
-        tries = ", ".join(f"{key}={value}" for key, value in one["values"].items())
-        for run_id in dict.fromkeys((one["trial"]["run_id"], one["run_id"])):
-            yield one["row"], one["column"], tries, run_id
+    for cell in made.planned:
+        if not cell.tuned and cell.run_id:
+            yield cell.row, cell.column, "", cell.run_id
+    for one in made.candidates:
+        tries = ", ".join(f"{key}={value}" for key, value in one.values.items())
+        for run_id in dict.fromkeys((one.trial.run_id, one.run_id)):
+            if run_id:
+                yield one.row, one.column, tries, run_id
 
 
 def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
-    """run_id -> seed -> its evidence; of what is published and trained here too, the published one."""
+    """run_id -> seed -> its evidence, in the order in which a store prefers it."""
     found: dict[str, dict[int, _Seed]] = {}
-    for source, pattern in (("local", "results/runs/*/seed*.json"), ("published", "reports/*/*/evidence/*/seed*.json")):
-        for path in sorted(root.glob(pattern)):
-            number = path.stem.removeprefix("seed")
-            if number.isdecimal():
-                found.setdefault(path.parent.name, {})[int(number)] = _Seed(source, path, int(number))
+    for path in (path for folder in Store.of(root).folders for path in sorted(folder.glob("*/seed*.json"))):
+        number = path.stem.removeprefix("seed")
+        if number.isdecimal():
+            seed = _Seed("published" if is_published(path) else "local", path, int(number))
+            found.setdefault(path.parent.name, {}).setdefault(seed.number, seed)
     return found
 
 

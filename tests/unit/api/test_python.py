@@ -52,13 +52,13 @@ def test_a_published_table_as_a_frame() -> None:
     """Every cell of FedGH's Table 2 with its seeds and rounds, and the numbers of the evidence itself."""
     frame = fedrepro.load("fedgh/table2", scale="full", root=ROOT)
     made = plan(load_project(ROOT).as_published("full"), "fedgh", "table2", "full")
-    assert {*zip(frame.row, frame.column, strict=True)} == {(c["row"], c["column"]) for c in made["cells"]}
+    assert {*zip(frame.row, frame.column, strict=True)} == {(c.row, c.column) for c in made.cells}
     assert {*frame.source} == {"published"}
-    cell = next(c for c in made["cells"] if c["row"] == "fedavg+gh")
-    own = frame[(frame.row == cell["row"]) & (frame.column == cell["column"]) & (frame.metric == "test_accuracy")]
+    cell = next(c for c in made.planned if c.row == "fedavg+gh")
+    own = frame[(frame.row == cell.row) & (frame.column == cell.column) & (frame.metric == "test_accuracy")]
     assert sorted({*own.seed}) == [8, 9, 10]
     for seed in (8, 9, 10):
-        (path,) = (ROOT / "reports/full/fedgh/evidence" / cell["run_id"]).glob(f"seed{seed}.json")
+        (path,) = (ROOT / f"reports/full/fedgh/evidence/{cell.run_id}").glob(f"seed{seed}.json")
         curve = own[own.seed == seed].sort_values("round")
         assert curve.value.tolist() == read_json(path)["curves"]["test_accuracy"]
         assert curve["round"].tolist() == list(range(1, 51))
@@ -131,7 +131,7 @@ def test_a_tables_run_comes_out_of_train_to_the_bit(trained_by_hand: Path) -> No
             if metric != "round":
                 assert found.curves[found.curves.metric == metric].value.tolist() == values, metric
         assert found.method == config["method"]
-    for frame in (fedrepro.runs(root=trained_by_hand), fedrepro.load("fedlaw/table3", "demo", root=trained_by_hand)):
+    for frame in (fedrepro.runs(root=trained_by_hand), fedrepro.load("fedlaw/table3", None, root=trained_by_hand)):
         assert {*frame.source} == {"local"}
         assert frame[frame.metric == "test_loss"].value.tolist() == receipt["curves"]["test_loss"]
 
