@@ -24,7 +24,7 @@ GROUPS = {
         "ui": "fedrepro ui --port 5001",
     },
     "find out": {
-        "methods": "fedrepro methods",
+        "list": "fedrepro list methods",
         "describe": 'fedrepro describe "fedprox(mu=0.1)+fixed_gamma"',
         "doctor": "fedrepro doctor",
     },
@@ -213,9 +213,11 @@ def _look(add: Add) -> None:
 
 
 def _find_out(add: Add) -> None:
-    add("methods", "info", "list methods and the parts they are made of")
-    describe = add("describe", "info", "explain a method: its parts, arguments and source")
-    describe.add_argument("method", help='for example "fedprox(mu=0.01)+fixed_gamma"')
+    known = add("list", "known", "list methods, models, partitions, data sets, or settings with their defaults")
+    known.set_defaults(function="listed")
+    known.add_argument("kind", choices=["methods", "models", "partitions", "datasets", "settings"])
+    describe = add("describe", "known", "explain a method, a model, a partition scheme or a data set")
+    describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist')
     add("doctor", "info", "check environment, device, data and results")
 
 

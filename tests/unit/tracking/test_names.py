@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from fedrepro.reports.model.codec import decode
 from small_table import make_run, with_settings
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.files import write_json
 from fedrepro.reports.model import Run
-from fedrepro.reports.model.codec import decode
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
 
