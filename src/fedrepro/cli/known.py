@@ -29,7 +29,7 @@ def listed(options: Namespace) -> None:
 
 
 def describe(options: Namespace) -> None:
-    """Of a method the canonical name, then each part with its source and arguments; of a model, a scheme, a data set its own."""
+    """Of a method its canonical name, then each part with source and arguments; of a model, a scheme or a data set its own."""
     print(*_described(options.name), sep="\n")
 
 
