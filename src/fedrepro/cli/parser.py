@@ -28,6 +28,9 @@ GROUPS = {
         "describe": 'fedrepro describe "fedprox(mu=0.1)+fixed_gamma"',
         "doctor": "fedrepro doctor",
     },
+    "add": {
+        "new": "fedrepro new method trimmed_mean --slot aggregate",
+    },
 }
 EPILOG = """\
 fedrepro COMMAND --help    what a command takes
@@ -219,6 +222,11 @@ def _find_out(add: Add) -> None:
     describe = add("describe", "known", "explain a method, a model, a partition scheme or a data set")
     describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist')
     add("doctor", "info", "check environment, device, data and results")
+    new = add("new", "new", "begin a method, a table, a paper or a data set: files that run as they are, to be edited")
+    new.add_argument("kind", choices=["method", "table", "paper", "dataset"])
+    new.add_argument("name", help="of a table paper/table, for example fedlaw/table30")
+    slots = ["client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers"]
+    new.add_argument("--slot", choices=slots, default="aggregate", help="of a method (default: aggregate)")
 
 
 def _draw(add: Add) -> None:
