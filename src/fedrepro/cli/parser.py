@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedrepro import __version__, arithmetic
+from fedrepro.cli.asked import split
 
 # Name, module of fedrepro.cli, help -> the command.
 Add = Callable[[str, str, str], argparse.ArgumentParser]
@@ -104,7 +105,7 @@ class Listed(argparse.Action):
         self.each = type
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
-        texts = [text for value in values for text in value.split(",") if text]
+        texts = [text for value in values for text in split(value)]
         try:
             found = [self.each(text) for text in texts]
         except argparse.ArgumentTypeError as error:
@@ -127,6 +128,19 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _by_hand(command: argparse.ArgumentParser) -> None:
+    """What is wanted, whether or not a table has it."""
+    help = 'instead of a table: any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
+    command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
+    for name in ("dataset", "model", "partition"):
+        command.add_argument(f"--{name}", metavar="NAME", help=f"see `fedrepro list {name}s`")
+    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="communication rounds")
+    help = "settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1; see `fedrepro list settings`"
+    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    help = "with --method: what is not given comes from this paper/table, or paper/table/column (default: stated defaults)"
+    command.add_argument("--like", metavar="TABLE", help=help)
+
+
 def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
     command.add_argument("--rows", action=Listed, metavar="KEY", help="only these rows (methods) of the table")
     command.add_argument("--columns", action=Listed, metavar="KEY", help="only these columns (settings) of the table")
@@ -135,14 +149,12 @@ def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
 
 def _run(add: Add) -> None:
     table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
-    run = add("run", "runs", "train runs of a table, seed by seed; finished seeds are kept, begun ones go on")
-    run.add_argument("target", help=table)
+    run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
+    run.add_argument("target", nargs="?", help=table)
+    _by_hand(run)
     _part_of_a_table(run, seeds="default: params.yaml")
     run.add_argument("--run-id", action=Listed, metavar="ID", help="only these runs")
     run.add_argument("--scale", help="demo, short or full; default: params.yaml")
-    run.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
-    )
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
     help = (
         "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"

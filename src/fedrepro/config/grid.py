@@ -65,7 +65,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
-            _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
+            if not project.own:  # of a command that runs equal cells once
+                _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
@@ -188,7 +189,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})
         method = _method(layers.method, given)
-    if values["batch_size"] < known.smallest_batch:
+    if 1 <= values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
         )

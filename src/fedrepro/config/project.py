@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,19 @@ class Project:
     scales: dict[str, Scale]
     registry: dict[str, Entry]
     published: bool = False  # with the papers' own settings, whatever params.yaml says
+    own: Mapping[str, tuple[Paper, Table]] = field(default_factory=dict)  # paper/table -> what a command has in its place
 
     def paper(self, name: str) -> Paper:
         """papers/<name>/paper.yaml."""
+        for place, (paper, _) in self.own.items():
+            if place.partition("/")[0] == name:
+                return paper
         return _read(Paper, self.root / "papers" / name / "paper.yaml")
 
     def table(self, paper: str, name: str) -> Table:
         """papers/<paper>/tables/<name>.yaml; papers/<paper>/figures/<name>.yaml, which is a `Figure`."""
+        if f"{paper}/{name}" in self.own:
+            return self.own[f"{paper}/{name}"][1]
         path = table_path(self.root, paper, name)
         if not path.exists():
             known = self.table_names()
@@ -127,7 +133,7 @@ def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
     for method, arguments in layer.items():
         with at(where):
             PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
-        known = [field.name for field in fields(PARTS.get(method))]
+        known = [one.name for one in fields(PARTS.get(method))]
         for key in arguments or {}:
             if key not in known:
                 raise UserError(f"{where}: {method}: {unknown('argument', key, known)}")
