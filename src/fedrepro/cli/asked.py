@@ -3,7 +3,7 @@
 import contextlib
 import re
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
@@ -108,14 +108,15 @@ def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
 
 
 @contextlib.contextmanager
-def blaming_the_options() -> Iterator[None]:
-    """A mistake in what a command asks for stands in no file: it names the option."""
+def blaming_the_options(over: Container[str] = ()) -> Iterator[None]:
+    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: what is swept."""
     from fedrepro.config.by_hand import PAPER, TABLE, option
 
-    file = f"papers/{PAPER}/tables/{TABLE}.yaml"
+    file = rf"(?:papers/{PAPER}|sweeps/\w+)/tables/{TABLE}\.yaml"
+    named = lambda found: f"--over {found[1]}" if found[1] in over else option(found[1])  # noqa: E731
     try:
         yield
     except UserError as error:
-        text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", lambda found: option(found[1]), str(error))
+        text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", named, str(error))
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
         raise UserError(re.sub(rf"{file}: ", "", text)) from error

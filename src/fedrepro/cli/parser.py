@@ -15,6 +15,7 @@ Add = Callable[[str, str, str], argparse.ArgumentParser]
 GROUPS = {
     "train": {
         "run": "fedrepro run fedlaw/table3 --rows fedavg fedlaw --set rounds=5",
+        "sweep": "fedrepro sweep --method fedprox+gh --over beta=0.1,0.5 fedprox.mu=0.01,0.1",
         "verify": "fedrepro verify fedgh/table2",
         "publish": "fedrepro publish fedgh/table2 --scale full",
     },
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     _run(add)
+    _sweep(add)
     _verify(add)
     _publish(add)
     _diagnose(add)
@@ -178,6 +180,19 @@ def _run(add: Add) -> None:
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
+
+
+def _sweep(add: Add) -> None:
+    sweep = add("sweep", "sweep", "methods over values of settings and arguments: one graph of runs, a table and a chart")
+    _by_hand(sweep)
+    help = "values to combine: of a setting, of an argument of the partition scheme (alpha=0.1,1), or of part.argument"
+    sweep.set_defaults(fresh=False)
+    sweep.add_argument("--over", nargs="+", default=[], metavar="KEY=VALUES", help=help)
+    sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
+    sweep.add_argument("--name", help="of its folder in sweeps/, its reports and its experiment (default: from its content)")
+    sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
+    sweep.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml")
+    sweep.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
 
 
 def _verify(add: Add) -> None:

@@ -133,6 +133,11 @@ def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
     print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(options.cores), sep="\n")
 
 
+def foretell(plan: "Plan", device: str, options: Namespace) -> None:
+    """What all of a plan would train, and how long that takes."""
+    _forecast(_identified(selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+
+
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
     """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
     from fedrepro.cli.forecast import Job as Forecasted

@@ -64,10 +64,14 @@ def contents(project: Project, wanted: Wanted) -> tuple[dict[str, Any], dict[str
     require_used([*methods, *wanted.methods], [*arguments, *rows_over])
     texts = (with_values(method, dict(one)) for method in methods for one in _combinations(rows_over))
     rows = [_row(text) for text in dict.fromkeys(texts)]
+    metric = columns[0]["metric"]
+    for column in columns:  # the table's, where they show the same
+        if column["metric"] == metric:
+            del column["metric"]
     table = {
         "title": ", ".join(wanted.methods),
         "source": "by hand",
-        "metric": columns[0]["metric"],
+        "metric": metric,
         "stand_in": "These runs were chosen by hand.",
         "base": {key: item.model_dump() for key, item in base.table.items()},
         "rows": _distinct(rows),

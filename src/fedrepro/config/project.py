@@ -9,7 +9,7 @@ from typing import Any
 
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
-from fedrepro.config.places import FIGURES, TABLES, is_figure, table_path
+from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -37,7 +37,7 @@ class Project:
         for place, (paper, _) in self.own.items():
             if place.partition("/")[0] == name:
                 return paper
-        return _read(Paper, self.root / "papers" / name / "paper.yaml")
+        return _read(Paper, paper_folder(self.root, name) / "paper.yaml")
 
     def table(self, paper: str, name: str) -> Table:
         """papers/<paper>/tables/<name>.yaml; papers/<paper>/figures/<name>.yaml, which is a `Figure`."""
@@ -56,8 +56,8 @@ class Project:
 
     def table_names(self) -> list[str]:
         """Every table and every figure there is a file for, as paper/table."""
-        files = (path for folder in (TABLES, FIGURES) for path in self.root.glob(f"papers/*/{folder}/*.yaml"))
-        return sorted(f"{path.parent.parent.name}/{path.stem}" for path in files)
+        folders = (f"{home}/*/{folder}/*.yaml" for home in ("papers", "sweeps") for folder in (TABLES, FIGURES))
+        return sorted(f"{paper_of(path)}/{path.stem}" for pattern in folders for path in self.root.glob(pattern))
 
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""

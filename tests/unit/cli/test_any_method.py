@@ -100,7 +100,7 @@ def test_values_by_set_and_several_methods(project: Path, capsys: pytest.Capture
     [
         ("fedgh/table2", "fedavg+gh", "alpha0.1-top1"),
         ("fedlaw/table3", "fedlaw", "cifar10-simple_cnn-0.1"),
-        ("elastic/table2", "elastic", "mnist"),
+        ("elastic/table2", "fedavg+elastic", "mnist"),
     ],
 )
 def test_like_a_table_gives_that_tables_run(like: str, row: str, column: str) -> None:
