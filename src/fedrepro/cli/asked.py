@@ -109,7 +109,7 @@ def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
 
 @contextlib.contextmanager
 def blaming_the_options(over: Container[str] = ()) -> Iterator[None]:
-    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: what is swept."""
+    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: swept keys."""
     from fedrepro.config.by_hand import PAPER, TABLE, option
 
     file = rf"(?:papers/{PAPER}|sweeps/\w+)/tables/{TABLE}\.yaml"
@@ -119,4 +119,4 @@ def blaming_the_options(over: Container[str] = ()) -> Iterator[None]:
     except UserError as error:
         text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", named, str(error))
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
-        raise UserError(re.sub(rf"{file}: ", "", text)) from error
+        raise UserError(text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "")) from error
