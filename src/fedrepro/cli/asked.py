@@ -44,6 +44,8 @@ def given(options: Namespace) -> dict[str, Any]:
             raise UserError(f"--set {item}: write key=value")
         if key in found:
             raise UserError(f"--set {item}: {key} is given twice")
+        if "." not in key:
+            require_setting(f"--set {item}", key)
         found[key] = checked(f"--set {key}", key, read_value(f"--set {item}", text))
     return found
 
@@ -62,10 +64,19 @@ def read_value(where: str, text: str) -> Any:
     return value
 
 
+def require_setting(where: str, key: str) -> None:
+    """UserError for what is none."""
+    from fedrepro.config.layers import SETTINGS
+    from fedrepro.registry import unknown
+
+    if key not in SETTINGS:
+        raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}; an argument of a method is part.argument")
+
+
 def checked(where: str, key: str, value: Any) -> Any:
     """The value of a setting, or of part.argument, in its type. UserError for an unknown name, and for one out of range."""
     from fedrepro.config.layers import SETTINGS
-    from fedrepro.registry import Call, coerce, unknown
+    from fedrepro.registry import Call, coerce
 
     part, dot, argument = key.partition(".")
     if dot:
@@ -75,9 +86,7 @@ def checked(where: str, key: str, value: Any) -> Any:
 
         with at(where):
             return PARTS.canonical(PARTS.make(Call(part, {argument: value}))).arguments[argument]
-    if key not in SETTINGS:
-        more = "; an argument of a method is part.argument"
-        raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}{more}")
+    require_setting(where, key)
     return coerce(where, value, SETTINGS[key])
 
 
@@ -108,15 +117,27 @@ def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
 
 
 @contextlib.contextmanager
-def blaming_the_options(over: Container[str] = ()) -> Iterator[None]:
+def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
     """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: swept keys."""
-    from fedrepro.config.by_hand import PAPER, TABLE, option
+    from fedrepro.config.by_hand import PAPER, TABLE
 
     file = rf"(?:papers/{PAPER}|sweeps/\w+)/tables/{TABLE}\.yaml"
-    named = lambda found: f"--over {found[1]}" if found[1] in over else option(found[1])  # noqa: E731
     try:
         yield
     except UserError as error:
-        text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", named, str(error))
+        text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", r"--set \1", str(error))
+        for key in {item.partition("=")[0] for item in options.set} | {key for key in SHORT if getattr(options, key, None)}:
+            text = text.replace(f"params.yaml: settings.{key}", f"--set {key}")
+        if getattr(options, "scale", None):
+            text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
-        raise UserError(text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "")) from error
+        text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "").replace("params.yaml or the command: ", "")
+        named = lambda found: _option(found[1], options, over)  # noqa: E731
+        raise UserError(re.sub(r"--set (\w+)(?=:| =)", named, text)) from error
+
+
+def _option(key: str, options: Namespace, over: Container[str]) -> str:
+    """The option that gave a setting."""
+    if key in over:
+        return f"--over {key}"
+    return f"--{key}" if key in SHORT and getattr(options, key, None) is not None else f"--set {key}"

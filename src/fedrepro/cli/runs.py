@@ -1,8 +1,6 @@
 """fedrepro run | plan."""
 
-import contextlib
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +169,7 @@ def _project(options: Namespace) -> "Project":
     content = read_yaml(ROOT / "params.yaml")
     if options.command != "run":
         return load_project(ROOT, content)
-    with asked.blaming_the_options():
+    with asked.blaming_the_options(options):
         if options.method:
             project = by_hand.alone(load_project(ROOT, content), asked.wanted(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
@@ -179,7 +177,7 @@ def _project(options: Namespace) -> "Project":
     values = asked.given(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}
-    with _blaming_the_command_line(options):
+    with asked.blaming_the_options(options):
         project = load_project(ROOT, content | {"settings": (content.get("settings") or {}) | settings})
         if values or options.rows or options.columns:
             return by_hand.narrowed(project, options.target, options.rows, options.columns, arguments)
@@ -192,7 +190,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
     from fedrepro.config.ignored import require_effect
 
     paper, _, table = options.target.partition("/")
-    with asked.blaming_the_options(), _blaming_the_command_line(options):
+    with asked.blaming_the_options(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
         require_effect(project, [resolved])
     if options.command == "run" and not options.dry_run:
@@ -204,22 +202,6 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
             with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
             draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved
-
-
-@contextlib.contextmanager
-def _blaming_the_command_line(options: Namespace) -> Iterator[None]:
-    """What --set, --scale or the target ask for stands in no file: a mistake in it names the option."""
-    from fedrepro.config import by_hand
-
-    try:
-        yield
-    except UserError as error:
-        text = str(error)
-        for key in asked.given(options):
-            text = text.replace(f"params.yaml: settings.{key}", by_hand.option(key))
-        if options.scale:
-            text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
-        raise UserError(text.replace("params.yaml or the command: ", "")) from error
 
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":

@@ -30,7 +30,7 @@ def sweep(options: Namespace) -> int:
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
     project = load_project(ROOT)
-    with asked.blaming_the_options([item.partition("=")[0] for item in options.over]):
+    with asked.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
         wanted = _wanted(project, options)
         name, made = files(project, wanted, options.name, _command(options))
         plan = _planned(project, name, made)

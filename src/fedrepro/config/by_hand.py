@@ -136,7 +136,7 @@ def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
         given |= (
             {key: value} if key in SETTINGS else {"partition": _with_argument(str(base.value("partition", given)), key, value)}
         )
-    given = {key: coerce(option(key), value, SETTINGS[key]) for key, value in given.items()}
+    given = {key: coerce(f"--set {key}", value, SETTINGS[key]) for key, value in given.items()}
     rounds = base.value("rounds", {"dataset": base.value("dataset", given)})
     for key in (key for key in schedule.DEFAULTS if key not in given and "rounds" in given):
         text = schedule.scaled(str(base.value(key, given)), key, int(given["rounds"]), int(str(rounds)))  # type: ignore[arg-type]
@@ -199,11 +199,6 @@ def text_of(value: Scalar) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def option(key: str) -> str:
-    """What a person writes on the command line to give a setting."""
-    return f"--{key}" if key in ("dataset", "model", "partition", "rounds") else f"--set {key}"
-
-
 # --- a method with other arguments -----------------------------------------------------------------------------------------
 
 
@@ -261,16 +256,16 @@ def narrowed(
         require_used([one for one in methods if one], [*arguments])
         chosen = [_edited(row, arguments, implied=True) for row in chosen]
         across = [_edited(column, arguments, implied=False) for column in across]
-    unprinted = [row for row in chosen if row.key not in {one.key for one in table.rows}]
-    update: dict[str, Any] = {"rows": chosen, "companions": unprinted, "columns": across, "remarks": {}}
-    if rows:  # a budget leaves out none of those that are named
-        update["columns"] = [column.model_copy(update={"budget": _without_rows(column.budget)}) for column in across]
-        update["budget"] = _without_rows(table.budget)
+    more = [row for row in chosen if row.key not in {one.key for one in table.rows}]  # which print nothing
+    across = [column.model_copy(update={"budget": _with_rows(column.budget, more)}) for column in across]
+    update = {"rows": chosen, "companions": more, "columns": across, "remarks": {}, "budget": _with_rows(table.budget, more)}
     return replace(project, own={**project.own, name: (paper, table.model_copy(update=update))})
 
 
-def _without_rows(budgets: Mapping[str, Any]) -> dict[str, Any]:
-    return {scale: budget.model_copy(update={"rows": None}) for scale, budget in budgets.items()}
+def _with_rows(budgets: Mapping[str, Any], more: Sequence[Header]) -> dict[str, Any]:
+    """Budgets that run these rows too."""
+    rows = lambda budget: budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in more)]  # noqa: E731
+    return {scale: budget.model_copy(update={"rows": rows(budget)}) for scale, budget in budgets.items()}
 
 
 def _rows(table: Table, wanted: Sequence[str] | None, name: str) -> list[Header]:

@@ -42,7 +42,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
-    rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
+    more = [row for row in table.companions if row not in table.rows]
+    rows += [(row, False) for row in more if _in_a_budget(row, [table, *columns], scale_name)]
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)

@@ -149,7 +149,7 @@ def test_schedules_follow_the_rounds_that_are_given() -> None:
             "--method fedavg --partition dirichlet_per_client(alpha=1)",
             "--partition: dirichlet_per_client: unknown argument 'alpha'",
         ),
-        ("--method fedavg --set clinet_lr=1", "--set clinet_lr: unknown setting 'clinet_lr'; did you mean 'client_lr'?"),
+        ("--method fedavg --set clinet_lr=1", "--set clinet_lr=1: unknown setting 'clinet_lr'; did you mean 'client_lr'?"),
         ("--method fedavg --set client_lr=x", "--set client_lr: 'x' is not a number"),
         ("--method fedavg --set batch_size=0", "--set batch_size: batch_size = 0: must be at least 1"),
         ("--method fedavg --rounds 3 --set rounds=4", "--set rounds=4: rounds is given twice"),
@@ -237,7 +237,7 @@ def test_columns_that_the_scale_leaves_out_can_be_named(project: Path, capsys: p
         ),
         (["--rows", "fedavg", "--set", "fedprox.mu=1"], "fedprox.mu: none of the methods has the part 'fedprox'"),
         (["--set", "fedprx.mu=1"], "--set fedprx.mu: unknown method part 'fedprx'; did you mean 'fedprox'?"),
-        (["--rounds", "3", "--set", "partition=idd"], "--partition: unknown partition scheme 'idd'; did you mean 'iid'?"),
+        (["--rounds", "3", "--set", "partition=idd"], "--set partition: unknown partition scheme 'idd'; did you mean 'iid'?"),
     ],
 )
 def test_mistakes_on_a_table(arguments: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
