@@ -153,7 +153,7 @@ def test_without_strength_it_is_fedavg() -> None:
 
 
 def test_the_range_of_its_argument() -> None:
-    with pytest.raises(UserError, match="$name: strength = 2.0: must lie in"):
+    with pytest.raises(UserError, match=r"$name: strength = 2[.]0: must lie in"):
         compose("$name(strength=2)")
 '''
 _SERVER_ROUND = """Updates are -0.4 and 0.1, of 2/3 and 1/3 of the samples, -0.7/3 in the mean. At strength 0.5
@@ -199,7 +199,7 @@ def test_without_strength_they_are_fedavgs() -> None:
 
 
 def test_the_range_of_its_argument() -> None:
-    with pytest.raises(UserError, match="$name: strength = 2.0: must lie in"):
+    with pytest.raises(UserError, match=r"$name: strength = 2[.]0: must lie in"):
         compose("$name(strength=2)")
 '''
 
