@@ -1,3 +1,36 @@
-"""fedrepro re-runs the tables of federated-learning papers and holds them against the printed numbers."""
+"""fedrepro re-runs the tables of federated-learning papers and holds them against the printed numbers.
 
+In Python: `load` and `runs` give results as data frames, `train` trains on tensors of your own, `compose` and `partition` make
+a method and a partition by name. See docs/python.md. Nothing is loaded before it is asked for: the command line starts in a
+tenth of a second.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedrepro.api.drawn import compose, partition
+    from fedrepro.api.frames import load, runs
+    from fedrepro.api.training import train
+
+__all__ = ["compose", "load", "partition", "runs", "train"]
 __version__ = "0.1.0"
+
+# name -> the module that has it
+_LAZY = {
+    "compose": "fedrepro.api.drawn",
+    "partition": "fedrepro.api.drawn",
+    "load": "fedrepro.api.frames",
+    "runs": "fedrepro.api.frames",
+    "train": "fedrepro.api.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'fedrepro' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -56,5 +56,5 @@ def test_the_end_waits_for_threads_and_handlers_and_writes_everything() -> None:
 
 def test_the_end_without_a_standard_output() -> None:
     """Closed by whoever started the process: nothing to flush, and no traceback."""
-    done = subprocess.run(["sh", "-c", f"'{sys.executable}' -m fedrepro methods >&-"], capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", f"'{sys.executable}' -m fedrepro list methods >&-"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

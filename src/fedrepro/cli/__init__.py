@@ -44,7 +44,7 @@ def _run(options: Namespace, arguments: list[str] | None) -> int:
             stopping.check()
         module = importlib.import_module(f"fedrepro.cli.{options.module}")
         return getattr(module, options.function)(options) or 0
-    except BrokenPipeError:  # `fedrepro methods | head`
+    except BrokenPipeError:  # `fedrepro list methods | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except stopping.Stopped as error:

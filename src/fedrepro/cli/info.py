@@ -1,8 +1,6 @@
-"""fedrepro methods | describe | doctor."""
+"""fedrepro doctor."""
 
-import dataclasses
 import importlib.metadata
-import inspect
 import os
 import platform
 import shutil
@@ -16,44 +14,6 @@ from fedrepro.errors import UserError
 
 ROOT = Path()
 PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy", "pydantic")
-
-
-def methods(options: Namespace) -> None:
-    """A line a part, slot by slot, in the order of a round."""
-    import fedrepro.methods  # noqa: F401  (registers the parts)
-    from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
-    from fedrepro.methods.presets import DEFAULTS, PRESETS
-
-    width = max(map(len, [*PARTS.names(), *PRESETS])) + 2
-    for slot in SLOTS:
-        names = [name for name in PARTS.names() if PARTS.get(name).slot == slot]
-        print(f"{slot}{' (may repeat)' if slot in REPEATABLE else ''}")
-        for name in names:
-            default = " (default)" if name in DEFAULTS.values() else ""
-            print(f"  {name:<{width}}{_first_sentence(inspect.getmodule(PARTS.get(name)))}{default}")
-        if not names:
-            print("  none yet")
-    print("recipes")
-    for name, text in PRESETS.items():
-        print(f"  {name:<{width}}{text or 'the default of every slot'}")
-
-
-def describe(options: Namespace) -> None:
-    """Canonical name, then each part: where it comes from and what its arguments mean."""
-    import fedrepro.methods  # noqa: F401
-    from fedrepro.methods.compose import compose
-
-    method = compose(options.method)
-    print(method)
-    for part in method.parts:
-        print(f"\n{part.name} ({part.slot})")
-        module, own = inspect.getmodule(type(part)), inspect.getdoc(type(part))
-        for text in (inspect.getdoc(module), own):
-            print("\n".join(f"  {line}".rstrip() for line in (text or "").splitlines()))
-        for field in dataclasses.fields(type(part)):  # pyright: ignore[reportArgumentType]
-            print(f"  {field.name} = {getattr(part, field.name)} (default {field.default})")
-        if part.needs:
-            print(f"  needs: {', '.join(sorted(part.needs))}")
 
 
 def doctor(options: Namespace) -> int:
@@ -140,8 +100,3 @@ def _locked() -> dict[str, set[str]]:
         if equals and not line.startswith(" "):
             found.setdefault(name, set()).add(rest.split()[0])
     return found
-
-
-def _first_sentence(module) -> str:
-    text = " ".join((inspect.getdoc(module) or "").split("\n\n")[0].split())
-    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,10 +1,12 @@
 """What a run by hand ends with: the table's number over seeds, the printed one where they compare, and the next command."""
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedrepro.cli.coded import by_code
+from fedrepro.config.by_hand import PAPER
 from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, last_round, place_of, unedited
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
@@ -22,7 +24,8 @@ class Outcome:
     def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
         self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
         self.cells = {cell.place: cell for cell in cells_of(plan)}
-        base = unedited(project)
+        self.by_hand = plan.paper == PAPER
+        base = unedited(project) if self.by_hand else replace(unedited(project), own={})
         self.base = {cell.place: cell for cell in cells_of(resolve(base, plan.paper, plan.table, plan.scale))}
         self.full_scale = project.scale(plan.scale).comparable
 
@@ -56,7 +59,8 @@ class Outcome:
                 own = {seed: values[seed] for seed in seeds}
                 found.append(f"{what}: {summary(shown, own)}" + (f"; {note}" if note else ""))
             found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
-            found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
+            if not self.by_hand:
+                found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
             found.append(f"  {RUNS}/{cell.run_id}")
         return [*found, f"next: {self._next()}"]
 
@@ -64,7 +68,9 @@ class Outcome:
         return self.cells[place_of(self.plan, chosen)]
 
     def _changes(self, cell: Cell) -> list[Change]:
-        base = self.base[cell.place]
+        base = self.base.get(cell.place)
+        if base is None:  # a row, or a column, that the table does not show
+            return []
         call, before = cell.shown.reading.call, base.shown.reading.call
         also = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
@@ -93,7 +99,8 @@ class Outcome:
     def _next(self) -> str:
         """A comparison of two of the runs, or of a changed one with the table's own, where both are there."""
         ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
-        for other in (self.base[self._cell(cell).place].run_id for cell in self.chosen):
+        there = [self.base.get(self._cell(cell).place) for cell in self.chosen]
+        for other in (cell.run_id for cell in there if cell):
             if other not in ids and any(receipt_path(self.root, other, seed).exists() for seed in self.seeds):
                 ids = [other, *ids]
                 break

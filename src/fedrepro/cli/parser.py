@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedrepro import __version__, arithmetic
+from fedrepro.cli.asked import split
 
 # Name, module of fedrepro.cli, help -> the command.
 Add = Callable[[str, str, str], argparse.ArgumentParser]
@@ -14,6 +15,7 @@ Add = Callable[[str, str, str], argparse.ArgumentParser]
 GROUPS = {
     "train": {
         "run": "fedrepro run fedlaw/table3 --rows fedavg fedlaw --set rounds=5",
+        "sweep": "fedrepro sweep --method fedprox+gh --over beta=0.1,0.5 fedprox.mu=0.01,0.1",
         "verify": "fedrepro verify fedgh/table2",
         "publish": "fedrepro publish fedgh/table2 --scale full",
     },
@@ -24,9 +26,12 @@ GROUPS = {
         "ui": "fedrepro ui --port 5001",
     },
     "find out": {
-        "methods": "fedrepro methods",
+        "list": "fedrepro list methods",
         "describe": 'fedrepro describe "fedprox(mu=0.1)+fixed_gamma"',
         "doctor": "fedrepro doctor",
+    },
+    "add": {
+        "new": "fedrepro new method trimmed_mean --slot aggregate",
     },
 }
 EPILOG = """\
@@ -54,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     _run(add)
+    _sweep(add)
     _verify(add)
     _publish(add)
     _diagnose(add)
@@ -101,7 +107,7 @@ class Listed(argparse.Action):
         self.each = type
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
-        texts = [text for value in values for text in value.split(",") if text]
+        texts = [text for value in values for text in split(value)]
         try:
             found = [self.each(text) for text in texts]
         except argparse.ArgumentTypeError as error:
@@ -124,6 +130,19 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _by_hand(command: argparse.ArgumentParser) -> None:
+    """What is wanted, whether or not a table has it."""
+    help = 'instead of a table: any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
+    command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
+    for name in ("dataset", "model", "partition"):
+        command.add_argument(f"--{name}", metavar="NAME", help=f"see `fedrepro list {name}s`")
+    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="communication rounds")
+    help = "settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1; see `fedrepro list settings`"
+    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    help = "with --method: what is not given comes from this paper/table, or paper/table/column (default: stated defaults)"
+    command.add_argument("--like", metavar="TABLE", help=help)
+
+
 def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
     command.add_argument("--rows", action=Listed, metavar="KEY", help="only these rows (methods) of the table")
     command.add_argument("--columns", action=Listed, metavar="KEY", help="only these columns (settings) of the table")
@@ -132,14 +151,12 @@ def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
 
 def _run(add: Add) -> None:
     table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
-    run = add("run", "runs", "train runs of a table, seed by seed; finished seeds are kept, begun ones go on")
-    run.add_argument("target", help=table)
+    run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
+    run.add_argument("target", nargs="?", help=table)
+    _by_hand(run)
     _part_of_a_table(run, seeds="default: params.yaml")
     run.add_argument("--run-id", action=Listed, metavar="ID", help="only these runs")
     run.add_argument("--scale", help="demo, short or full; default: params.yaml")
-    run.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings to change, for example rounds=5 dataset=mnist"
-    )
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
     help = (
         "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
@@ -163,6 +180,19 @@ def _run(add: Add) -> None:
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
+
+
+def _sweep(add: Add) -> None:
+    sweep = add("sweep", "sweep", "methods over values of settings and arguments: one graph of runs, a table and a chart")
+    _by_hand(sweep)
+    help = "values to combine: of a setting, of an argument of the partition scheme (alpha=0.1,1), or of part.argument"
+    sweep.set_defaults(fresh=False)
+    sweep.add_argument("--over", nargs="+", default=[], metavar="KEY=VALUES", help=help)
+    sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
+    sweep.add_argument("--name", help="of its folder in sweeps/, its reports and its experiment (default: from its content)")
+    sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
+    sweep.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml")
+    sweep.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
 
 
 def _verify(add: Add) -> None:
@@ -213,10 +243,17 @@ def _look(add: Add) -> None:
 
 
 def _find_out(add: Add) -> None:
-    add("methods", "info", "list methods and the parts they are made of")
-    describe = add("describe", "info", "explain a method: its parts, arguments and source")
-    describe.add_argument("method", help='for example "fedprox(mu=0.01)+fixed_gamma"')
+    known = add("list", "known", "list methods, models, partitions, data sets, or settings with their defaults")
+    known.set_defaults(function="listed")
+    known.add_argument("kind", choices=["methods", "models", "partitions", "datasets", "settings"])
+    describe = add("describe", "known", "explain a method, a model, a partition scheme or a data set")
+    describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist')
     add("doctor", "info", "check environment, device, data and results")
+    new = add("new", "new", "begin a method, a table, a paper or a data set: files that run as they are, to be edited")
+    new.add_argument("kind", choices=["method", "table", "paper", "dataset"])
+    new.add_argument("name", help="of a table paper/table, for example fedlaw/table30")
+    slots = ["client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers"]
+    new.add_argument("--slot", choices=slots, default="aggregate", help="of a method (default: aggregate)")
 
 
 def _draw(add: Add) -> None:

@@ -1,13 +1,11 @@
 """fedrepro run | plan."""
 
-import contextlib
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
-from fedrepro.cli import selection
+from fedrepro.cli import asked, selection
 from fedrepro.engine import cards
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_text
@@ -24,11 +22,15 @@ def run(options: Namespace) -> None:
     console.log_to(options.log)
     if options.engine != "vectorised":
         arithmetic.widen()
-    if options.target.endswith(".json"):
+    _require_one_target(options)
+    if options.target and options.target.endswith(".json"):
         _run_file(Path(options.target), options)
         return
     project = _project(options)
     plan = _resolve(project, options)
+    if options.method:
+        for run in list(plan.runs.values())[:1]:  # the settings of all of them
+            console.say(asked.where_from(run, asked.given(options), options.like))
     cells = _select(plan, options)
     seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
     if options.dry_run:
@@ -51,6 +53,18 @@ def run(options: Namespace) -> None:
     _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read)
     for line in outcome.lines():
         console.show(line)
+
+
+def _require_one_target(options: Namespace) -> None:
+    """UserError unless there is a table, a file or a method, and nothing that does not go with it."""
+    if bool(options.target) == bool(options.method):
+        what = " (with --like for what is not given)" if options.target else ", for example fedlaw/table3"
+        raise UserError(f"run: give either a table or --method{what}")
+    if options.like and not options.method:
+        raise UserError(f"--like {options.like}: goes with --method; of a table give the table itself")
+    for key in ("rows", "columns", "run_id", "scale"):
+        if options.method and getattr(options, key):
+            raise UserError(f"--{key.replace('_', '-')}: goes with a table, not with --method; give settings by --set")
 
 
 def _run_file(path: Path, options: Namespace) -> None:
@@ -119,6 +133,11 @@ def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
     print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(options.cores), sep="\n")
 
 
+def foretell(plan: "Plan", device: str, options: Namespace) -> None:
+    """What all of a plan would train, and how long that takes."""
+    _forecast(_identified(selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+
+
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
     """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
     from fedrepro.cli.forecast import Job as Forecasted
@@ -144,16 +163,27 @@ def plan(options: Namespace) -> None:
 
 
 def _project(options: Namespace) -> "Project":
-    """The project under params.yaml and --set."""
+    """The project under params.yaml and what the command asks for."""
+    from fedrepro.config import by_hand
     from fedrepro.config.project import load_project
     from fedrepro.files import read_yaml
 
     content = read_yaml(ROOT / "params.yaml")
-    asked = dict(map(_setting, options.set))
-    if asked:
-        content["settings"] = (content.get("settings") or {}) | asked
-    with _blaming_the_command_line(options):
+    if options.command != "run":
         return load_project(ROOT, content)
+    with asked.blaming_the_options(options):
+        if options.method:
+            project = by_hand.alone(load_project(ROOT, content), asked.wanted(options))
+            options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
+            return project
+    values = asked.given(options)
+    settings = {key: value for key, value in values.items() if "." not in key}
+    arguments = {key: value for key, value in values.items() if "." in key}
+    with asked.blaming_the_options(options):
+        project = load_project(ROOT, content | {"settings": (content.get("settings") or {}) | settings})
+        if values or options.rows or options.columns:
+            return by_hand.narrowed(project, options.target, options.rows, options.columns, arguments)
+        return project
 
 
 def _resolve(project: "Project", options: Namespace) -> "Plan":
@@ -162,7 +192,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
     from fedrepro.config.ignored import require_effect
 
     paper, _, table = options.target.partition("/")
-    with _blaming_the_command_line(options):
+    with asked.blaming_the_options(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
         require_effect(project, [resolved])
     if options.command == "run" and not options.dry_run:
@@ -174,38 +204,6 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
             with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
             draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved
-
-
-@contextlib.contextmanager
-def _blaming_the_command_line(options: Namespace) -> Iterator[None]:
-    """What --set, --scale or the target ask for stands in no file: a mistake in it names the option."""
-    try:
-        yield
-    except UserError as error:
-        text = str(error)
-        for key in (item.partition("=")[0] for item in options.set):
-            text = text.replace(f"params.yaml: settings.{key}", f"--set {key}")
-        if options.scale:
-            text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
-        raise UserError(text.replace("params.yaml or the command: ", "")) from error
-
-
-def _setting(item: str) -> tuple[str, Any]:
-    """Key and value of `--set key=value`. UserError for a key that is no setting, or a value of another type."""
-    import yaml
-
-    from fedrepro.config.layers import SETTINGS
-    from fedrepro.registry import coerce, unknown
-
-    key, equals, text = item.partition("=")
-    if not equals:
-        raise UserError(f"--set {item}: write key=value")
-    if key not in SETTINGS:
-        raise UserError(f"--set {item}: {unknown('setting', key, sorted(SETTINGS))}")
-    try:
-        return key, coerce(f"--set {key}", yaml.safe_load(text), SETTINGS[key])
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {item}: {text!r} is not a value; quote it") from error
 
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":

@@ -42,7 +42,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
-    rows += [(row, False) for row in table.companions if _in_a_budget(row, [table, *columns], scale_name)]
+    more = [row for row in table.companions if row not in table.rows]
+    rows += [(row, False) for row in more if _in_a_budget(row, [table, *columns], scale_name)]
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)
@@ -65,7 +66,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
-            _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
+            if not project.own:  # of a command that runs equal cells once
+                _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
@@ -188,7 +190,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})
         method = _method(layers.method, given)
-    if values["batch_size"] < known.smallest_batch:
+    if 1 <= values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
         )

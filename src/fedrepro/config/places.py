@@ -3,6 +3,7 @@
 from pathlib import Path
 
 TABLES, FIGURES = "tables", "figures"  # folders of a paper
+SWEEP = "sweep_"  # begins the name that a sweep has among papers; its folder is sweeps/<the rest>
 
 
 def is_figure(name: str) -> bool:
@@ -12,7 +13,18 @@ def is_figure(name: str) -> bool:
 
 def table_path(root: Path, paper: str, name: str) -> Path:
     """The file of a table; of a figure, if that is what its name says."""
-    return Path(root) / "papers" / paper / (FIGURES if is_figure(name) else TABLES) / f"{name}.yaml"
+    return paper_folder(root, paper) / (FIGURES if is_figure(name) else TABLES) / f"{name}.yaml"
+
+
+def paper_folder(root: Path, paper: str) -> Path:
+    """papers/<paper>; of a sweep sweeps/<its name>."""
+    return Path(root, "sweeps", paper.removeprefix(SWEEP)) if paper.startswith(SWEEP) else Path(root, "papers", paper)
+
+
+def paper_of(table: Path) -> str:
+    """The paper, or the sweep, whose folder a table's file lies in."""
+    folder = table.parent.parent
+    return f"{SWEEP}{folder.name}" if folder.parent.name == "sweeps" else folder.name
 
 
 def report_folder(paper: str, scale: str | None) -> str:

@@ -2,14 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
-from fedrepro.config.places import FIGURES, TABLES, is_figure, table_path
+from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -30,13 +30,19 @@ class Project:
     scales: dict[str, Scale]
     registry: dict[str, Entry]
     published: bool = False  # with the papers' own settings, whatever params.yaml says
+    own: Mapping[str, tuple[Paper, Table]] = field(default_factory=dict)  # paper/table -> what a command has in its place
 
     def paper(self, name: str) -> Paper:
         """papers/<name>/paper.yaml."""
-        return _read(Paper, self.root / "papers" / name / "paper.yaml")
+        for place, (paper, _) in self.own.items():
+            if place.partition("/")[0] == name:
+                return paper
+        return _read(Paper, paper_folder(self.root, name) / "paper.yaml")
 
     def table(self, paper: str, name: str) -> Table:
         """papers/<paper>/tables/<name>.yaml; papers/<paper>/figures/<name>.yaml, which is a `Figure`."""
+        if f"{paper}/{name}" in self.own:
+            return self.own[f"{paper}/{name}"][1]
         path = table_path(self.root, paper, name)
         if not path.exists():
             known = self.table_names()
@@ -50,8 +56,8 @@ class Project:
 
     def table_names(self) -> list[str]:
         """Every table and every figure there is a file for, as paper/table."""
-        files = (path for folder in (TABLES, FIGURES) for path in self.root.glob(f"papers/*/{folder}/*.yaml"))
-        return sorted(f"{path.parent.parent.name}/{path.stem}" for path in files)
+        folders = (f"{home}/*/{folder}/*.yaml" for home in ("papers", "sweeps") for folder in (TABLES, FIGURES))
+        return sorted(f"{paper_of(path)}/{path.stem}" for pattern in folders for path in self.root.glob(pattern))
 
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""
@@ -127,7 +133,7 @@ def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
     for method, arguments in layer.items():
         with at(where):
             PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
-        known = [field.name for field in fields(PARTS.get(method))]
+        known = [one.name for one in fields(PARTS.get(method))]
         for key in arguments or {}:
             if key not in known:
                 raise UserError(f"{where}: {method}: {unknown('argument', key, known)}")

@@ -149,32 +149,68 @@ def load_task(
     rounds = participation.load(inputs.root, inputs.participation, seed)
     split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
+    drawn = Drawn(
+        train=[clients.train(client) for client in range(clients.clients)],
+        held_out=[clients.validation(client) for client in range(clients.clients)],
+        sizes=clients.sizes,
+        cohorts=rounds.cohorts,
+        proxy=split.proxy_index,
+        evaluation=split.evaluation_index,
+        params=params,
+    )
+    shas = {
+        "arrays": images.content,
+        "partition": clients.sha256,
+        "participation": rounds.sha256,
+        "proxy": split.sha256,
+        "init": init_sha,
+    }
+    return make_task(spec, seed, model, images, drawn, shas, dtype)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn for a seed: positions are int64, of training samples for clients, of test samples for the proxy split."""
+
+    train: list[np.ndarray]  # per client
+    held_out: list[np.ndarray]  # per client, not trained on
+    sizes: np.ndarray  # N_i of the full client parts, [N]
+    cohorts: np.ndarray  # client ids, [rounds, K]
+    proxy: np.ndarray
+    evaluation: np.ndarray
+    params: Tree  # initial weights, [D]
+
+
+def make_task(
+    spec: RunSpec,
+    seed: int,
+    model: Model,
+    images: Images,
+    drawn: Drawn,
+    inputs: dict[str, str],
+    dtype: torch.dtype = torch.float32,
+) -> Task:
+    """One seed from what is in memory, on the device of `images`; `inputs`: sha256 of what was read, by name."""
+    device = images.train.x.device
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
-    parts = range(clients.clients)
-    kept = [_split_held_out(clients.validation(client), spec.local_test, seed, client) for client in parts]
+    kept = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=images.train,
-        client_index=[on_device(clients.train(client)) for client in parts],
+        client_index=[on_device(index) for index in drawn.train],
         held_out=[on_device(held_out) for held_out, _ in kept],
-        client_sizes=torch.as_tensor(clients.sizes, dtype=dtype, device=device),
-        cohorts=torch.as_tensor(rounds.cohorts, dtype=torch.int64),
-        evaluation=images.test.take(on_device(split.evaluation_index)),
-        proxy=images.test.take(on_device(split.proxy_index)) if len(split.proxy_index) else None,
-        params=params.like(params.flat.to(device, dtype)),
+        client_sizes=torch.as_tensor(drawn.sizes, dtype=dtype, device=device),
+        cohorts=torch.as_tensor(drawn.cohorts, dtype=torch.int64),
+        evaluation=images.test.take(on_device(drawn.evaluation)),
+        proxy=images.test.take(on_device(drawn.proxy)) if len(drawn.proxy) else None,
+        params=drawn.params.like(drawn.params.flat.to(device, dtype)),
         buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
-        inputs={
-            "arrays": images.content,
-            "partition": clients.sha256,
-            "participation": rounds.sha256,
-            "proxy": split.sha256,
-            "init": init_sha,
-        },
-        groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(split.evaluation_index)]),
+        inputs=inputs,
+        groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(drawn.evaluation)]),
         own_test=[on_device(own_test) for _, own_test in kept] if spec.local_test else None,
-        host_index=[np.asarray(clients.train(client), np.int64) for client in parts],
+        host_index=[np.asarray(index, np.int64) for index in drawn.train],
     )
 
 

@@ -1,0 +1,1 @@
+"""What `import fedrepro` offers, see docs/python.md."""

@@ -1,0 +1,167 @@
+"""Results as tidy data frames: a line for each metric of each round of each seed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import UserError
+from fedrepro.store import Store, is_published
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedrepro.config.plan import Plan
+
+# Of a run, before the columns of a table, where it is one's.
+_RUN = ("run_id", "method", "setting", "dataset", "model", "partition")
+_SEED = ("source", "seed", "round", "metric", "value")
+_CELL = ("row", "column", "candidate")
+
+
+@dataclass(frozen=True)
+class _Seed:
+    """The evidence of a seed, and where it lies: published, or trained here."""
+
+    source: str
+    path: Path
+    number: int
+
+
+_Found = tuple[dict[str, Any], _Seed]  # the place in a table, if any, and a seed
+
+
+def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "pd.DataFrame":
+    """Every run of a table that has evidence, published or trained here.
+
+    scale: demo, short or full, with the paper's own settings; None: the scale and the settings of params.yaml.
+
+    table: as paper/table, `fedgh/table2`; a figure as paper/figure15. Columns: `row` and `column`, the table's keys;
+    `candidate`, what a candidate of a tuned cell tries, `client_lr=0.1`, otherwise empty; then those of `runs`. A run that two
+    cells share is there for both. UserError for an unknown table or scale, for damaged evidence, and where there is none.
+    """
+    from fedrepro.config.grid import plan
+    from fedrepro.config.project import load_project
+
+    project = load_project(Path(root))
+    paper, _, name = table.partition("/")
+    made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
+    stored = _stored(Path(root))
+    parts: list[_Found] = [
+        (dict(zip(_CELL, place, strict=True)), seed)
+        for *place, run_id in _cells(made)
+        for seed in sorted(stored.get(run_id, {}).values(), key=lambda one: one.number)
+    ]
+    if not parts:
+        raise UserError(
+            f"{table}: no evidence at scale {scale}; `snakemake --cores 2 reports/{scale}/{table}.md` trains its runs"
+        )
+    return _frame(parts, _CELL)
+
+
+def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.DataFrame":
+    """All that has been trained here or is published.
+
+    pattern: a part of the run_id, `mnist-two_nn`. wanted: settings as a run has them, `dataset="mnist"`, `clients=20`; and
+    parts that the method must have, `method="fedprox(mu=0.1)+gh"`; "fedavg": no others than FedAvg's.
+    Columns: `run_id`; `method`, the parts that say more than FedAvg; `setting`, in words; `dataset`, `model`, `partition`;
+    `source`, published or local; `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
+    UserError for an unknown setting and for damaged evidence; an empty frame where nothing fits.
+    """
+    _require_settings(wanted)
+    stored = _stored(Path(root))
+    seeds = (seed for run_id in sorted(stored) if pattern in run_id for seed in stored[run_id].values())
+    parts = [({}, seed) for seed in sorted(seeds, key=lambda one: (one.path.parent.name, one.number))]
+    return _frame(parts, (), wanted)
+
+
+def _cells(made: "Plan") -> Iterator[tuple[str, str, str, str]]:
+    """(row, column, candidate, run_id) of all that a plan may show; of candidates the trial too."""
+    for cell in made.planned:
+        if not cell.tuned and cell.run_id:
+            yield cell.row, cell.column, "", cell.run_id
+    for one in made.candidates:
+        tries = ", ".join(f"{key}={value}" for key, value in one.values.items())
+        for run_id in dict.fromkeys((one.trial.run_id, one.run_id)):
+            if run_id:
+                yield one.row, one.column, tries, run_id
+
+
+def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
+    """run_id -> seed -> its evidence, in the order in which a store prefers it."""
+    found: dict[str, dict[int, _Seed]] = {}
+    for path in (path for folder in Store.of(root).folders for path in sorted(folder.glob("*/seed*.json"))):
+        number = path.stem.removeprefix("seed")
+        if number.isdecimal():
+            seed = _Seed("published" if is_published(path) else "local", path, int(number))
+            found.setdefault(path.parent.name, {}).setdefault(seed.number, seed)
+    return found
+
+
+def _require_settings(wanted: dict[str, Any]) -> None:
+    from fedrepro.config.layers import SETTINGS
+    from fedrepro.registry import unknown
+
+    known = sorted({*SETTINGS, "method"} - {"average_last"})
+    for key in wanted:
+        if key not in known:
+            raise UserError(f"runs({key}=...): {unknown('setting', key, known)}")
+
+
+def _frame(
+    parts: list[tuple[dict[str, Any], _Seed]], first: Iterable[str], wanted: dict[str, Any] | None = None
+) -> "pd.DataFrame":
+    """Evidence with what is known of its place, as one frame."""
+    import pandas as pd
+
+    from fedrepro.engine.records import read
+
+    columns: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *_SEED)}
+    records: dict[Path, dict[str, Any]] = {}
+    for place, seed in parts:
+        record = records[seed.path] = records.get(seed.path) or read(seed.path)
+        if not _fits(record, wanted or {}):
+            continue
+        same = place | _described(record) | {"source": seed.source, "seed": seed.number}
+        rounds = [number + 1 for number in record["curves"]["round"]]
+        for metric, values in record["curves"].items():
+            if metric != "round":
+                for key, value in (same | {"metric": metric}).items():
+                    columns[key] += [value] * len(rounds)
+                columns["round"] += rounds
+                columns["value"] += values
+    frame = pd.DataFrame(columns)
+    return frame.astype({"seed": "int64", "round": "int64", "value": "float64"})
+
+
+def _described(record: dict[str, Any]) -> dict[str, Any]:
+    config = record["config"]
+    setting = f"{config['dataset']} {config['model']} {config['partition']}"
+    own = {key: config[key] for key in ("dataset", "model", "partition")}
+    return {"run_id": record["run_id"], "method": record["method_label"], "setting": setting, **own}
+
+
+def _fits(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the record's run has these settings; one that it leaves out has its default."""
+    from dataclasses import fields
+
+    from fedrepro.engine.spec import RunSpec
+
+    known = {field.name: field.default for field in fields(RunSpec)} | record["config"]
+    settings = {key: value for key, value in wanted.items() if key != "method"}
+    same = all(known[key] == value for key, value in settings.items())
+    return same and ("method" not in wanted or _has_parts(record["method"], wanted["method"]))
+
+
+def _has_parts(method: str, wanted: str) -> bool:
+    """Whether a canonical method has the parts of `wanted`, with the arguments that it names."""
+    import fedrepro.methods  # noqa: F401  (registers the parts)
+    from fedrepro.methods.compose import expand
+    from fedrepro.methods.presets import DEFAULTS
+    from fedrepro.registry import parse
+
+    own, asked = parse(method), expand(parse(wanted))
+    if not asked:
+        return {call.name for call in own} <= {*DEFAULTS.values()}
+    has = lambda call: any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)  # noqa: E731
+    return all(map(has, asked))

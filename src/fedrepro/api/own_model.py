@@ -1,0 +1,72 @@
+"""A torch module as the engine's pure model: (params, buffers, x, train) -> (outputs, buffers)."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fedrepro.errors import UserError
+from fedrepro.models import Model
+from fedrepro.tree import Layout, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STATISTICS = ("running_mean", "running_var")  # of BatchNorm and its like: what becomes of them is the method's affair
+
+
+def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> tuple[Model, Tree]:
+    """(the model, its initial weights [D]: those that the module has now). `module` itself is left as it is.
+
+    Its outputs are logits [B, classes]. Dropout draws from the run's seed. It trains one client at a time, and parts that read
+    the input of a last layer cannot use it. UserError for a module without weights, with tied ones, or whose running
+    statistics are cumulative means (`momentum=None`).
+    """
+    named = dict(module.named_parameters())
+    if not named:
+        raise UserError(f"model = {type(module).__name__}: has no weights to train; give a module with parameters")
+    if len(dict(module.named_parameters(remove_duplicate=False))) > len(named):
+        raise UserError(f"model = {type(module).__name__}: two layers share weights, which is not supported; untie them")
+    if any(getattr(one, "track_running_stats", False) and one.momentum is None for one in module.modules()):
+        raise UserError(f"model = {type(module).__name__}: BatchNorm(momentum=None) is not supported; give it a momentum")
+    weights = Tree.from_tensors({name: weight.detach().float().cpu().clone() for name, weight in named.items()})
+    statistics = {n: b for n, b in module.named_buffers() if n.rpartition(".")[2] in _STATISTICS}
+    buffers = Layout.of({name: tuple(buffer.shape) for name, buffer in statistics.items()})
+    others = {name: buffer for name, buffer in module.named_buffers() if name not in statistics}
+    model = Model(
+        type(module).__name__,
+        input_shape,
+        classes,
+        weights.layout,
+        buffers,
+        _Forward(module, others),
+        stackable=False,
+        dropout=any(isinstance(one, nn.modules.dropout._DropoutNd) for one in module.modules()),
+    )
+    return model, weights
+
+
+class _Forward:
+    """The module's forward pass at given weights and running statistics."""
+
+    def __init__(self, module: nn.Module, others: "Mapping[str, Tensor]") -> None:
+        self.module, self.others = module, others
+
+    def __call__(
+        self, params: Tree, buffers: Tree, x: Tensor, train: bool, *, key: Tensor | None = None
+    ) -> tuple[Tensor, Tree]:
+        after = buffers.like(buffers.flat.clone()) if train else buffers
+        # A count of batches is changed in place as well: in a copy.
+        others = {name: buffer.to(x.device, copy=True) for name, buffer in self.others.items()}
+        values = {**dict(params.items()), **dict(after.items()), **others}
+        before = self.module.training
+        self.module.train(train)
+        try:
+            if key is None:
+                return functional_call(self.module, values, (x,)), after
+            with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+                torch.manual_seed(int(key) % 2**63)
+                return functional_call(self.module, values, (x,)), after
+        finally:
+            self.module.train(before)

@@ -1,0 +1,219 @@
+"""Federated training on tensors of one's own: the engine, the methods and the random streams of the tables, and no files."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedrepro.api.drawn import compose, index_arrays, whole_numbers
+from fedrepro.api.own_model import model_of
+from fedrepro.config.defaults import SETTINGS
+from fedrepro.data import participation, proxy
+from fedrepro.data import partition as partitions
+from fedrepro.data.arrays import is_text
+from fedrepro.engine import environment
+from fedrepro.engine.evaluate import predict
+from fedrepro.engine.loop import Outcome
+from fedrepro.engine.loop import train as run_rounds
+from fedrepro.engine.run import Options, choose_engine
+from fedrepro.engine.spec import RunSpec
+from fedrepro.engine.task import Drawn, Images, Task, as_batch, as_text, make_task
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import Method
+from fedrepro.models import Model, build, initial
+from fedrepro.models.names import MODELS
+from fedrepro.registry import coerce, unknown
+from fedrepro.tree import Tree
+from fedrepro.types import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DERIVED = frozenset({"dataset", "dataset_sha", "input_shape", "classes", "method", "model", "channel_statistics"})
+_SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
+Pair = tuple[Any, Any]  # x and y
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training gives."""
+
+    curves: "pd.DataFrame"  # method, seed, round (from 1), metric, value
+    status: str  # finished or diverged
+    weights: dict[str, Tensor]  # the global model's, with its running statistics: a state dict
+    method: str  # with every argument
+    model: Model
+    inputs: Callable[[Tensor], Tensor]  # x as it was given -> x as the model reads it
+
+    def predict(self, x: Any) -> Tensor:
+        """Logits [B, classes] of x like those that were trained on, in evaluation mode, on the CPU."""
+        named = lambda layout: {name: self.weights[name] for name in layout.names}  # noqa: E731
+        params, buffers = (Tree.from_tensors(named(layout)) for layout in (self.model.layout, self.model.buffer_layout))
+        return predict(self.model, params, buffers, self.inputs(torch.as_tensor(x).cpu()))
+
+
+def train(
+    method: str | Method,
+    data: tuple[Pair, Pair],
+    *,
+    model: str | nn.Module = "mlp",
+    clients: int | Sequence[Any] = 10,
+    partition: str = "iid",
+    seed: int = 8,
+    classes: int | None = None,
+    device: str = "cpu",
+    engine: str = "auto",
+    **settings: Any,
+) -> Trained:
+    """Trains `method` on ((x, y) to train on, (x, y) to test on): arrays or tensors, x [N, ...] and whole numbers y [N] from 0.
+
+    x of type uint8 are pixels, scaled by the setting `normalise`; floating x are taken as they are. Of a model by name x is
+    [N, C, H, W], or [N, H, W] or [N, F], which count as one channel; of a text model x is [N, T], y [N] what follows.
+    model: a name of `fedrepro list models`, drawn at the seed, or a torch module, which starts from the weights that it has.
+    clients: how many, dealt by the scheme `partition`; or for each client the positions of its samples.
+    settings: any other of `fedrepro list settings`, with the defaults that it names: `rounds=20, client_lr=0.1`.
+
+    The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
+    does not fit.
+    """
+    chosen, whole = _settings(settings), compose(method) if isinstance(method, str) else method
+    (train_x, train_y), (test_x, test_y) = _pairs(data)
+    labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
+    name = model if isinstance(model, str) else type(model).__name__
+    reads_text = name in MODELS and MODELS[name].reads == "text"
+    spec = RunSpec(
+        **chosen,
+        dataset="own",
+        dataset_sha="",
+        input_shape=tuple(train_x.shape[1:]) if reads_text else _as_images(tuple(train_x.shape[1:])),
+        classes=classes or int(max(each.max() for each in labels)) + 1,
+        model=name,
+        partition=partition if isinstance(clients, int) else "given",
+        clients=clients if isinstance(clients, int) else len(clients),
+        method=str(whole),
+    )
+    device = environment.pick_device(device)
+    inputs = partial(_inputs, spec=spec, shape=tuple(train_x.shape[1:]) if isinstance(model, nn.Module) else spec.input_shape)
+    with _computing(device, spec.products):
+        network, params = _model(model, spec)
+        batch = partial(_text if reads_text else partial(_batch, inputs), device=device)
+        images = Images(batch(train_x, labels[0]), batch(test_x, labels[1]), None, "")
+        task = make_task(spec, seed, network, images, _draw(spec, seed, labels, clients, params), {})
+        how = choose_engine(Options(device=device, engine=engine if network.stackable else "sequential"), device, spec)
+        outcome = run_rounds(task, whole, engine=how)
+    return _trained(outcome, task, whole, inputs)
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """All settings of a run but those that follow from the data."""
+    for key in given:
+        if key not in _SETTINGS or key in ("partition", "clients"):
+            raise UserError(f"train({key}=...): {unknown('setting', key, sorted(_SETTINGS))}")
+    defaults = {key: value for key, value in SETTINGS.items() if key in _SETTINGS and key not in ("partition", "clients")}
+    return defaults | {key: coerce(f"train({key}=...)", value, _SETTINGS[key]) for key, value in given.items()}
+
+
+def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
+    """((x, y), (x, y)) with x as tensors. UserError where x and y, or the two x, do not go together."""
+    try:
+        (train_x, train_y), (test_x, test_y) = data
+    except (TypeError, ValueError) as error:
+        raise UserError("train: data must be ((x, y) to train on, (x, y) to test on)") from error
+    xs = [torch.as_tensor(np.asarray(x) if isinstance(x, list) else x) for x in (train_x, test_x)]
+    for what, x, y in (("training", xs[0], train_y), ("test", xs[1], test_y)):
+        if x.dim() < 2 or not len(x) or len(x) != len(y):
+            raise UserError(
+                f"train: the {what} data have x of shape {tuple(x.shape)} and {len(y)} y; give x [N, ...] and y [N]"
+            )
+    if xs[0].shape[1:] != xs[1].shape[1:]:
+        raise UserError(f"train: training x are {tuple(xs[0].shape[1:])}, test x {tuple(xs[1].shape[1:])}; make them alike")
+    return (xs[0], train_y), (xs[1], test_y)
+
+
+def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """(C, H, W) of a sample [C, H, W], [H, W] or [F]; further axes are part of W."""
+    return (1,) * (3 - len(shape)) + shape if len(shape) <= 3 else (*shape[:2], prod(shape[2:]))
+
+
+def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:
+    """The network, and its first weights where it brings them."""
+    if isinstance(model, nn.Module):
+        return model_of(model, spec.input_shape, spec.classes)
+    if model in MODELS and MODELS[model].detects:
+        raise UserError(f"train(model={model!r}): learns from boxes, and y are class labels; choose another model")
+    return build(model, spec.input_shape, spec.classes, spec.products), None
+
+
+def _inputs(x: Tensor, spec: RunSpec, shape: tuple[int, ...]) -> Tensor:
+    """x as the model reads it: float32 [N, *shape], pixels of type uint8 scaled; text as it is."""
+    if is_text(spec.input_shape):
+        return x.long()
+    if x.dtype == torch.uint8:
+        none = np.zeros(len(x), np.int64)
+        x = as_batch(x.reshape(len(x), *spec.input_shape).numpy(), none, *spec.channel_scale, "cpu", torch.float32).x
+    elif not x.is_floating_point():
+        raise UserError(f"train: x of type {x.dtype}; give uint8 pixels, or floating numbers")
+    return x.reshape(len(x), *shape).float()
+
+
+def _batch(inputs: Callable[[Tensor], Tensor], x: Tensor, y: np.ndarray, device: str) -> Batch:
+    """Samples and labels on the device."""
+    return Batch(inputs(x.cpu()).to(device), torch.from_numpy(y).to(device))
+
+
+def _text(x: Tensor, y: np.ndarray, device: str) -> Batch:
+    """Windows [N, T], and what follows each of their characters."""
+    return as_text(x.cpu().numpy(), y, device)
+
+
+def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Sequence[Any], params: Tree | None) -> Drawn:
+    """As the workflow draws and saves it, from the same streams."""
+    train_y, test_y = labels
+    if isinstance(clients, int):
+        parts = partitions.draw(spec.partition, train_y, spec.classes, clients, seed).parts
+    else:
+        parts = index_arrays(clients, len(train_y))
+    split = [partitions.split_locally(part, spec.local_validation, seed, client) for client, part in enumerate(parts)]
+    rounds = participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts)
+    proxy_index, evaluation_index = proxy.draw(test_y, spec.classes, spec.proxy_per_class, seed)
+    return Drawn(
+        train=[one for one, _ in split],
+        held_out=[other for _, other in split],
+        sizes=np.array([len(part) for part in parts]),
+        cohorts=participation.draw(rounds, seed),
+        proxy=proxy_index,
+        evaluation=evaluation_index,
+        params=params or initial.draw(build(spec.model, spec.input_shape, spec.classes, spec.products), seed),
+    )
+
+
+@contextlib.contextmanager
+def _computing(device: str, products: str) -> Iterator[None]:
+    """One thread, as in every training, so that numbers do not depend on how many there are; the caller's come back after."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if device == "cuda":
+            environment.prepare(device)
+        environment.choose_products(device, products)
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _trained(outcome: Outcome, task: Task, method: Method, inputs: Callable[[Tensor], Tensor]) -> Trained:
+    import pandas as pd
+
+    rounds, metrics, values = zip(*outcome.progress.rows, strict=True)
+    same = {"method": method.label, "seed": task.seed}
+    curves = pd.DataFrame({**same, "round": [number + 1 for number in rounds], "metric": metrics, "value": values})
+    weights = {
+        name: tensor.detach().cpu().clone() for part in (outcome.params, outcome.buffers) for name, tensor in part.items()
+    }
+    return Trained(curves, outcome.status, weights, str(method), task.model, inputs)

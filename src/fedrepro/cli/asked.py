@@ -1,0 +1,143 @@
+"""What a person asks for on the command line: values of settings and of method arguments, a method in any setting."""
+
+import contextlib
+import re
+from argparse import Namespace
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.plan import Run
+
+SHORT = ("dataset", "model", "partition", "rounds")  # settings with an option of their own
+
+
+def split(text: str) -> list[str]:
+    """`text` at its commas, but for those within brackets or quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for place, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth <= 0:
+            parts.append(text[start:place])
+            start = place + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def given(options: Namespace) -> dict[str, Any]:
+    """Settings, and part.argument, of --set and of the options that are short for it. UserError for an unknown name, or a value
+    of another type or out of range.
+    """
+    found = {key: value for key in SHORT if (value := getattr(options, key, None)) is not None}
+    for item in options.set:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise UserError(f"--set {item}: write key=value")
+        if key in found:
+            raise UserError(f"--set {item}: {key} is given twice")
+        if "." not in key:
+            require_setting(f"--set {item}", key)
+        found[key] = checked(f"--set {key}", key, read_value(f"--set {item}", text))
+    return found
+
+
+def read_value(where: str, text: str) -> Any:
+    """A number, true, false, null, or a word. UserError for what is none."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: {text!r} is not a value; quote it") from error
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):  # 1e-3, which YAML takes for a word
+            return float(value)
+    return value
+
+
+def require_setting(where: str, key: str) -> None:
+    """UserError for what is none."""
+    from fedrepro.config.layers import SETTINGS
+    from fedrepro.registry import unknown
+
+    if key not in SETTINGS:
+        raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}; an argument of a method is part.argument")
+
+
+def checked(where: str, key: str, value: Any) -> Any:
+    """The value of a setting, or of part.argument, in its type. UserError for an unknown name, and for one out of range."""
+    from fedrepro.config.layers import SETTINGS
+    from fedrepro.registry import Call, coerce
+
+    part, dot, argument = key.partition(".")
+    if dot:
+        import fedrepro.methods  # noqa: F401  (registers the parts)
+        from fedrepro.config.project import at
+        from fedrepro.methods.parts import PARTS
+
+        with at(where):
+            return PARTS.canonical(PARTS.make(Call(part, {argument: value}))).arguments[argument]
+    require_setting(where, key)
+    return coerce(where, value, SETTINGS[key])
+
+
+def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Wanted":
+    """Of --method, --like and the values given."""
+    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.project import at
+    from fedrepro.methods.compose import compose
+
+    for method in options.method:
+        with at("--method"):
+            compose(method)
+    return Wanted(tuple(options.method), given(options), options.like, over or {}, tuple(options.seeds or ()))
+
+
+def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
+    """A line on the settings of a run that were not given: those of `like`, and defaults."""
+    from fedrepro.config.by_hand import text_of
+    from fedrepro.config.defaults import SOURCE
+
+    named = lambda keys: ", ".join(f"{key} {text_of(run.config[key])}" for key in keys)  # noqa: E731
+    left = [key for key in run.sources if key not in asked and key in run.config]
+    default = [key for key in left if run.sources[key] == SOURCE]
+    other = [key for key in left if key not in default]
+    parts = [f"as {like} has it: {named(other)}"] if other else []
+    parts += [f"by default: {named(default)}"] if default else []
+    return f"not given; {'; '.join(parts)}" if parts else "every setting is given"
+
+
+@contextlib.contextmanager
+def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
+    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: swept keys."""
+    from fedrepro.config.by_hand import PAPER, TABLE
+
+    file = rf"(?:papers/{PAPER}|sweeps/\w+)/tables/{TABLE}\.yaml"
+    try:
+        yield
+    except UserError as error:
+        text = re.sub(rf"{file}: [^:]*: (\w+)(?=:| =)", r"--set \1", str(error))
+        for key in {item.partition("=")[0] for item in options.set} | {key for key in SHORT if getattr(options, key, None)}:
+            text = text.replace(f"params.yaml: settings.{key}", f"--set {key}")
+        if getattr(options, "scale", None):
+            text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
+        text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
+        text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "").replace("params.yaml or the command: ", "")
+        named = lambda found: _option(found[1], options, over)  # noqa: E731
+        raise UserError(re.sub(r"--set (\w+)(?=:| =)", named, text)) from error
+
+
+def _option(key: str, options: Namespace, over: Container[str]) -> str:
+    """The option that gave a setting."""
+    if key in over:
+        return f"--over {key}"
+    return f"--{key}" if key in SHORT and getattr(options, key, None) is not None else f"--set {key}"

@@ -1,0 +1,271 @@
+"""fedrepro list | describe: what can be named in a table, in params.yaml and on the command line."""
+
+import ast
+import dataclasses
+import difflib
+import importlib.util
+import inspect
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+ROOT = Path()
+LATER_WINS = (
+    "Later wins: papers/<paper>/paper.yaml (protocol, datasets); a table's base, columns and rows; papers/scales.yaml; a",
+    "table's budget; params.yaml (settings); --set. Arguments of a method are set as part.argument: fedprox.mu=0.1.",
+)
+_TYPES = {int: "whole number", float: "number", bool: "true or false", str: "word"}
+
+
+def listed(options: Namespace) -> None:
+    """A line or two for each of a kind."""
+    print(*KINDS[options.kind](), sep="\n")
+
+
+def describe(options: Namespace) -> None:
+    """Of a method its canonical name, then each part with source and arguments; of a model, a scheme or a data set its own."""
+    print(*_described(options.name), sep="\n")
+
+
+def _described(name: str) -> Iterator[str]:
+    import fedrepro.methods  # noqa: F401  (registers the parts)
+    from fedrepro.data.partition import SCHEMES
+    from fedrepro.methods.parts import PARTS
+    from fedrepro.methods.presets import PRESETS
+    from fedrepro.models.names import MODELS
+    from fedrepro.registry import parse, unknown
+
+    datasets = _datasets()
+    if name in datasets:
+        return _dataset(datasets[name])
+    calls = [call.name for call in parse(name)]
+    if calls[0] in MODELS:
+        return _model(name)
+    if calls[0] in SCHEMES.names():
+        return _scheme(name)
+    known = {
+        "method": sorted([*PARTS.names(), *PRESETS]),
+        "model": sorted(MODELS),
+        "partition scheme": SCHEMES.names(),
+        "data set": sorted(datasets),
+    }
+    missing = next((one for one in calls if one not in known["method"]), None)
+    if missing is not None:
+        raise UserError(unknown(*_nearest(missing, known)))
+    return _method(name)
+
+
+def _nearest(name: str, known: dict[str, list[str]]) -> tuple[str, str, list[str]]:
+    """(kind, name, names of the kind): the kind that has the name nearest to this one; methods, where none is near."""
+    near = difflib.get_close_matches(name, [one for names in known.values() for one in names], n=1)
+    kind = next((kind for kind, names in known.items() if near and near[0] in names), "method")
+    return kind, name, known[kind]
+
+
+# --- lists ---------------------------------------------------------------------------------------------------------------
+
+
+def _methods() -> Iterator[str]:
+    """Parts slot by slot, in the order of a round, then recipes."""
+    import fedrepro.methods  # noqa: F401
+    from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
+    from fedrepro.methods.presets import DEFAULTS, PRESETS
+
+    width = max(map(len, [*PARTS.names(), *PRESETS])) + 2
+    for slot in SLOTS:
+        names = [name for name in PARTS.names() if PARTS.get(name).slot == slot]
+        yield f"{slot}{' (may repeat)' if slot in REPEATABLE else ''}"
+        for name in names:
+            default = " (default)" if name in DEFAULTS.values() else ""
+            yield f"  {name:<{width}}{_sentence(inspect.getdoc(inspect.getmodule(PARTS.get(name))))}{default}"
+        if not names:
+            yield "  none yet"
+    yield "recipes"
+    for name, text in PRESETS.items():
+        yield f"  {name:<{width}}{text or 'the default of every slot'}"
+
+
+def _models() -> Iterator[str]:
+    """Input, what is special, and the first sentence of the architecture's source; needs no torch."""
+    from fedrepro.models.names import MODELS
+
+    width = max(map(len, MODELS)) + 2
+    for name, known in MODELS.items():
+        shape = "x".join(map(str, known.input_shape))
+        options = ", ".join(f"{key}={value}" for key, value in known.options.items())
+        special = {"BatchNorm": known.smallest_batch > 1, "dropout": known.dropout, "boxes": known.detects}
+        words = [f"{known.reads} {shape}", *(word for word, holds in special.items() if holds), *filter(None, [options])]
+        yield f"{name:<{width}}{'; '.join(words)}"
+        yield f"{'':<{width}}{_sentence(_module_doc(f'fedrepro.models.{known.module}'))}"
+
+
+def _partitions() -> Iterator[str]:
+    """Schemes with their arguments, and the first sentence of each."""
+    from fedrepro.data.partition import SCHEMES
+
+    for name in SCHEMES.names():
+        cls = SCHEMES.get(name)
+        arguments = ", ".join(
+            field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default}"
+            for field in dataclasses.fields(cls)
+        )
+        yield f"{name}({arguments})" if arguments else name
+        yield f"  {_sentence(inspect.getdoc(inspect.getmodule(cls)))}"
+
+
+def _list_datasets() -> Iterator[str]:
+    """Classes, shape, size and title; whether it has been prepared here."""
+    from fedrepro.data.arrays import ARRAYS
+
+    known = _datasets()
+    width = max(map(len, known)) + 2
+    for name, entry in known.items():
+        shape = "x".join(map(str, entry.native_shape))
+        size = [f"{entry.images[0]:,} + {entry.images[1]:,}"] if entry.images else []
+        groups = ["groups"] if entry.has_groups else []
+        here = ["prepared"] if (ROOT / ARRAYS / name).is_dir() else []
+        what = "boxes" if entry.has_boxes else f"{entry.classes} classes"
+        yield f"{name:<{width}}{'; '.join([f'{entry.holds} {shape}', what, *size, *groups, *here])}"
+        yield f"{'':<{width}}{entry.title}"
+
+
+def _settings() -> Iterator[str]:
+    """Type, meaning, default, and the papers whose protocol gives it."""
+    from fedrepro.config.defaults import MEANINGS
+    from fedrepro.config.layers import SETTINGS
+
+    protocols, defaults = _protocols(), _defaults()
+    width = max(map(len, SETTINGS)) + 2
+    for name, kind in SETTINGS.items():
+        given = [f"{paper} {_text(values[name])}" for paper, values in protocols.items() if name in values]
+        yield f"{name:<{width}}{_TYPES.get(kind, 'value')}; {MEANINGS[name]}"
+        where = f"; papers: {', '.join(given)}" if given else ""
+        yield f"{'':<{width}}default {_text(defaults[name])}{where}"
+    yield ""
+    yield from LATER_WINS
+
+
+KINDS: dict[str, Callable[[], Iterator[str]]] = {
+    "methods": _methods,
+    "models": _models,
+    "partitions": _partitions,
+    "datasets": _list_datasets,
+    "settings": _settings,
+}
+
+
+# --- one of them ---------------------------------------------------------------------------------------------------------
+
+
+def _method(text: str) -> Iterator[str]:
+    from fedrepro.methods.compose import compose
+
+    method = compose(text)
+    yield str(method)
+    for part in method.parts:
+        yield f"\n{part.name} ({part.slot})"
+        for doc in (inspect.getdoc(inspect.getmodule(type(part))), inspect.getdoc(type(part))):
+            yield _indented(doc)
+        for field in dataclasses.fields(type(part)):  # pyright: ignore[reportArgumentType]
+            yield f"  {field.name} = {getattr(part, field.name)} (default {field.default})"
+        if part.needs:
+            yield f"  needs: {', '.join(sorted(part.needs))}"
+
+
+def _model(name: str) -> Iterator[str]:
+    from fedrepro.models import build
+    from fedrepro.models.names import MODELS
+
+    known = MODELS[name]
+    yield f"{name} (model)"
+    yield _indented(_module_doc(f"fedrepro.models.{known.module}"))
+    yield f"  reads {known.reads} {'x'.join(map(str, known.input_shape))}; runs are judged by {known.metric}"
+    for key, value in known.options.items():
+        yield f"  {key} = {value}"
+    classes = 1 if known.detects else 10
+    yield f"  {build(name, known.input_shape, classes).parameters:,} parameters at {classes} class{'es' * (classes > 1)}"
+    if not known.stackable:
+        yield "  clients train one by one"
+
+
+def _scheme(text: str) -> Iterator[str]:
+    from fedrepro.data.partition import SCHEMES
+    from fedrepro.registry import parse
+
+    (call,) = parse(text)[:1]
+    cls = SCHEMES.get(call.name)
+    yield f"{call.name} (partition scheme)"
+    for doc in (inspect.getdoc(inspect.getmodule(cls)), inspect.getdoc(cls)):
+        yield _indented(doc)
+    for field in dataclasses.fields(cls):
+        required = field.default is dataclasses.MISSING
+        yield f"  {field.name}: {_TYPES.get(field.type, 'value')}" + ("" if required else f" (default {field.default})")  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _dataset(entry: "Entry") -> Iterator[str]:
+    yield f"{entry.name} (data set)"
+    yield f"  {entry.title}"
+    shape = "x".join(map(str, entry.native_shape))
+    yield f"  {entry.holds} {shape}" + (
+        f"; {entry.images[0]:,} to train on, {entry.images[1]:,} to test on" if entry.images else ""
+    )
+    names = f": {', '.join(entry.class_names)}" if 0 < len(entry.class_names) <= 20 else ""
+    yield f"  {entry.classes} class{'es' * (entry.classes > 1)}{names}"
+    yield f"  licence: {entry.licence}"
+    yield f"  {entry.homepage}"
+    if entry.has_groups:
+        yield "  its samples have groups, for the scheme by_group"
+    yield f"  fetched from: {', '.join(entry.urls)}" if entry.urls else "  made here, or from a mirror (FEDREPRO_MIRROR)"
+
+
+# --- where it is read ----------------------------------------------------------------------------------------------------
+
+
+def _datasets() -> "dict[str, Entry]":
+    """Of this project; none outside of one."""
+    from fedrepro.data.registry import REGISTRY, load_registry
+
+    return load_registry(ROOT / REGISTRY) if (ROOT / REGISTRY).is_file() else {}
+
+
+def _protocols() -> dict[str, dict[str, Any]]:
+    """paper -> the settings of its protocol."""
+    from fedrepro.files import read_yaml
+
+    found = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(ROOT.glob("papers/*/paper.yaml"))}
+    return {paper: {key: item["value"] for key, item in protocol.items()} for paper, protocol in found.items()}
+
+
+def _defaults() -> dict[str, Any]:
+    """What holds where nothing says anything else."""
+    from fedrepro.config.defaults import SETTINGS
+    from fedrepro.engine.spec import RunSpec
+
+    return {field.name: field.default for field in dataclasses.fields(RunSpec)} | SETTINGS
+
+
+def _module_doc(name: str) -> str | None:
+    """A module's docstring, read from its source: nothing is imported."""
+    found = importlib.util.find_spec(name.rpartition(".")[0])
+    folder = Path((found and found.origin) or "").parent
+    return ast.get_docstring(ast.parse((folder / f"{name.rpartition('.')[2]}.py").read_text()))
+
+
+def _text(value: Any) -> str:
+    return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else f"{value}"
+
+
+def _indented(text: str | None) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in (text or "").splitlines())
+
+
+def _sentence(text: str | None) -> str:
+    """The first paragraph, cut at 100 characters."""
+    first = " ".join((text or "").split("\n\n")[0].split())
+    return first if len(first) <= 100 else first[:97] + "..."

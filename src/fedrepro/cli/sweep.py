@@ -1,0 +1,123 @@
+"""fedrepro sweep: methods over values of settings and arguments, as one graph of runs with one table and one chart."""
+
+import os
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro import console
+from fedrepro.cli import asked
+from fedrepro.errors import UserError
+from fedrepro.files import read_yaml, write_text
+
+if TYPE_CHECKING:
+    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.plan import Plan
+    from fedrepro.config.project import Project
+
+ROOT = Path()
+SCALE = "full"  # the settings of a sweep are taken as they stand
+
+
+def sweep(options: Namespace) -> int:
+    """Writes the sweep's files, says what there is to train, and hands its table and chart to snakemake; its exit code."""
+    from fedrepro.config.project import load_project
+    from fedrepro.config.sweep import FIGURE, TABLE, files
+
+    if not options.method:
+        raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
+    project = load_project(ROOT)
+    with asked.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
+        wanted = _wanted(project, options)
+        name, made = files(project, wanted, options.name, _command(options))
+        plan = _planned(project, name, made)
+    console.say(asked.where_from(next(iter(plan.runs.values())), _asked(wanted), options.like))
+    if options.dry_run:
+        from fedrepro.cli.runs import foretell
+
+        foretell(plan, options.device or project.params.device, options)
+        return 0
+    for path, text in made.items():
+        write_text(ROOT / path, text)
+    reports = [f"reports/{SCALE}/{name}/{TABLE}.md", f"reports/{SCALE}/{name}/{FIGURE}.svg"]
+    command = ["snakemake", "--cores", str(options.cores or "all"), *reports]
+    if options.device:
+        command += ["--config", f"device={options.device}"]
+    console.say(f"{len(plan.runs)} runs at {len(plan.seeds)} seeds: {shlex.join(command)}")
+    code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": _path()}).returncode
+    if code == 0:
+        print(f"table  {reports[0]}", f"chart  {reports[1]}", f"MLflow experiment {name}/{SCALE}: fedrepro ui", sep="\n")
+    return code
+
+
+def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
+    """`alpha=0.1,0.5,1` and `fedprox.mu=0.001,0.1` as key -> values. UserError for what is not of that form."""
+    from fedrepro.config.layers import SETTINGS
+
+    found: dict[str, tuple[Any, ...]] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        values = [asked.read_value(f"--over {item}", value) for value in asked.split(text)]
+        if not equals or not values:
+            raise UserError(f"--over {item}: write key=value,value, for example alpha=0.1,0.5")
+        if key in found:
+            raise UserError(f"--over {item}: {key} is given twice")
+        if "." in key or key in SETTINGS:
+            values = [asked.checked(f"--over {key}", key, value) for value in values]
+        found[key] = tuple(dict.fromkeys(values))
+    return found
+
+
+def _wanted(project: "Project", options: Namespace) -> "Wanted":
+    from fedrepro.config.sweep import with_seeds
+
+    swept = over(options.over)
+    for key in swept.keys() & asked.given(options).keys():
+        raise UserError(f"--over {key}: has one value already; leave either out")
+    return with_seeds(project, asked.wanted(options, swept))
+
+
+def _asked(wanted: "Wanted") -> dict[str, Any]:
+    """What is not by default: given, or swept; an argument of the partition scheme decides the partition."""
+    from fedrepro.config.layers import SETTINGS
+
+    scheme = any("." not in key and key not in SETTINGS for key in wanted.over)
+    return wanted.given | wanted.over | ({"partition": None} if scheme and "partition" in wanted.given else {})
+
+
+def _planned(project: "Project", name: str, made: dict[Path, str]) -> "Plan":
+    """The plan of files that may not be written yet. UserError for a sweep of that name with other content."""
+    from dataclasses import replace
+
+    import yaml
+
+    from fedrepro.config.grid import plan
+    from fedrepro.config.schema import Paper, check
+    from fedrepro.config.sweep import TABLE
+    from fedrepro.config.table import Table
+
+    contents = {path: yaml.safe_load(text) for path, text in made.items()}
+    for path, content in contents.items():
+        if (ROOT / path).exists() and read_yaml(ROOT / path) != content:
+            raise UserError(f"{path}: is of another sweep; give another --name, or delete {path.parts[0]}/{path.parts[1]}")
+    paper, table = (next(c for path, c in contents.items() if path.stem == stem) for stem in ("paper", TABLE))
+    own = {f"{name}/{TABLE}": (check(Paper, paper, name), check(Table, table, name))}
+    return plan(replace(project.as_published(SCALE), own=own), name, TABLE, SCALE)
+
+
+def _command(options: Namespace) -> str:
+    """What a person wrote, for the head of the sweep's files."""
+    words = ["fedrepro", "sweep", *(word for method in options.method for word in ("--method", method))]
+    for key in (*asked.SHORT, "like"):
+        words += [f"--{key}", str(value)] if (value := getattr(options, key)) is not None else []
+    for key in ("set", "over"):
+        words += [f"--{key}", *values] if (values := getattr(options, key)) else []
+    return shlex.join(words + (["--seeds", *map(str, options.seeds)] if options.seeds else []))
+
+
+def _path() -> str:
+    """With this environment's programs first, whether or not it is active."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

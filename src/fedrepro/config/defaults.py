@@ -1,0 +1,57 @@
+"""What a run takes where neither the command, a paper nor the caller says anything. Our choices; needs no schema library."""
+
+from typing import Any
+
+# Plain FedAvg as people try it first: everybody takes part, one local epoch of SGD, nothing held back.
+SETTINGS: dict[str, Any] = {
+    "dataset": "digits",
+    "model": "mlp",
+    "partition": "iid",
+    "clients": 10,
+    "participation": 1.0,
+    "local_validation": 0.0,
+    "proxy_per_class": 0,
+    "proxy_batch_size": 128,
+    "normalise": "unit",
+    "rounds": 10,
+    "local_epochs": 1,
+    "batch_size": 64,
+    "client_lr": 0.05,
+    "client_lr_decay": 1.0,
+    "client_momentum": 0.0,
+    "keep_client_momentum": False,
+    "weight_decay": 0.0,
+    "average_last": 1,
+}
+SOURCE = "default of fedrepro"
+
+# What each setting means, for `fedrepro list settings`; types are those of `fedrepro.engine.spec.RunSpec`.
+MEANINGS: dict[str, str] = {
+    "dataset": "the data set, see `fedrepro list datasets`",
+    "model": "the architecture, see `fedrepro list models`",
+    "partition": "which client holds which samples, see `fedrepro list partitions`",
+    "clients": "clients in all",
+    "participation": "share of the clients that take part in a round, above 0 and at most 1",
+    "cohorts": "who takes part: drawn for each round, or fixed for all rounds",
+    "local_validation": "share of each client's samples that is held out from its training",
+    "local_test": "share of the held-out samples that only tests models on the client's own data",
+    "proxy_per_class": "images of each class that the server holds, taken from the test set",
+    "proxy_batch_size": "batch size of the server's training on them",
+    "normalise": "pixels: unit (0 to 1), centred (-1 to 1), or standard (by the training set's mean and deviation)",
+    "augment": "random changes of training images: none, crop(padding=4)+flip",
+    "rounds": "communication rounds",
+    "local_epochs": "epochs of a client's local training in a round",
+    "epochs": "a schedule of local_epochs over the rounds: constant, fewer(every, by), stage(every, factor)",
+    "batch_size": "batch size of clients",
+    "client_lr": "learning rate of clients in the first round",
+    "client_lr_decay": "factor on client_lr after each round, of the schedule exponential",
+    "schedule": "of client_lr over the rounds: exponential, constant, cosine, cyclic(period, lowest), stage(every, factor)",
+    "client_momentum": "momentum of the clients' SGD",
+    "keep_client_momentum": "whether a client's momentum goes on in its next round",
+    "weight_decay": "weight decay of the clients' SGD",
+    "products": "precision of matrix products in training: float32, tf32 (GPU), bf16",
+    "evaluate_every": "rounds from one evaluation to the next; the last round is always evaluated",
+    "evaluate_proxy": "whether the global model is evaluated on the proxy set too",
+    "evaluate_train": "whether the global model is evaluated on the clients' training samples too",
+    "average_last": "a table shows the mean over so many last rounds",
+}

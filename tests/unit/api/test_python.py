@@ -1,0 +1,284 @@
+"""What `import fedrepro` offers: frames of evidence, trainings on tensors, methods and partitions by name; the page."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fedrepro
+from fedrepro import console
+from fedrepro.api.training import Trained
+from fedrepro.cli import main
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.methods.compose import compose
+
+ROOT = Path(__file__).parents[3]
+
+
+def python(code: str, folder: Path = ROOT) -> str:
+    """What a fresh interpreter prints that runs `code` there."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_fedrepro_loads_nothing_heavy_and_names_what_there_is() -> None:
+    """Neither NumPy nor torch nor pandas; the names are listed, each can be got, and another one is no attribute."""
+    code = "import sys, fedrepro; print(*sorted({n.partition('.')[0] for n in sys.modules})); print(*dir(fedrepro))"
+    loaded, listed = (line.split() for line in python(code).splitlines())
+    assert not {"numpy", "torch", "pandas", "pydantic", "yaml"} & set(loaded)
+    assert set(fedrepro.__all__) <= set(listed)
+    assert all(callable(getattr(fedrepro, name)) for name in fedrepro.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        _ = fedrepro.lode  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# --- results -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_published_table_as_a_frame() -> None:
+    """Every cell of FedGH's Table 2 with its seeds and rounds, and the numbers of the evidence itself."""
+    frame = fedrepro.load("fedgh/table2", scale="full", root=ROOT)
+    made = plan(load_project(ROOT).as_published("full"), "fedgh", "table2", "full")
+    assert {*zip(frame.row, frame.column, strict=True)} == {(c.row, c.column) for c in made.cells}
+    assert {*frame.source} == {"published"}
+    cell = next(c for c in made.planned if c.row == "fedavg+gh")
+    own = frame[(frame.row == cell.row) & (frame.column == cell.column) & (frame.metric == "test_accuracy")]
+    assert sorted({*own.seed}) == [8, 9, 10]
+    for seed in (8, 9, 10):
+        (path,) = (ROOT / f"reports/full/fedgh/evidence/{cell.run_id}").glob(f"seed{seed}.json")
+        curve = own[own.seed == seed].sort_values("round")
+        assert curve.value.tolist() == read_json(path)["curves"]["test_accuracy"]
+        assert curve["round"].tolist() == list(range(1, 51))
+
+
+def test_runs_are_chosen_by_name_and_setting() -> None:
+    """Parts that a method must have, with or without arguments; FedAvg alone; settings that evidence leaves at a default."""
+    gh = fedrepro.runs("mnist-two_nn", root=ROOT, method="gh")
+    assert len(gh)
+    assert all("gh" in label.split("+") for label in {*gh.method})
+    plain = fedrepro.runs(root=ROOT, dataset="mnist", method="fedavg", cohorts="drawn")
+    assert len(plain)
+    assert not any("gh" in label for label in {*plain.method})
+    some = fedrepro.runs(root=ROOT, method="fedprox(mu=0.1)")
+    every = fedrepro.runs(root=ROOT, method="fedprox")
+    assert 0 < some.run_id.nunique() < every.run_id.nunique()
+    assert fedrepro.runs("no such run", root=ROOT).empty
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fedrepro.load("fedgh/tabel2", root=ROOT), ["'fedgh/tabel2'", "'fedgh/table2'"]),
+        (lambda: fedrepro.load("fedgh/table2", scale="ful", root=ROOT), ["'ful'", "'full'"]),
+        (lambda: fedrepro.load("fedgh/table4", root=ROOT), ["fedgh/table4: no evidence at scale full", "snakemake"]),
+        (lambda: fedrepro.runs(datset="mnist", root=ROOT), ["datset", "'dataset'"]),
+        (lambda: fedrepro.runs(method="fedporx", root=ROOT), ["'fedporx'", "'fedprox'"]),
+    ],
+)
+def test_mistakes_in_a_question_are_one_line(call: Any, words: list[str]) -> None:
+    """With the nearest name."""
+    with pytest.raises(UserError) as error:
+        call()
+    assert all(word in str(error.value) for word in words), error.value
+    assert "\n" not in str(error.value)
+
+
+# --- trainings -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained_by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which FedLAW, with a proxy set and held-out samples, was trained for two rounds by the command line."""
+    root = tmp_path_factory.mktemp("by_hand")
+    shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw")
+    shutil.copy(ROOT / "papers/scales.yaml", root / "papers")
+    (root / "data").mkdir()
+    shutil.copy(ROOT / "data/registry.yaml", root / "data")
+    (root / "params.yaml").write_text("seeds: [8]\nsettings: {rounds: 2, clients: 4, participation: 0.5}\n")
+    command = ["run", "fedlaw/table3", "--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setattr(console, "_log", None)
+        assert main(command) == 0
+    return root
+
+
+def test_a_tables_run_comes_out_of_train_to_the_bit(trained_by_hand: Path) -> None:
+    """The same arrays, settings and seed: every metric of every round, from uint8 pixels and from floating ones."""
+    (receipt,) = (read_json(path) for path in trained_by_hand.glob("results/runs/*/seed8.json"))
+    folder = trained_by_hand / "data/arrays/digits/1x28x28"
+    train, test = ((np.load(folder / f"{s}_images.npy"), np.load(folder / f"{s}_labels.npy")) for s in ("train", "test"))
+    config = dict(receipt["config"])
+    for key in ("dataset", "dataset_sha", "input_shape", "classes"):
+        del config[key]
+    floats = tuple((torch.from_numpy(x).float() / 255, y) for x, y in (train, test))
+    for data in ((train, test), floats):
+        found = fedrepro.train(config["method"], data, seed=8, **{k: v for k, v in config.items() if k != "method"})
+        for metric, values in receipt["curves"].items():
+            if metric != "round":
+                assert found.curves[found.curves.metric == metric].value.tolist() == values, metric
+        assert found.method == config["method"]
+    for frame in (fedrepro.runs(root=trained_by_hand), fedrepro.load("fedlaw/table3", None, root=trained_by_hand)):
+        assert {*frame.source} == {"local"}
+        assert frame[frame.metric == "test_loss"].value.tolist() == receipt["curves"]["test_loss"]
+
+
+def toy(samples: int = 300) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Two classes in 12 numbers, told apart by the sum of the first two; three quarters of them to train on."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(samples, 12)).astype(np.float32)
+    y = (x[:, 0] + x[:, 1] > 0).astype(np.int64)
+    cut = samples * 3 // 4
+    return (x[:cut], y[:cut]), (x[cut:], y[cut:])
+
+
+def accuracy(found: Trained) -> list[float]:
+    return found.curves[found.curves.metric == "test_accuracy"].value.tolist()
+
+
+def test_clients_as_positions_are_those_of_the_scheme() -> None:
+    """A partition handed in and the scheme it was drawn by train alike, from a method or its name; another seed does not."""
+    data, scheme = toy(), "dirichlet_per_client(beta=0.5)"
+    parts = fedrepro.partition(scheme, data[0][1], clients=5, seed=8)
+    assert [len(part) for part in parts] == [45] * 5
+    how = {"model": "logistic", "rounds": 3}
+    given = fedrepro.train("fedprox(mu=0.1)+gh", data, clients=parts, **how)
+    drawn = fedrepro.train(fedrepro.compose("fedprox(mu=0.1)+gh"), data, clients=5, partition=scheme, **how)
+    assert given.curves.equals(drawn.curves)
+    other = fedrepro.train("fedprox(mu=0.1)+gh", data, clients=5, partition=scheme, seed=9, **how)
+    assert not other.curves.value.equals(drawn.curves.value)
+    assert str(fedrepro.compose("gh")) == str(compose("gh"))
+
+
+class Small(nn.Module):
+    """BatchNorm, dropout and a constant of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.norm, self.last = nn.Linear(12, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)
+        self.drop = nn.Dropout(0.2)
+        self.register_buffer("shift", torch.full((8,), 0.5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.drop(self.norm(self.inner(x) + self.shift).relu()))
+
+
+def test_a_module_of_ones_own() -> None:
+    """It learns from its own weights, is left as it was, comes out the same again, and predicts as its state dict does."""
+    torch.manual_seed(0)
+    module, data = Small(), toy()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    how = {"model": module, "clients": 5, "rounds": 12, "client_lr": 0.2, "batch_size": 16}
+    first, again = fedrepro.train("gh", data, **how), fedrepro.train("gh", data, **how)
+    assert first.curves.equals(again.curves)
+    assert accuracy(first)[-1] > 80
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    module.load_state_dict(first.weights, strict=False)
+    x, y = data[1]
+    torch.testing.assert_close(module.eval()(torch.from_numpy(x)), first.predict(x), rtol=0, atol=1e-6)
+    assert float((first.predict(x).argmax(1).numpy() == y).mean()) * 100 == pytest.approx(accuracy(first)[-1])
+
+
+def test_a_modules_round_is_that_of_the_model_by_name() -> None:
+    """Logistic regression as a module, from the same weights: the curves of the model in the table, to round-off."""
+    data = toy()
+    named = fedrepro.train("fedavg", data, model="logistic", clients=4, rounds=1, client_lr=1e-30)
+    module = nn.Linear(12, 2)
+    module.load_state_dict({key.removeprefix("fc1."): value for key, value in named.weights.items()})
+    how = {"clients": 4, "rounds": 4, "client_momentum": 0.9}
+    one, other = (fedrepro.train("fedprox(mu=0.1)", data, model=model, **how) for model in ("logistic", module))
+    assert np.allclose(one.curves.value, other.curves.value, rtol=1e-5)
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(12, 12)
+        self.other = self.one
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.other(self.one(x))
+
+
+TRAIN_MISTAKES = {
+    "setting": (lambda d: fedrepro.train("fedavg", d, rouns=3), ["rouns", "'rounds'"]),
+    "type": (lambda d: fedrepro.train("fedavg", d, rounds=2.5), ["rounds", "2.5", "whole number"]),
+    "method": (lambda d: fedrepro.train("fedporx", d), ["'fedporx'", "'fedprox'"]),
+    "model": (lambda d: fedrepro.train("fedavg", d, model="lennet"), ["'lennet'", "'lenet'"]),
+    "detector": (lambda d: fedrepro.train("fedavg", d, model="grid_detector"), ["grid_detector", "boxes"]),
+    "scheme": (lambda d: fedrepro.train("fedavg", d, partition="idd"), ["'idd'", "'iid'"]),
+    "argument": (lambda d: fedrepro.partition("dirichlet_per_client(alpha=1)", d[0][1]), ["'alpha'", "beta"]),
+    "proxy": (lambda d: fedrepro.train("fedlaw", d, clients=3), ["proxy_per_class"]),
+    "twice": (lambda d: fedrepro.train("fedavg", d, clients=[[1, 2], [2]]), ["position = 2", "twice"]),
+    "outside": (lambda d: fedrepro.train("fedavg", d, clients=[[1], [225]]), ["position = 225", "225 samples"]),
+    "data": (lambda d: fedrepro.train("fedavg", d[0]), ["x"]),
+    "lengths": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1][:9]), d[1])), ["training", "(225, 12)", "9 y"]),
+    "labels": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1] * 0.5), d[1])), ["labels", "float64"]),
+    "features": (
+        lambda d: fedrepro.train("elastic(of=features)", d, model=Small(), clients=3, rounds=1, local_validation=0.3),
+        ["Small", "features"],
+    ),
+    "tied": (lambda d: fedrepro.train("fedavg", d, model=Tied()), ["Tied", "untie"]),
+    "no weights": (lambda d: fedrepro.train("fedavg", d, model=nn.ReLU()), ["ReLU", "no weights"]),
+}
+
+
+@pytest.mark.parametrize("name", TRAIN_MISTAKES)
+def test_a_mistake_in_a_training_is_one_line(name: str) -> None:
+    """It names what is wrong, with the nearest name where there is one."""
+    call, words = TRAIN_MISTAKES[name]
+    with pytest.raises(UserError) as error:
+        call(toy())
+    assert all(word in str(error.value) for word in words), error.value
+    assert "\n" not in str(error.value)
+
+
+# --- the page and the notebook -------------------------------------------------------------------------------------------
+
+
+def test_the_page_runs_as_it_is_printed() -> None:
+    """Each block of docs/python.md in a fresh interpreter, in the project's root; harmonisation is ahead in its example."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.DOTALL)
+    said = [python(block) for block in blocks]
+    assert len(said) == 3
+    assert "alpha0.1-top1" in said[0]
+    found = re.findall(r"^(.+): ([\d.]+) %$", said[1], flags=re.MULTILINE)
+    assert [name for name, _ in found] == ["fedavg", "fedprox(mu=0.1)+gh"]
+    assert all(float(value) > 50 for _, value in found)
+    listed = re.findall(r"^\| `fedrepro\.(\w+)\(", (ROOT / "docs/python.md").read_text(), flags=re.MULTILINE)
+    assert {*listed} == {*fedrepro.__all__}
+
+
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    """Valid by its format, without stored outputs; its cells run one after another, where Jupyter would, and draw pictures."""
+    path = ROOT / "docs/fedrepro.ipynb"
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in cells)
+    code = "import json, sys, matplotlib; matplotlib.use('Agg'); import matplotlib.pyplot as plt; known = {}; drawn = []\n"
+    code += "for cell in json.load(open(sys.argv[1])):\n    exec(compile(cell, 'cell', 'exec'), known)\n"
+    code += "    drawn.append(bool(plt.get_fignums())); plt.close('all')\n"
+    code += "print(json.dumps([drawn, known['predicted'].tolist(), [*known['trained']]]))"
+    (tmp_path / "cells.json").write_text(json.dumps([cell.source for cell in cells]))
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "cells.json")], cwd=path.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    drawn, predicted, methods = json.loads(done.stdout)
+    assert sum(drawn) == 3
+    assert len(predicted) == 597
+    assert methods == ["fedavg", "gh", "fedprox(mu=0.1)+gh"]

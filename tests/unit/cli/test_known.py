@@ -1,0 +1,92 @@
+"""What can be named: `fedrepro list` has all of it, `fedrepro describe` explains each of them."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from fedrepro.cli import known, main
+from fedrepro.config.defaults import MEANINGS, SETTINGS
+from fedrepro.config.layers import SETTINGS as ALL
+from fedrepro.data.partition import SCHEMES
+from fedrepro.data.registry import load_registry
+from fedrepro.engine.spec import RunSpec
+from fedrepro.models.names import MODELS
+from fedrepro.registry import coerce
+
+ROOT = Path(__file__).parents[3]
+DATASETS = [*load_registry(ROOT / "data/registry.yaml")]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main([*arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), {"models": [*MODELS], "partitions": SCHEMES.names(), "datasets": DATASETS, "settings": [*ALL]}.items()
+)
+def test_a_list_has_every_name_once(kind: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each begins a line; what it is stands beside or below it."""
+    text = said(capsys, "list", kind)
+    first = re.findall(r"^([a-z][\w-]*)(?=[ (]|$)", text, flags=re.MULTILINE)
+    assert first == names
+    assert max(map(len, text.splitlines())) <= 180
+
+
+def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the files themselves. Every setting has a meaning, and a default that is of its type."""
+    text = said(capsys, "list", "settings")
+    own = re.search(r"^client_lr +(.*)\n +(.*)$", text, flags=re.MULTILINE)
+    assert own
+    assert own[1] == f"number; {MEANINGS['client_lr']}"
+    assert own[2].startswith(f"default {SETTINGS['client_lr']}; papers: elastic ")
+    assert "fedlaw 0.08" in own[2]
+    assert "true or false; " + MEANINGS["keep_client_momentum"] in text
+    assert text.splitlines()[-2:] == [*known.LATER_WINS]
+    assert {*MEANINGS} == {*ALL}
+    optional = {field.name for field in dataclasses.fields(RunSpec) if field.default is not dataclasses.MISSING}
+    assert {*ALL} - optional <= {*SETTINGS}
+    for key, value in SETTINGS.items():
+        coerce(key, value, ALL[key])
+
+
+@pytest.mark.parametrize("name", [*MODELS, *SCHEMES.names(), *DATASETS])
+def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its kind first, then more than a line of its own."""
+    lines = said(capsys, "describe", name).splitlines()
+    kind = "model" if name in MODELS else "data set" if name in DATASETS else "partition scheme"
+    assert lines[0] == f"{name} ({kind})"
+    assert len(lines) > 3
+
+
+def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Parameters of a model, arguments of a scheme, samples of a data set."""
+    assert "  535,818 parameters at 10 classes" in said(capsys, "describe", "two_nn")
+    assert "  min_size: whole number (default 10)" in said(capsys, "describe", "dirichlet_balanced(alpha=1)")
+    assert "60,000 to train on, 10,000 to test on" in said(capsys, "describe", "mnist")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fedporx", "unknown method 'fedporx'; did you mean 'fedprox'?"),
+        ("lennet", "unknown model 'lennet'; did you mean 'lenet'?"),
+        ("shrads", "unknown partition scheme 'shrads'; did you mean 'shards'?"),
+        ("minst", "unknown data set 'minst'; did you mean 'mnist'?"),
+        ("fedprox+zzzzzz", "unknown method 'zzzzzz'; Known: "),
+    ],
+)
+def test_an_unknown_name_is_a_line_with_the_nearest_of_any_kind(
+    name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["describe", name]) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1

@@ -1,0 +1,149 @@
+"""`fedrepro new`: each skeleton is written into a copy of the project, and runs there for real."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro.methods.parts import SLOTS
+
+ROOT = Path(__file__).parents[3]
+TAKEN = ("src", "tests/toy.py", "tests/conftest.py", "pyproject.toml", "params.yaml", "data/registry.yaml", "papers")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What of the project the commands read; without its papers' tables, which nothing here needs, but FedGH's."""
+    root = tmp_path_factory.mktemp("copy")
+    for name in TAKEN:
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(ROOT / name, target)
+    for folder in ("methods", "data"):
+        (root / "tests/unit" / folder).mkdir(parents=True)
+    return root
+
+
+def call(root: Path, *command: str, ok: bool = True) -> str:
+    """A process with the copy's own package; what it said."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FEDREPRO")} | {"PYTHONPATH": str(root / "src")}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert (done.returncode == 0) == ok, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def fedrepro(root: Path, *arguments: str, ok: bool = True) -> str:
+    return call(root, sys.executable, "-m", "fedrepro", *arguments, ok=ok)
+
+
+def passed(root: Path, *files: str) -> str:
+    return call(root, sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *files)
+
+
+def test_a_part_of_every_slot_with_its_test(copy: Path) -> None:
+    """Eight parts: their tests pass, the style is the project's, and all eight together are a method that is listed."""
+    for slot in SLOTS:
+        said = fedrepro(copy, "new", "method", f"new_{slot}", "--slot", slot)
+        assert said.splitlines()[:2] == [
+            f"written src/fedrepro/methods/{slot}/new_{slot}.py",
+            f"written tests/unit/methods/test_new_{slot}.py",
+        ]
+    tests = [f"tests/unit/methods/test_new_{slot}.py" for slot in SLOTS]
+    parts = [f"src/fedrepro/methods/{slot}/new_{slot}.py" for slot in SLOTS]
+    assert "25 passed" in passed(copy, *tests)
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    call(copy, ruff, "check", "--no-cache", *parts, *tests)
+    call(copy, ruff, "format", "--check", "--no-cache", *parts, *tests)
+    listed = fedrepro(copy, "list", "methods")
+    assert all(f"  new_{slot} " in listed for slot in SLOTS)
+    whole = "+".join(f"new_{slot}" for slot in SLOTS)
+    assert "new_client(strength=0.1)" in fedrepro(copy, "describe", whole)
+    cell = ["--rows", "mine", "--columns", "alpha0.1", "--set", "rounds=2", "--seeds", "8", "--device", "cpu"]
+    table = copy / "papers/fedgh/tables/table40.yaml"
+    fedrepro(copy, "new", "table", "fedgh/table40")
+    table.write_text(
+        table.read_text().replace("key: fedprox, label: FedProx, method: fedprox", f"key: mine, label: M, method: {whole}")
+    )
+    assert "seed 8 trained" in fedrepro(copy, "run", "fedgh/table40", *cell)
+
+
+def test_a_table_that_trains(copy: Path) -> None:
+    """Both rows at scale demo, with the paper's protocol; nothing is printed."""
+    said = fedrepro(copy, "new", "table", "fedgh/table41")
+    assert said.startswith("written papers/fedgh/tables/table41.yaml\nnext:\n")
+    said = fedrepro(copy, "run", "fedgh/table41", "--scale", "demo", "--set", "rounds=2", "--seeds", "8", "--device", "cpu")
+    assert said.count("seed 8 trained") == 2
+    assert "the paper prints no such number" in said
+
+
+def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
+    """Its table at every scale; its claim names what the table has; a page of it can be asked for."""
+    assert fedrepro(copy, "new", "paper", "mine").splitlines()[:3] == [
+        "written papers/mine/paper.yaml",
+        "written papers/mine/tables/table1.yaml",
+        "written papers/mine/claims.yaml",
+    ]
+    code = (
+        "from fedrepro.config.grid import plan; from fedrepro.config.project import load_project;"
+        "from fedrepro.config.named import check_claims; p = load_project(); check_claims(p, 'mine');"
+        "print([len(plan(p.as_published(s), 'mine', 'table1', s).planned) for s in p.scales])"
+    )
+    assert call(copy, sys.executable, "-c", code).strip() == "[2, 2, 2]"
+    said = fedrepro(copy, "run", "mine/table1", "--scale", "demo", "--set", "rounds=2", "--seeds", "8", "--device", "cpu")
+    assert said.count("seed 8 trained") == 2
+
+
+def test_a_data_set_that_trains(copy: Path) -> None:
+    """Reader, kind and entry; its test passes; a run of a table reads it. Its checksum guards it."""
+    said = fedrepro(copy, "new", "dataset", "squares")
+    assert "changed data/registry.yaml" in said
+    assert "changed src/fedrepro/data/registry.py" in said
+    assert "2 passed" in passed(copy, "tests/unit/data/test_squares.py")
+    assert "squares (data set)" in fedrepro(copy, "describe", "squares")
+    cell = ["--rows", "fedavg", "--columns", "alpha1-top1", "--seeds", "8", "--device", "cpu"]
+    said = fedrepro(copy, "run", "fedgh/table2", *cell, "--scale", "demo", "--set", "dataset=squares", "rounds=2")
+    assert "squares-two_nn-" in said
+    reader = copy / "src/fedrepro/data/squares.py"
+    reader.write_text(reader.read_text().replace("170 * labels", "171 * labels"))
+    shutil.rmtree(copy / "data/arrays/squares")
+    said = fedrepro(copy, "data", "squares", ok=False)
+    assert "squares: the images of squares are not those of data/registry.yaml" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["method", "gh"], "new method gh: there is a method of that name"),
+        (["method", "Median"], "new method Median: take lower-case letters"),
+        (["method", "class"], "new method class: take lower-case letters"),
+        (["table", "fedgh/table2"], "papers/fedgh/tables/table2.yaml: is there already"),
+        (["table", "fedgj/table9"], "unknown paper 'fedgj'; did you mean 'fedgh'?"),
+        (["table", "table9"], "new table table9: write paper/table"),
+        (["table", "fedgh/mine"], "new table mine: take table and a number"),
+        (["paper", "fedgh"], "papers/fedgh/paper.yaml: is there already"),
+        (["dataset", "mnist"], "data/registry.yaml has an entry of that name"),
+    ],
+)
+def test_nothing_is_overwritten(copy: Path, arguments: list[str], words: str) -> None:
+    """One line, exit code 2, and no file is touched."""
+    stamps = lambda: {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file() and "__pycache__" not in p.parts}  # noqa: E731
+    before = stamps()
+    said = fedrepro(copy, "new", *arguments, ok=False)
+    assert words in said
+    assert said.count("\n") == 1
+    assert stamps() == before
+
+
+def test_outside_of_a_project(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "fedrepro", "new", "method", "median"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no such folder; give the command in the project's root folder" in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,157 @@
+"""A sweep as files: rows for methods and their arguments, columns for settings; names, mistakes, what its runs share."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedrepro import console
+from fedrepro.cli import main
+from fedrepro.cli.sweep import over
+from fedrepro.config.by_hand import Wanted
+from fedrepro.config.grid import plan
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.config.sweep import files
+from fedrepro.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+OVER = {"alpha": (0.1, 0.5, 1), "fedprox.mu": (0.001, 0.1)}  # the issue's
+GIVEN = {"partition": "dirichlet_per_class(alpha=1)", "dataset": "mnist", "model": "two_nn"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The real papers, as the current folder."""
+    shutil.copytree(ROOT / "papers", tmp_path / "papers")
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
+    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\nsettings: {rounds: 2}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
+    monkeypatch.setattr(console, "_log", None)
+    return tmp_path
+
+
+def written(root: Path, wanted: Wanted, name: str | None = None) -> tuple[str, Plan]:
+    """(the sweep's name among papers, its plan), from its files in sweeps/."""
+    called, found = files(load_project(root, {}), wanted, name, "fedrepro sweep ...")
+    for path, text in found.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    loaded = load_project(root)
+    assert {f"{called}/table1", f"{called}/figure1"} <= {*loaded.table_names()}
+    made = plan(loaded.as_published("full"), called, "table1", "full")
+    assert [*plan(loaded.as_published("full"), called, "figure1", "full").runs] == [*made.runs]
+    return called, made
+
+
+def test_every_combination_is_a_cell(project: Path) -> None:
+    """Rows for the argument of the method, columns for that of the scheme; settings as FedLAW's, whatever params.yaml says."""
+    called, made = written(project, Wanted(("fedprox+gh",), GIVEN, "fedlaw/table3", OVER, (8, 9)), "mine")
+    assert called == "sweep_mine"
+    assert [row.label for row in made.rows] == ["fedprox(mu=0.001)+gh", "fedprox(mu=0.1)+gh"]
+    assert [column.label for column in made.columns] == ["alpha = 0.1", "alpha = 0.5", "alpha = 1"]
+    assert len(made.runs) == len(made.planned) == 6
+    assert made.seeds == (8, 9)
+    assert {run.config["rounds"] for run in made.runs.values()} == {200}
+    values = {(run.config["partition"], "mu=0.1," in run.method) for run in made.runs.values()}
+    assert values == {(f"dirichlet_per_class(alpha={a})", big) for a in ("0.1", "0.5", "1.0") for big in (True, False)}
+    assert all("steps=plain" in run.method for run in made.runs.values())  # FedLAW's reading of FedProx
+
+
+def test_candidates_share_what_is_drawn(project: Path) -> None:
+    """One partition for each alpha; cohorts, proxy split and initial model are the same for all."""
+    _, made = written(project, Wanted(("fedprox+gh", "fedavg"), GIVEN, "fedlaw/table3", OVER, (8,)))
+    drawn = {kind: {run.inputs[kind] for run in made.runs.values()} for kind in ("partition", "participation", "proxy", "init")}
+    assert {kind: len(ids) for kind, ids in drawn.items()} == {"partition": 3, "participation": 1, "proxy": 1, "init": 1}
+    assert len(made.runs) == 9  # FedAvg has no mu: it is there once for each alpha
+
+
+def test_a_run_of_a_table_is_the_tables_run(project: Path) -> None:
+    """Swept or not: what has evidence is not trained again."""
+    whole = plan(load_project(ROOT, {}).as_published("full"), "fedgh", "table2", "full")
+    given = {"partition": "dirichlet_per_client(beta=1)"}
+    _, made = written(project, Wanted(("gh", "fedavg"), given, "fedgh/table2", {"beta": (0.1, 10, 0.3)}, (8,)))
+    assert len(made.runs) == 6
+    assert len(made.runs.keys() & whole.runs.keys()) == 4
+
+
+def test_settings_and_models_too(project: Path) -> None:
+    """A setting over several values; another model has another metric where it finds objects."""
+    _, made = written(project, Wanted(("fedavg",), {}, None, {"clients": (5, 10), "client_lr": (0.1, 0.01)}, (8,)))
+    assert {(run.config["clients"], run.config["client_lr"]) for run in made.runs.values()} == {
+        (clients, rate) for clients in (5, 10) for rate in (0.1, 0.01)
+    }
+    given = {"dataset": "synthetic_faces", "model": "grid_detector"}
+    _, made = written(project, Wanted(("fedavg",), given, None, {"clients": (5, 10)}, (8,)))
+    assert made.metric.name == "test_map50"
+
+
+def test_a_name_follows_from_the_content(project: Path) -> None:
+    """The same sweep, the same name; another value, another one. Files are plain YAML, and say which command wrote them."""
+    wanted = Wanted(("fedprox+gh",), GIVEN, None, OVER, (8,))
+    loaded = load_project(ROOT, {})
+    names = [files(loaded, one, None)[0] for one in (wanted, wanted, Wanted(("fedprox+gh",), GIVEN, None, OVER, (9,)))]
+    assert names[0] == names[1] != names[2]
+    assert names[0].startswith("sweep_fedprox_gh_alpha_mu_")
+    _, found = files(loaded, wanted, "mine", "fedrepro sweep --method fedprox+gh")
+    assert [*map(str, found)] == [f"sweeps/mine/{path}.yaml" for path in ("paper", "tables/table1", "figures/figure1")]
+    for text in found.values():
+        assert text.startswith("# Written by: fedrepro sweep --method fedprox+gh\n")
+        assert "&id" not in text
+        assert yaml.safe_load(text)
+
+
+def test_values_are_read_as_they_are_written() -> None:
+    """Numbers, with exponents too, words, and calls with commas of their own."""
+    shards = "shards(per_client=2, distinct_labels=true)"
+    found = over(["client_lr=1e-2,0.1", f"partition={shards},iid", "fedprox.mu=1", "alpha=1,1,2"])
+    assert found == {
+        "client_lr": (0.01, 0.1),
+        "partition": (shards, "iid"),
+        "fedprox.mu": (1.0,),
+        "alpha": (1, 2),
+    }
+    with pytest.raises(UserError, match="--over alpha: write key=value,value"):
+        over(["alpha"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--over rounds=1", "sweep: --method is missing"),
+        ("--method fedporx --over rounds=1", "--method: unknown method 'fedporx'; did you mean 'fedprox'?"),
+        ("--method fedavg --over rounds=x", "--over rounds: 'x' is not a whole number"),
+        ("--method fedavg --over clients=0,2", "--over clients: clients = 0: must be at least 1"),
+        ("--method fedavg --over dataset=minst,mnist", "--over dataset: unknown data set 'minst'; did you mean 'mnist'?"),
+        ("--method fedavg --over rounds=1,2 --rounds 3", "--over rounds: has one value already"),
+        ("--method fedavg --over rounds=1 rounds=2", "--over rounds=2: rounds is given twice"),
+        ("--method fedavg --over fedprox.mu=1", "fedprox.mu: none of the methods has the part 'fedprox'"),
+        ("--method fedprox --over fedprox.mu=-1", "--over fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
+        ("--method fedavg --partition shards(per_client=2) --over per_clent=1", "did you mean 'per_client'?"),
+        ("--method fedavg --over rounds=1 --name A-b", "--name A-b: take lower-case letters, digits and _"),
+        ("--method fedavg --over rounds=1 --like fedlaw/tabel3", "--like fedlaw/tabel3: unknown table"),
+    ],
+)
+def test_mistakes_are_one_line_and_nothing_is_written(
+    arguments: str, words: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", *arguments.split()]) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
+    assert not (project / "sweeps").exists()
+
+
+def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By another sweep: refused. A dry run says what the sweep would train, and writes nothing."""
+    written(project, Wanted(("fedavg",), {"rounds": 1}, None, {"clients": (5,)}, (8,)), "mine")
+    before = {path: path.read_bytes() for path in project.rglob("*.yaml")}
+    command = ["sweep", "--method", "fedavg", "--rounds", "1", "--over", "clients=5,10", "--seeds", "8", "--dry-run"]
+    assert main([*command, "--name", "mine"]) == 2
+    assert "sweeps/mine/tables/table1.yaml: is of another sweep; give another --name" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "2 runs to train with 2 seeds in all" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in project.rglob("*.yaml")} == before

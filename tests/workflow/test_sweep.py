@@ -1,0 +1,51 @@
+"""`fedrepro sweep` with real processes: a graph of runs, a table, a chart, an experiment of MLflow."""
+
+import json
+
+from tests.workflow.conftest import Project, new_trainings
+
+COMMAND = (
+    *("fedrepro", "sweep", "--method", "fedprox+gh", "--partition", "dirichlet_per_class(alpha=1)", "--model", "mlp"),
+    *("--rounds", "2", "--set", "clients=4", "--over", "alpha=0.1,1", "fedprox.mu=0.001,0.1"),
+    *("--seeds", "8", "--cores", "4", "--device", "cpu", "--name", "mine"),
+)
+
+
+def test_a_sweep_from_nothing_again_and_with_a_value_more(project: Project) -> None:
+    """Four runs on two partitions; the same command trains nothing; a value more trains two runs alone."""
+    done = project.run(*COMMAND)
+    place = project.root / "reports/full/sweep_mine"
+    assert done.stdout.splitlines()[-3:] == [
+        "table  reports/full/sweep_mine/table1.md",
+        "chart  reports/full/sweep_mine/figure1.svg",
+        "MLflow experiment sweep_mine/full: fedrepro ui",
+    ]
+    table = " ".join((place / "table1.md").read_text().split())  # pages have spaces that do not break
+    assert "| method | alpha = 0.1 | alpha = 1 |" in table
+    assert "fedprox(mu=0.001)+gh" in table
+    assert "4 of 4 cells" in table
+    drawn = json.loads((place / "figure1.json").read_text())
+    assert "fedprox(mu=0.1)+gh" in json.dumps(drawn)
+    assert (place / "figure1.svg").read_text().startswith("<?xml")
+    first = project.trained()
+    assert len(first) == 4
+    assert len(list((project.root / "data/partitions").glob("*/seed8.npz"))) == 2
+    assert _experiments(project) == ["sweep_mine/full"]
+
+    project.run(*COMMAND)
+    assert project.trained() == first
+
+    wider = [word.replace("alpha=0.1,1", "alpha=0.1,1,10").replace("mine", "wider") for word in COMMAND]
+    project.run(*wider)
+    assert len(new_trainings(first, project.trained())) == 2
+    assert all("-10-fedprox+gh-" in name for name in new_trainings(first, project.trained()))
+    assert _experiments(project) == ["sweep_mine/full", "sweep_wider/full"]
+
+
+def _experiments(project: Project) -> list[str]:
+    """Those that have runs."""
+    code = (
+        "import mlflow; c = mlflow.MlflowClient('sqlite:///mlflow.db');"
+        "print(*sorted(e.name for e in c.search_experiments() if c.search_runs([e.experiment_id], max_results=1)))"
+    )
+    return project.run("python", "-c", code).stdout.split()
