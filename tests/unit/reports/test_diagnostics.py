@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from fedrepro.reports.model.codec import decode
 from small_table import COLUMNS, make_plan, write_evidence
 
 from fedrepro.engine import diagnosed
@@ -13,6 +12,7 @@ from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Plan
 from fedrepro.store import Store
+from fedrepro.typed import typed
 
 CALL = "client_distance(to=after, relative=false)"
 PLACE = ("fedavg", "mlp-a100")
@@ -32,7 +32,7 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
         diagnosed.write(
             path, about | {"models": dict.fromkeys("234", "a")}, [*values, Value(2, "client_distance", 9.0, client=1)]
         )
-    return decode(Plan, plan), found["run_id"]
+    return typed(Plan, plan, "plan"), found["run_id"]
 
 
 @pytest.mark.parametrize(
