@@ -1,5 +1,6 @@
 """Tuned cells by YAML alone: the candidates in the plan, the choice between them, and what the report says of it."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ from small_papers import FULL, Files, cell
 from trials import FOLDER, PLACE, report, tried, write_trials
 
 from fedrepro.cli import selection
+from fedrepro.cli.outcome import Outcome
 from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.engine.receipts import receipt_path
 from fedrepro.errors import UserError
 from fedrepro.store import Store
 from fedrepro.typed import plain, typed
@@ -74,6 +78,24 @@ def test_the_best_trial_is_shown(
     assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
     settled = selection.settle(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert cell(plain(settled), *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
+
+
+def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: Path) -> None:
+    """It is the table's own run, so nothing is changed and the printed number counts; two differ by what they try."""
+    made = tuned(files, RATES)
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5])
+    project, store = load_project(files.root, dict(FULL)), Store((tmp_path / FOLDER / "evidence",))
+    settled = selection.settle(typed(Plan, made, "plan"), store)
+    chosen = next(one for one in settled.cells if (one.row, one.column) == PLACE)
+    receipt = store.find(chosen.run_id or "", 8)
+    assert receipt is not None
+    here = receipt_path(tmp_path, chosen.run_id or "", 8)
+    here.parent.mkdir(parents=True)
+    shutil.copy(receipt, here)
+    first, read, printed, *_ = Outcome(project, settled, [chosen], [8]).lines()
+    assert first.endswith(": 60.00 at seed 8")
+    assert "changed" not in read
+    assert printed == "  printed 51.00, difference +9.00"
 
 
 def test_one_candidate_is_chosen_without_a_second(files: Files, tmp_path: Path) -> None:

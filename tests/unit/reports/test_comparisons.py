@@ -1,7 +1,6 @@
 """The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from scipy.stats import wilcoxon

@@ -42,9 +42,8 @@ def make_report(root: Path, scale: str = "demo", accuracies=SOME, stem: str | No
     write_evidence(root / evidence, plan, accuracies)
     plan_path = Path("results", "plans", scale, "fedlaw", "table3.json")
     write_json(root / plan_path, plan)
-    written = render(
-        plan_path, Store((evidence,)), Path(stem or f"reports/{scale}/fedlaw/table3"), Path("reports", scale, "fedlaw", "figures")
-    )
+    out = Path(stem or f"reports/{scale}/fedlaw/table3")
+    written = render(plan_path, Store((evidence,)), out, Path("reports", scale, "fedlaw", "figures"))
     return {path.suffix[1:]: path for path in reversed(written)}
 
 
