@@ -109,7 +109,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(capsys: pytest.
     said = capsys.readouterr().out
     commands = next(a for a in parser()._actions if a.dest == "command").choices
     listed = re.findall(r"^  ([a-z]+) ", said, re.MULTILINE)
-    assert listed == ["run", "verify", "runs", "compare", "diagnose", "ui", "methods", "describe", "doctor"]
+    assert listed == ["run", "verify", "publish", "runs", "compare", "diagnose", "ui", "methods", "describe", "doctor"]
     examples = re.findall(r"^ +\$ fedrepro (.*)$", said, re.MULTILINE)
     assert [example.split()[0] for example in examples] == listed
     for example in examples:
@@ -124,7 +124,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(capsys: pytest.
     with pytest.raises(SystemExit) as end:
         run("rnus")
     assert end.value.code == 2
-    assert "unknown command 'rnus'; did you mean 'runs'? Known: run, verify" in capsys.readouterr().err
+    assert "unknown command 'rnus'; did you mean 'runs'? Known: run, verify, publish" in capsys.readouterr().err
     with pytest.raises(SystemExit) as end:
         run("run", "fedlaw/table3", "--seeds", "8,nine")
     assert end.value.code == 2

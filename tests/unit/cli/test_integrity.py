@@ -145,24 +145,43 @@ def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.Capture
         (lambda c: c["inputs"].__setitem__("init", "lenet-1x28x28-c10-000000"), "inputs: init = 'lenet-1x28x28-c10-000000'"),
     ],
 )
-@pytest.mark.parametrize("by", ["configuration", "plan"])
 def test_settings_that_are_not_the_run_ids_train_nothing(
-    edit, said: str, by: str, project: Path, capsys: pytest.CaptureFixture[str]
+    edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the file of one run, and in a plan: one line, exit code 2. Written anew, the file trains."""
-    plan = json.loads(Path(PLAN).read_text())
-    run = plan["runs"][one("results/runs/*/seed8").parent.name]
-    path = Path("results", f"{by}.json")
-    content, command = (
-        run if by == "configuration" else plan,
-        ["run", str(path), "--seeds", "8", *(CELL if by == "plan" else [])],
-    )
+    """In the file of one run: one line, exit code 2. Written anew, the file trains."""
+    run = json.loads(Path(PLAN).read_text())["runs"][one("results/runs/*/seed8").parent.name]
+    path, command = Path("results/configuration.json"), ["run", "results/configuration.json", "--seeds", "8"]
     shutil.rmtree("results/runs")
-    path.write_text(json.dumps(content))
-    change(path, edit if by == "configuration" else lambda c: edit(c["runs"][run["run_id"]]))
+    path.write_text(json.dumps(run))
+    change(path, edit)
     assert main(command) == 2
     assert f"{path}: {said}" in capsys.readouterr().err
     assert not Path("results/runs").exists()
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(run))
     assert main(command) == 0
     assert one("results/runs/*/seed8.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda c: c["config"].__setitem__("client_lr", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c["config"].__setitem__("client_lr_", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c.__setitem__("method", "fedprox(mu=1.0)"), "its settings are not those of run_id = "),
+        (lambda c: c.pop("inputs"), "key 'runs.digits-mlp"),
+    ],
+)
+def test_an_edited_plan_is_neither_rendered_nor_trained(
+    edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, exit code 2, and no report; a plan is nothing that `run` takes, edited or not."""
+    run_id = one("results/runs/*/seed8").parent.name
+    shutil.rmtree("results/runs")
+    assert main(["run", PLAN, "--seeds", "8"]) == 2
+    change(Path(PLAN), lambda plan: edit(plan["runs"][run_id]))
+    assert main(["run", PLAN, "--seeds", "8"]) == 2
+    assert f"{PLAN}: not the configuration of a run" in capsys.readouterr().err
+    assert main(REPORT) == 2
+    assert f"{PLAN}: {said}" in capsys.readouterr().err
+    assert not Path("results/runs").exists()
+    assert not list(Path("reports").glob("table3.*"))
