@@ -38,11 +38,13 @@ def typed(kind: type[T], content: Any, path: Path | str, advice: str = AGAIN) ->
     """`content`, the JSON of `path`, as a `kind`. UserError in one line where it is none; what a type does not name is left
     out."""
     try:
-        return adapter(kind).validate_python(content)
+        # Strict: "1" and true are no numbers. Only as JSON are lists tuples, and texts whole numbers as keys, nevertheless.
+        return adapter(kind).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":
             raise UserError(f"{path}: key {key!r} is missing; {advice}") from error
         message = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{path}: {key} = {first['input']!r}: {message[:1].lower()}{message[1:]}; {advice}") from error
+        where = f"{key} = {first['input']!r}: " if key else ""
+        raise UserError(f"{path}: {where}{message[:1].lower()}{message[1:]}; {advice}") from error

@@ -107,15 +107,15 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def _drawn(folder: Path, entry: Any) -> None:
-    from fedrepro.cli.drawing import draw
+    from fedrepro.cli.drawing import draw_seeds
     from fedrepro.data import participation, partition
     from fedrepro.data.prepare import prepare
 
     for shape in ((1, 4, 4), (1, 8, 8), (1, 28, 28)):
         prepare("digits", shape, folder, None)
     for scheme in SCHEMES:
-        draw(partition, partition.PARTITIONS, partition.definition(entry, scheme, 10, 0.1), [8], folder)
-    draw(participation, participation.PARTICIPATION, participation.definition(100, 0.1, 50), [8], folder)
+        draw_seeds("partition", partition.definition(entry, scheme, 10, 0.1), [8], folder)
+    draw_seeds("participation", participation.definition(100, 0.1, 50), [8], folder)
 
 
 def _runs() -> Iterator[dict[str, Any]]:
@@ -134,9 +134,9 @@ def _runs() -> Iterator[dict[str, Any]]:
 
 
 def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
-    from fedrepro.cli.drawing import draw
+    from fedrepro.cli.drawing import draw_seeds
     from fedrepro.data.arrays import arrays_folder
-    from fedrepro.engine.artifacts import FOLDERS, MODULES, definitions
+    from fedrepro.engine.artifacts import MODULES, definitions
     from fedrepro.engine.identity import settings_hash
     from fedrepro.engine.run import Options, run_seeds
     from fedrepro.engine.spec import RunSpec
@@ -146,7 +146,7 @@ def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
     spec = RunSpec(**settings | {"dataset_sha": entry.sha, "method": str(made)})
     inputs = {"arrays": str(arrays_folder(Path(), "digits", spec.input_shape))}
     for kind, definition in definitions(spec, entry).items():
-        draw(MODULES[kind], FOLDERS[kind], definition, [8], folder)
+        draw_seeds(kind, definition, [8], folder)
         inputs[kind] = MODULES[kind].artifact_id(definition)
     label, config = f"{spec.model}-{settings['method']}".replace(" ", ""), spec.as_dict()
     run_id = f"digits-{label}-{settings_hash(config)}"

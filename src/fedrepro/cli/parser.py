@@ -150,7 +150,7 @@ def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
 
 
 def _run(add: Add) -> None:
-    table = "table as paper/table, for example fedlaw/table3; or a file: a plan, or the configuration of one run"
+    table = "table as paper/table, for example fedlaw/table3; or the file of one run's configuration"
     run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
     run.add_argument("target", nargs="?", help=table)
     _by_hand(run)

@@ -42,8 +42,8 @@ def candidates(
         if also and also.name.startswith("proxy_") and not tried.config.get("evaluate_proxy"):
             raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
         trial = Trial(tried.run_id, read["read"], tuple(_trial_seeds(tune.seeds, seeds)))
-        shown = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True}
-        found.setdefault(run.run_id, (Candidate(**shown, values=values, trial=trial, also=also), run, tried))
+        shown = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": values}
+        found.setdefault(run.run_id, (Candidate(**shown, trial=trial, also=also), run, tried))
     return list(found.values())
 
 

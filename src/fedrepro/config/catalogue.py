@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from fedrepro.config.grid import plan
-from fedrepro.config.plan import Candidate, Place, Plan
+from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last, Reading
 from fedrepro.errors import UserError
@@ -126,9 +126,8 @@ def cells_of(made: Plan) -> Iterator[Cell]:
 
 
 def place_of(made: Plan, cell: Place) -> Where:
-    """Of a cell, or a candidate, of a plan."""
-    tried = cell.values if isinstance(cell, Candidate) else {}
-    values = ", ".join(f"{key}={value}" for key, value in tried.items())
+    """Of a cell of a plan; of a tuned one also by what its candidate tries."""
+    values = ", ".join(f"{key}={value}" for key, value in cell.values.items())
     return f"{made.paper}/{made.table}", made.scale, cell.row, cell.column, values
 
 

@@ -68,6 +68,7 @@ class Place:
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the protocol's value, where a scale changes it
     unstated: dict[str, str] = field(default_factory=dict)  # those of them that no paper states -> whose they are
     tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
+    values: dict[str, Any] = field(default_factory=dict)  # of a candidate: setting or part.argument -> what it tries
 
     @property
     def diagnostic(self) -> str | None:
@@ -93,7 +94,6 @@ class Trial:
 class Candidate(Place):
     """One of the runs that a tuned cell may show."""
 
-    values: dict[str, Any]  # setting or part.argument -> what it tries
     trial: Trial
     also: Metric | None = None  # of a second reading of the same trial
 

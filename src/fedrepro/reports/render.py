@@ -39,7 +39,7 @@ def render(plan_path: Path, store: Store, out_stem: Path, figures_dir: Path) -> 
     """
     plan = load_plan(Path(plan_path))
     if plan.kind:
-        raise UserError(f"{plan_path}: the plan of a figure; draw it with `fedrepro figure`")
+        raise UserError(f"{plan_path}: the plan of a figure; `fedrepro report` draws it")
     plan, evidence, choices = settle(plan, load_evidence(plan, store))
     pictures = learning.draw_all(plan, evidence, Path(figures_dir))
     tuning = candidates.draw(plan, choices, Path(figures_dir))
@@ -56,7 +56,7 @@ def render_figure(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
     """
     plan = load_plan(Path(plan_path))
     if not plan.kind:
-        raise UserError(f"{plan_path}: the plan of a table; render it with `fedrepro report`")
+        raise UserError(f"{plan_path}: the plan of a table; `fedrepro report` renders it")
     plan, evidence, choices = settle(plan, load_evidence(plan, store))
     return _write_figure(figure.figure(plan, evidence, choices), Path(out_stem))
 

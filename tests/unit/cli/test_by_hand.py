@@ -113,14 +113,17 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
     """Mean minus printed where nothing was changed; otherwise why not. A diverged seed leaves no mean."""
     loaded = load_project(project)
     made = plan(loaded, "fedlaw", "table3", "full")
-    cell = next(c for c in made["cells"] if (c["row"], c["column"]) == ("fedavg", COLUMN))
-    run = made["runs"][cell["run_id"]]
+    cell = next(c for c in made.cells if (c.row, c.column) == ("fedavg", COLUMN))
+    run = made.run(cell)
     for seed, status in ((8, "finished"), (9, "finished"), (10, "diverged")):
-        curve = [85.0 + seed / 10] * run["config"]["rounds"]
-        receipt = {key: {} for key in KEYS} | {"schema": SCHEMA, "run_id": cell["run_id"], "seed": seed, "status": status}
-        receipt |= {key: run[key] for key in ("config", "method", "method_label")} | {"curves": {"test_accuracy": curve}}
-        write_json(project / f"results/runs/{cell['run_id']}/seed{seed}.json", seal(receipt))
-    printed = cell["printed"]
+        curve = [85.0 + seed / 10] * run.config["rounds"]
+        receipt = {key: {} for key in KEYS} | {"schema": SCHEMA, "run_id": cell.run_id, "seed": seed, "status": status}
+        receipt |= {key: run.identity[key] for key in ("config", "method", "method_label")} | {
+            "curves": {"test_accuracy": curve}
+        }
+        write_json(project / f"results/runs/{cell.run_id}/seed{seed}.json", seal(receipt))
+    printed = cell.printed
+    assert printed is not None
     lines = Outcome(loaded, made, [cell], [8, 9]).lines()
     assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
     lines = Outcome(loaded, made, [cell], [8, 9, 10]).lines()

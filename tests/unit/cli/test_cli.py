@@ -25,6 +25,8 @@ from fedrepro.files import sha256_file
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, SLOTS
 from fedrepro.methods.presets import PRESETS
+from fedrepro.store import Store
+from fedrepro.typed import plain
 
 ROOT = Path(__file__).parents[3]
 FEDREPRO = Path(sys.executable).with_name("fedrepro")
@@ -114,7 +116,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(capsys: pytest.
     for example in examples:
         parser().parse_args(shlex.split(example))
     assert max(map(len, said.splitlines())) <= 100
-    for name in ("plan", "track", "forkserver"):
+    for name in ("plan", "draw", "track", "report", "forkserver"):
         assert name in commands
         with pytest.raises(SystemExit) as end:
             run(name, "--help")
@@ -156,7 +158,7 @@ MISTAKES = [
     (["run", "fedlaw/table3", "--set", "products=fp16"], ["products = 'fp16'", "float32, tf32, bf16"]),
     (["run", "fedlaw/table3", "--set", "dataset=minst"], ["'minst'", "'mnist'"]),
     (["run", "results/plans/demo/fedlaw/table3.json"], ["results/plans/demo/fedlaw/table3.json", "no such file"]),
-    (["evidence", "results/runs/x/seed8.json", "out.json"], ["results/runs/x/seed8.json"]),
+    (["report", "results/plans/x/table3.json"], ["results/plans/x/table3.json", "no such file"]),
     (["init", "lennet", "--classes", "10", "--seeds", "8"], ["'lennet'", "'lenet'"]),
     (["init", "mlp", "--classes", "0", "--seeds", "8"], ["classes = 0"]),
     (["init", "mlp", "--classes", "10", "--seeds", "-1"], ["seed = -1"]),
@@ -234,14 +236,13 @@ def test_training_imports_nothing_slow() -> None:
 
 
 def test_plan_round_trip(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Printed or written to a file, from params.yaml or from its content as JSON: the same plan."""
+    """Printed or written to a file, at the scale of params.yaml or at that scale by name: the same plan."""
     assert run("plan", "fedlaw/table3") == 0
     printed = capsys.readouterr().out
     assert run("plan", "fedlaw/table3", "--out", "deep/plan.json") == 0
     assert (project / "deep/plan.json").read_text() == printed
-    assert json.loads(printed) == plan(load_project(project), "fedlaw", "table3", "demo")
-    params = {"scale": "demo", "seeds": [8]}
-    assert run("plan", "fedlaw/table3", "--params", json.dumps(params), "--scale", "demo") == 0
+    assert json.loads(printed) == plain(plan(load_project(project), "fedlaw", "table3", "demo"))
+    assert run("plan", "fedlaw/table3", "--scale", "demo") == 0
     assert capsys.readouterr().out == printed
     assert run("plan", "fedlaw/table3", "--scale", "full") == 0
     assert json.loads(capsys.readouterr().out)["comparable"] is True
@@ -263,7 +264,7 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
         "not counted: digits, of unknown size before it is prepared",
     ]
     registry.write_text(told)
-    made = {c["row"]: c["run_id"] for c in plan(load_project(project), "fedlaw", "table3", "demo")["cells"][::4]}
+    made = {c.row: c.run_id for c in plan(load_project(project), "fedlaw", "table3", "demo").cells[::4]}
     for path in (f"results/runs/{made['fedavg']}/seed8.json", f"reports/short/fedlaw/evidence/{made['fedlaw']}/seed8.json"):
         (project / path).parent.mkdir(parents=True)
         (project / path).write_text("{}")
@@ -356,9 +357,8 @@ def test_run_keep_lose_and_interrupt(
     assert not list(project.glob("results/checkpoints/**/*.pt")), "a finished seed leaves its checkpoint behind"
     assert model.read_bytes() == first
 
-    out = project / "reports" / "seed8.json"
-    assert run("evidence", receipt, out) == 0
-    assert out.read_bytes() == receipt.read_bytes()
+    assert Store.of(project).find(folder.name, 8) == receipt
+    assert Store.of(project).find(folder.name, 10) is None
     capsys.readouterr()
     assert run("runs") == 0
     heading, line = capsys.readouterr().out.splitlines()

@@ -12,6 +12,7 @@ from fedrepro.cli import main
 from fedrepro.engine import diagnosed
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import seal
+from fedrepro.store import Store
 
 ROOT = Path(__file__).parents[3]
 RUN = ["run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--set", "rounds=4", "clients=4"]
@@ -134,7 +135,7 @@ def test_a_training_that_gives_other_numbers_keeps_nothing(project: Path, capsys
 
 
 def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By run_id, with the same bytes twice, of all that is kept; and copied as evidence only when it is sound."""
+    """By run_id, with the same bytes twice, of all that is kept; and taken by reports only when it is sound."""
     assert main([*RUN, "--keep", "1", "4"]) == 0
     assert main(["diagnose", "client_distance", run_id(project)]) == 0
     path = diagnosed.measured_path(Path(), run_id(project), CALL, 8)
@@ -142,12 +143,17 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert [(one.round, one.client) for one in found.values] == [(r, c) for r in (1, 4) for c in (None, 0, 1, 2, 3)]
     assert main(["diagnose", CALL, f"results/runs/{run_id(project)}/config.json", "--seeds", "8"]) == 0
     assert path.read_bytes() == content
-    copy = Path("reports/demo/fedlaw/evidence", *path.parts[2:])
-    assert main(["evidence", str(path), str(copy)]) == 0
-    assert diagnosed.read(copy) == found
+    store = Store.of()
+    assert store.measured(run_id(project), CALL, 8, [1, 4]) == path
+    assert store.measured(run_id(project), CALL, 8, [1, 2]) is None
+    copy = Path("reports/short/fedlaw/evidence", *path.parts[2:])
+    copy.parent.mkdir(parents=True)
+    shutil.copy(path, copy)
     path.write_bytes(content[:-8])
-    assert main(["evidence", str(path), str(copy)]) == 2
-    assert copy.read_bytes() == content
+    assert Store.of().measured(run_id(project), CALL, 8, [1, 4]) == copy
+    assert diagnosed.read(copy) == found
+    copy.unlink()
+    assert store.measured(run_id(project), CALL, 8, [1, 4]) is None
 
 
 @pytest.mark.parametrize(

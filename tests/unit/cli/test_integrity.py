@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[3]
 SETTINGS = {"clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
 CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
 PLAN = "results/plans/demo/fedlaw/table3.json"
+REPORT = ["report", PLAN, "--out", "reports/table3"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(console, "_log", None)
         assert main(["run", "fedlaw/table3", *CELL]) == 0
         (receipt,) = Path("results/runs").glob("*/seed8.json")
-        assert main(["evidence", str(receipt), f"reports/demo/fedlaw/evidence/{receipt.parent.name}/seed8.json"]) == 0
+        published = Path("reports/short/fedlaw/evidence", receipt.parent.name, "seed8.json")
+        published.parent.mkdir(parents=True)
+        shutil.copy(receipt, published)
         assert main(["plan", "fedlaw/table3", "--out", PLAN]) == 0
     return folder
 
@@ -79,7 +82,7 @@ def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.Capture
         ["ok", *name.split(), "1,", "each", "as", "it", "was", "written"] for name in ("result folders", "receipts", "evidence")
     ]
     manifest, receipt = one("results/runs/*/seed8/manifest.json"), one("results/runs/*/seed8.json")
-    evidence, model = one("reports/demo/fedlaw/evidence/*/seed8.json"), one("results/runs/*/seed8/model.safetensors")
+    evidence, model = one("reports/short/fedlaw/evidence/*/seed8.json"), one("results/runs/*/seed8/model.safetensors")
     for path, spoil, named in (
         (manifest, lambda path: change(path, to_98), [manifest]),
         (receipt, lambda path: change(path, to_98), [receipt]),
@@ -97,19 +100,24 @@ def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.Capture
     assert not any(line.startswith("BAD") for line in doctor(capsys))
 
 
-def test_an_edited_receipt_reaches_neither_evidence_nor_lists_nor_mlflow(
+def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`evidence` leaves the good copy, `runs` and `track` name the file; the advice: deleted, it comes back from its folder."""
-    receipt, evidence = one("results/runs/*/seed8.json"), one("reports/demo/fedlaw/evidence/*/seed8.json")
+    """`report`, `runs` and `track` name the file; the advice: deleted, it comes back from its folder. Published evidence of the
+    seed comes first, and gives the good report."""
+    receipt, evidence = one("results/runs/*/seed8.json"), one("reports/short/fedlaw/evidence/*/seed8.json")
     good = receipt.read_bytes()
     for spoil in (lambda: change(receipt, to_98), lambda: receipt.write_text("")):
         spoil()
-        for command, code in ((["evidence", str(receipt), str(evidence)], 2), (["runs"], 2), (["track", PLAN], 1)):
+        assert main(REPORT) == 0
+        kept = evidence.read_bytes()
+        evidence.unlink()
+        for command, code in ((REPORT, 2), (["runs"], 2), (["track", PLAN], 1)):
             capsys.readouterr()
             assert main(command) == code, command
             assert f"{receipt}: " in capsys.readouterr().err, command
-        assert evidence.read_bytes() == good
+        evidence.write_bytes(kept)
+        assert kept == good
     receipt.unlink()
     assert main(["run", "fedlaw/table3", *CELL]) == 0
     assert "seed 8 kept" in capsys.readouterr().err
@@ -117,15 +125,14 @@ def test_an_edited_receipt_reaches_neither_evidence_nor_lists_nor_mlflow(
 
 
 def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written; the advice: deleted, and copied again, it gives the report."""
-    receipt, evidence = one("results/runs/*/seed8.json"), one("reports/demo/fedlaw/evidence/*/seed8.json")
+    """Nothing is written; the advice: deleted, the receipt that is still here gives the report."""
+    evidence = one("reports/short/fedlaw/evidence/*/seed8.json")
     change(evidence, to_98)
-    assert main(["report", PLAN, "--out", "reports/table3"]) == 2
+    assert main(REPORT) == 2
     assert f"{evidence}: its digest is not that of its content" in capsys.readouterr().err
     assert not list(Path("reports").glob("table3.*"))
     evidence.unlink()
-    assert main(["evidence", str(receipt), str(evidence)]) == 0
-    assert main(["report", PLAN, "--out", "reports/table3"]) == 0
+    assert main(REPORT) == 0
     assert "98.00" not in Path("reports/table3.md").read_text()
 
 
@@ -138,24 +145,43 @@ def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.Capture
         (lambda c: c["inputs"].__setitem__("init", "lenet-1x28x28-c10-000000"), "inputs: init = 'lenet-1x28x28-c10-000000'"),
     ],
 )
-@pytest.mark.parametrize("by", ["configuration", "plan"])
 def test_settings_that_are_not_the_run_ids_train_nothing(
-    edit, said: str, by: str, project: Path, capsys: pytest.CaptureFixture[str]
+    edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the file of one run, and in a plan: one line, exit code 2. Written anew, the file trains."""
-    plan = json.loads(Path(PLAN).read_text())
-    run = plan["runs"][one("results/runs/*/seed8").parent.name]
-    path = Path("results", f"{by}.json")
-    content, command = (
-        run if by == "configuration" else plan,
-        ["run", str(path), "--seeds", "8", *(CELL if by == "plan" else [])],
-    )
+    """In the file of one run: one line, exit code 2. Written anew, the file trains."""
+    run = json.loads(Path(PLAN).read_text())["runs"][one("results/runs/*/seed8").parent.name]
+    path, command = Path("results/configuration.json"), ["run", "results/configuration.json", "--seeds", "8"]
     shutil.rmtree("results/runs")
-    path.write_text(json.dumps(content))
-    change(path, edit if by == "configuration" else lambda c: edit(c["runs"][run["run_id"]]))
+    path.write_text(json.dumps(run))
+    change(path, edit)
     assert main(command) == 2
     assert f"{path}: {said}" in capsys.readouterr().err
     assert not Path("results/runs").exists()
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(run))
     assert main(command) == 0
     assert one("results/runs/*/seed8.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda c: c["config"].__setitem__("client_lr", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c["config"].__setitem__("client_lr_", 0.5), "its settings are not those of run_id = "),
+        (lambda c: c.__setitem__("method", "fedprox(mu=1.0)"), "its settings are not those of run_id = "),
+        (lambda c: c.pop("inputs"), "key 'runs.digits-mlp"),
+    ],
+)
+def test_an_edited_plan_is_neither_rendered_nor_trained(
+    edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, exit code 2, and no report; a plan is nothing that `run` takes, edited or not."""
+    run_id = one("results/runs/*/seed8").parent.name
+    shutil.rmtree("results/runs")
+    assert main(["run", PLAN, "--seeds", "8"]) == 2
+    change(Path(PLAN), lambda plan: edit(plan["runs"][run_id]))
+    assert main(["run", PLAN, "--seeds", "8"]) == 2
+    assert f"{PLAN}: not the configuration of a run" in capsys.readouterr().err
+    assert main(REPORT) == 2
+    assert f"{PLAN}: {said}" in capsys.readouterr().err
+    assert not Path("results/runs").exists()
+    assert not list(Path("reports").glob("table3.*"))

@@ -54,8 +54,8 @@ def test_a_line_a_step() -> None:
     terminal = Terminal()
     (line,) = terminal.runs(3, "report", "report of fedlaw table3", 2)
     assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] 2 of 9 steps: report of fedlaw table3", line)
-    assert terminal.runs(4, "evidence", "evidence of x", 3) == []
-    assert terminal.runs(5, "evidence", "evidence of y", 9)[0].endswith("9 of 9 steps: evidence of y")
+    assert terminal.runs(4, "choice", "choice of x", 3) == []
+    assert terminal.runs(5, "choice", "choice of y", 9)[0].endswith("9 of 9 steps: choice of y")
     assert terminal.runs(6, "summary", None, 4)[0].endswith("4 of 9 steps: summary")
     assert terminal.says("Building DAG of jobs...") == terminal.says("Complete log(s): /x") == []
     assert terminal.says("Nothing to be done") == ["Nothing to be done"]

@@ -10,6 +10,7 @@ import yaml
 from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.verify import sample
+from fedrepro.config.plan import Run
 from fedrepro.engine.records import seal
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +35,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert main(["run", *TABLE]) == 0
         for receipt in Path("results/runs").glob("*/seed*.json"):
             out = Path("reports/short/fedlaw/evidence", receipt.parent.name, receipt.name)
-            assert main(["evidence", str(receipt), str(out)]) == 0
+            out.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(receipt, out)
     shutil.rmtree(folder / "results")
     return folder
 
@@ -158,7 +160,7 @@ def test_the_sample(tmp_path: Path) -> None:
     for number, minutes in enumerate((3, 4, 5, 60)):
         path = tmp_path / f"seed{number}.json"
         path.write_text(json.dumps({"cost": {"wall_s": minutes * 60}}))
-        found.append(({"run_id": "a"}, path))
+        found.append((Run("a", "sgd()", "fedavg", {}, {}), path))
     cost = lambda chosen: sum(json.loads(path.read_text())["cost"]["wall_s"] for _, path in chosen) / 60  # noqa: E731
     assert len(sample(found, None)) == 4
     assert len(sample(found, 0)) == 1

@@ -29,9 +29,9 @@ def test_the_documented_paper_can_be_planned_at_every_scale(tmp_path):
     project = load_project(tmp_path, yaml.safe_load("{scale: demo, tables: [mine/table1]}"))
     for scale in ("demo", "short", "full"):
         made = plan(project, "mine", "table1", scale)
-        assert [cell["printed"] for cell in made["cells"]] == [91.30, 91.75]
-        assert all(cell["run_id"] for cell in made["cells"])
-        assert [*plan(project, "mine", "figure1", scale)["runs"]] == [*made["runs"]]
+        assert [cell.printed for cell in made.cells] == [91.30, 91.75]
+        assert all(cell.run_id for cell in made.cells)
+        assert [*plan(project, "mine", "figure1", scale).runs] == [*made.runs]
     claims = load_claims(tmp_path, "mine")
     assert [claim.id for claim in claims] == ["M-1"]
     check_names(claims, {"table1": project.table("mine", "table1")}, folder / "claims.yaml")

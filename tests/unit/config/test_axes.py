@@ -97,7 +97,7 @@ def test_names_in_print_are_joined_like_methods(files: Files) -> None:
     )
     made = files.plan(FULL)
     assert [cell(made, pair.replace("+", "-"), "mnist")["printed"] for pair in pairs] == [40, 41, 42, 43]
-    assert [row["as"] for row in made["rows"]] == pairs
+    assert [row["name"] for row in made["rows"]] == pairs
 
 
 def test_a_word_in_print_beside_other_keys_is_the_method(files: Files) -> None:

@@ -152,12 +152,12 @@ def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> N
 
 
 def test_a_plan_goes_to_the_command_that_draws_it(files: Files, tmp_path: Path) -> None:
-    """A table is rendered by `fedrepro report`, a figure drawn by `fedrepro figure`; each names the other."""
+    """What renders tables refuses a figure, and the other way round; each says which command takes both."""
     for name in ("table1", "figure3"):
         write_json(tmp_path / f"{name}.json", files.plan(FULL, name))
-    with pytest.raises(UserError, match=r"table1\.json: .*`fedrepro report`"):
+    with pytest.raises(UserError, match=r"table1\.json: the plan of a table; `fedrepro report`"):
         render_figure(tmp_path / "table1.json", tmp_path, tmp_path / "out")
-    with pytest.raises(UserError, match=r"figure3\.json: .*`fedrepro figure`"):
+    with pytest.raises(UserError, match=r"figure3\.json: the plan of a figure; `fedrepro report`"):
         render(tmp_path / "figure3.json", tmp_path, tmp_path / "out", tmp_path)
 
 
@@ -199,7 +199,8 @@ def test_a_mistake_ends_with_exit_code_2(
     files.figures["figure3"]["kind"] = kind
     files.write()
     monkeypatch.chdir(files.root)
-    command = ["plan", "some/figure3", "--params", json.dumps(FULL)]
+    Path("params.yaml").write_text(json.dumps(FULL))
+    command = ["plan", "some/figure3"]
     assert main(command) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -15,6 +15,7 @@ from fedrepro.config.layers import REPORTED, SETTINGS
 from fedrepro.config.project import load_project
 from fedrepro.engine.spec import RunSpec
 from fedrepro.methods.compose import compose
+from fedrepro.typed import plain
 
 
 def test_settings_by_layer_and_their_sources(files: Files) -> None:
@@ -157,7 +158,7 @@ def test_the_registry_entry_decides_the_run(files: Files) -> None:
         content["mnist"] |= change
         registry.write_text(yaml.safe_dump(content))
         loaded = load_project(files.root, dict(FULL))
-        assert (ids(plan(loaded, "some", "table1", "full"))["fedavg", "mnist"] == before["fedavg", "mnist"]) == same
+        assert (ids(plain(plan(loaded, "some", "table1", "full")))["fedavg", "mnist"] == before["fedavg", "mnist"]) == same
 
 
 def test_statistics_decide_only_the_runs_that_standardise_by_them(files: Files) -> None:
@@ -173,7 +174,7 @@ def test_statistics_decide_only_the_runs_that_standardise_by_them(files: Files) 
     content = yaml.safe_load(registry.read_text())
     content["mnist"]["channel_mean"] = [0.5]
     registry.write_text(yaml.safe_dump(content))
-    after = plan(load_project(files.root, standard), "some", "table1", "full")
+    after = plain(plan(load_project(files.root, standard), "some", "table1", "full"))
     assert ids(after)["fedavg", "mnist"] != ids(before)["fedavg", "mnist"]
     unit = files.plan(FULL)["runs"]
     assert all("channel_statistics" not in run["config"] for run in unit.values())

@@ -3,27 +3,40 @@
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_papers import FULL, Files, cell, ids, run_of
 
-from fedrepro.config.reading import reading, readings
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.engine import diagnosed
 from fedrepro.errors import UserError
-from fedrepro.workflow import measured
+from fedrepro.files import read_json
+from fedrepro.typed import typed
+from fedrepro.workflow import jobs
 
 METRIC = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": "client_distance(to=before)"}
 CALL = "client_distance(to=before, relative=false)"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     """Columns of one data set: accuracy, and distances after round 50 and at the end."""
+    monkeypatch.chdir(tmp_path)
     made = Files(tmp_path)
     column = made.table["columns"][0]
     of = lambda key, **more: copy.deepcopy({k: v for k, v in column.items() if k != "published"} | {"key": key} | more)  # noqa: E731
     made.table["columns"] = [column, of("middle", metric=METRIC, read="at(50)"), of("end", metric=METRIC)]
     made.table["keep"] = [1, 50, 200]
     return made
+
+
+def configs(files: Files, *plans: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """run_id -> what its job is told, once the workflow has these plans."""
+    for made in plans:
+        jobs.write_configs(load_project(files.root, dict(FULL)), typed(Plan, made, "plan"))
+    return {path.stem: read_json(path) for path in Path(jobs.CONFIGS).glob("*.json")}
 
 
 def test_rounds_are_scaled_as_readings_are(files: Files) -> None:
@@ -50,24 +63,25 @@ def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
     """The call with every argument; read at the last round unless the table says otherwise; curves apart from the run's own."""
     made = files.plan(FULL)
     found = cell(made, "fedavg", "end")
-    assert (found["diagnostic"], found["read"]) == (CALL, "last(rounds=1)")
+    assert found["read"] == "last(rounds=1)"
     assert found["metric"] == {
         "name": "client_distance",
         "unit": "norm",
         "description": "distance",
         "better": "higher",
         "ranked": True,
+        "diagnostic": CALL,
     }
-    assert reading(found).curve == f"{CALL}: client_distance"
-    assert reading(found).of({"status": "finished", "curves": {f"{CALL}: client_distance": [1.0, None, 3.0]}}) == 3.0
-    assert cell(made, "fedavg", "mnist")["diagnostic"] is None
-    assert len({one.curve for _, one in readings(made)}) == 2
-    run_id = found["run_id"]
-    assert measured.keeps([made, made])[run_id] == [1, 50, 200]
-    (folder,) = measured.calls([made])
-    paths = measured.evidence(made)
-    assert f"reports/full/some/evidence/{run_id}/{folder}/seed8.parquet" in paths
-    assert len(paths) == len({*paths}) == 3 * 3  # rows that run, seeds; two columns share each
+    plan = typed(Plan, made, "plan")
+    shown = next(one for one in plan.cells if (one.row, one.column) == ("fedavg", "end"))
+    assert shown.diagnostic == CALL
+    assert shown.reading.curve == f"{CALL}: client_distance"
+    assert shown.reading.of({"status": "finished", "curves": {f"{CALL}: client_distance": [1.0, None, 3.0]}}) == 3.0
+    assert cell(made, "fedavg", "mnist")["metric"]["diagnostic"] is None
+    assert len({one.curve for _, _, one in plan.readings()}) == 2
+    told = configs(files, made, made)
+    assert told[found["run_id"]]["keep"] == [1, 50, 200]
+    assert [one["calls"] for one in told.values()] == [{diagnosed.folder(CALL): CALL}] * 3  # two columns share the run of a row
 
 
 def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
@@ -75,7 +89,12 @@ def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
     files.table["columns"][1] |= {"metric": METRIC | {"diagnostic": "client_distance"}, "read": "at(200)"}
     files.table["columns"][2]["read"] = "at(200)"
     made = files.plan(FULL)
-    assert cell(made, "fedavg", "middle")["diagnostic"] != cell(made, "fedavg", "end")["diagnostic"]
+    assert cell(made, "fedavg", "middle")["metric"]["diagnostic"] != cell(made, "fedavg", "end")["metric"]["diagnostic"]
+    plan = typed(Plan, made, "plan")
+    calls = dict.fromkeys(one.diagnostic for one in plan.cells if one.row == "fedavg" and one.diagnostic)
+    run_id = cell(made, "fedavg", "end")["run_id"]
+    assert configs(files, made)[run_id]["calls"] == {diagnosed.folder(call): call for call in calls}
+    assert len(calls) == 2
     files.table["columns"][1]["metric"] = METRIC
     with pytest.raises(UserError, match="are the same run"):
         files.plan(FULL)
@@ -87,8 +106,8 @@ def test_tables_that_share_a_run_keep_the_rounds_of_both(files: Files) -> None:
     first = files.plan(FULL)
     files.more["table2"] = copy.deepcopy(files.table) | {"keep": [7, 50, 200]}
     files.more["table3"] = {"title": "v", "source": "v", "variant_of": "table1", "rows": files.table["rows"][:1]}
-    found = measured.keeps([first, files.plan(FULL, "table2")])
-    assert found[cell(first, "fedavg", "end")["run_id"]] == [1, 7, 50, 200]
+    found = configs(files, first, files.plan(FULL, "table2"), first)
+    assert found[cell(first, "fedavg", "end")["run_id"]]["keep"] == [1, 7, 50, 200]
     assert run_of(files.plan(FULL, "table3"), "fedavg")["keep"] == [1, 50, 200]
 
 

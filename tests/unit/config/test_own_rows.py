@@ -35,5 +35,5 @@ def test_what_no_paper_prints_is_planned_and_reported(files: Files, tmp_path: Pa
         document = read_json(reports / f"{one['table']}.json")
         assert document["counts"]["not printed"] == (6 if one is made else 4)
         assert document["comparable"]
-    render_page([tmp_path / "table1.json", tmp_path / "table2.json"], reports, Words())
+    render_page([tmp_path / "table1.json", tmp_path / "table2.json"], Store((reports / "evidence",)), reports, Words())
     assert read_json(reports / "index.json")["counts"]["not printed"] == 10

@@ -111,7 +111,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
     folder = tmp_path / FOLDER
     write_json(tmp_path / "plan.json", made)
     render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
-    render_page([tmp_path / "plan.json"], folder, Words())
+    render_page([tmp_path / "plan.json"], Store((folder / "evidence",)), folder, Words())
     said = (
         "Choosing by test accuracy instead of proxy accuracy is worth 2.25 points of test accuracy in the trials: the mean "
         "over 2 cells, 4.50 at most. Both choose the same candidate in 1 of them."
@@ -155,7 +155,7 @@ def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> 
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
     write_json(tmp_path / "figure1.json", made)
     render_figure(tmp_path / "figure1.json", Store((folder / "evidence",)), folder / "figure1")
-    render_page([tmp_path / "figure1.json"], folder, Words())
+    render_page([tmp_path / "figure1.json"], Store((folder / "evidence",)), folder, Words())
     (shown,) = read_json(folder / "index.json")["figures"]
     assert shown["path"] == (folder / "figure1.svg").as_posix()
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from small_papers import ROOT, cell, ids, run_of
 
-from fedrepro.config.grid import plan
+from fedrepro.config import grid
 from fedrepro.config.project import load_project
 from fedrepro.registry import parse
+from fedrepro.typed import plain
 
 # Typed off the paper's Table 3, columns F-MLP 100, F-LeNet 100, F-MLP .1, F-LeNet .1, C10-CNN 100, C10-RN 100, C10-CNN .1, ...
 TABLE3 = {
@@ -31,6 +32,11 @@ COLUMNS = [
     for alpha in ("100", "0.1")
     for model in models
 ]
+
+
+def plan(*of: Any) -> dict[str, Any]:
+    """As JSON has it."""
+    return plain(grid.plan(*of))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Tuned cells by YAML alone: the candidates in the plan, the choice between them, and what the report says of it."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,13 @@ from small_papers import FULL, Files, cell
 from trials import FOLDER, PLACE, report, tried, write_trials
 
 from fedrepro.cli import selection
+from fedrepro.cli.outcome import Outcome
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.engine.receipts import receipt_path
 from fedrepro.errors import UserError
+from fedrepro.store import Store
+from fedrepro.typed import plain, typed
 
 RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
 
@@ -21,17 +28,17 @@ def tuned(files: Files, tune: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_combination_is_an_ordinary_run(files: Files) -> None:
     """Two rates and two values of mu; other rows have their runs as before, and each value says that it is tried."""
-    plain = files.plan(FULL)
+    before = files.plan(FULL)
     made = tuned(files, {"client_lr": [0.1, 0.02], "fedprox.mu": [0.5, 0.05], "seeds": [8]})
     found = cell(made, *PLACE)
-    assert (found["tuned"], found["run_id"], found["printed"]) == (True, None, cell(plain, *PLACE)["printed"])
+    assert (found["tuned"], found["run_id"], found["printed"]) == (True, None, cell(before, *PLACE)["printed"])
     assert [list(one["values"].values()) for one in tried(made)] == [[0.1, 0.5], [0.1, 0.05], [0.02, 0.5], [0.02, 0.05]]
     run = made["runs"][tried(made)[1]["run_id"]]
     assert (run["config"]["client_lr"], run["sources"]["client_lr"]) == (0.1, "tuned")
     assert ("mu=0.05" in run["method"], run["argument_sources"]["fedprox.mu"]) == (True, "tuned")
     assert {one["row"] for one in made["candidates"]} == {"fedprox"}
     assert {tuple(made["asked"][one["trial"]["run_id"]]) for one in tried(made)} == {(8,)}
-    assert cell(made, "fedavg", "mnist")["run_id"] == cell(plain, "fedavg", "mnist")["run_id"]
+    assert cell(made, "fedavg", "mnist")["run_id"] == cell(before, "fedavg", "mnist")["run_id"]
     assert tuple(made["asked"][cell(made, "fedavg", "mnist")["run_id"]]) == (8, 9, 10)
 
 
@@ -69,8 +76,26 @@ def test_the_best_trial_is_shown(
     assert (shown["run_id"], choice["ahead"], choice["reason"]) == (tried(made)[chosen]["run_id"], ahead, None)
     assert [one["mean"] for one in choice["tried"]] == values
     assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
-    settled = selection.settle(made, tmp_path / FOLDER / "evidence")
-    assert cell(settled, *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
+    settled = selection.settle(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
+    assert cell(plain(settled), *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
+
+
+def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: Path) -> None:
+    """It is the table's own run, so nothing is changed and the printed number counts; two differ by what they try."""
+    made = tuned(files, RATES)
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5])
+    project, store = load_project(files.root, dict(FULL)), Store((tmp_path / FOLDER / "evidence",))
+    settled = selection.settle(typed(Plan, made, "plan"), store)
+    chosen = next(one for one in settled.cells if (one.row, one.column) == PLACE)
+    receipt = store.find(chosen.run_id or "", 8)
+    assert receipt is not None
+    here = receipt_path(tmp_path, chosen.run_id or "", 8)
+    here.parent.mkdir(parents=True)
+    shutil.copy(receipt, here)
+    first, read, printed, *_ = Outcome(project, settled, [chosen], [8]).lines()
+    assert first.endswith(": 60.00 at seed 8")
+    assert "changed" not in read
+    assert printed == "  printed 51.00, difference +9.00"
 
 
 def test_one_candidate_is_chosen_without_a_second(files: Files, tmp_path: Path) -> None:
@@ -102,7 +127,8 @@ def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_pa
 def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
     """Three trials at seed 8, and what follows them: the first candidate at the table's seeds, or the one that was chosen."""
     made = tuned(files, RATES)
-    places = [one for one in [*made["cells"], *made["candidates"]] if (one["row"], one["column"]) == PLACE]
+    plan = typed(Plan, made, "plan")
+    places = [one for one in [*plan.cells, *plan.candidates] if (one.row, one.column) == PLACE]
     for values, chosen, words in (
         (
             [],
@@ -112,12 +138,12 @@ def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
         ([50.0, 40.0, 60.0], 2, "3 candidates of 1 tuned cells, 1 of which are chosen"),
     ):
         write_trials(made, tmp_path, values)
-        follow, said = selection.foreseen(made, places, (tmp_path / "none", tmp_path / FOLDER / "evidence"))
+        follow, said = selection.foreseen(plan, places, Store((tmp_path / "none", tmp_path / FOLDER / "evidence")))
         assert said.startswith(words)
-        jobs = {run["run_id"]: seeds for run, seeds in selection.jobs(made, [*places, *follow], [8, 9, 10])}
+        jobs = {run.run_id: seeds for run, seeds in selection.jobs(plan, [*places, *follow], [8, 9, 10])}
         expected = {one["run_id"]: [8] for one in tried(made)} | {tried(made)[chosen]["run_id"]: [8, 9, 10]}
         assert jobs == expected
-    assert selection.foreseen(made, made["cells"], (tmp_path,)) == ([], "")
+    assert selection.foreseen(plan, plan.cells, Store((tmp_path,))) == ([], "")
 
 
 def test_a_value_of_ones_own_leaves_one_candidate(files: Files) -> None:

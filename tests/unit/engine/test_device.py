@@ -14,13 +14,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fedrepro.cli.drawing import draw
+from fedrepro.cli.drawing import draw_seeds
 from fedrepro.data import partition
 from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import REGISTRY, load_registry
 from fedrepro.engine import client_side
 from fedrepro.engine import run as engine_run
-from fedrepro.engine.artifacts import FOLDERS, MODULES, artifacts, definitions
+from fedrepro.engine.artifacts import artifacts, definitions
 from fedrepro.engine.bench import Bench
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.run import Options
@@ -119,7 +119,7 @@ def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:
     shape = entry.native_shape
     spec = toy.make_spec(dataset="digits", dataset_sha=entry.sha, input_shape=shape, model="mlp", clients=5, proxy_per_class=1)
     for kind, definition in definitions(spec, entry).items():
-        draw(MODULES[kind], FOLDERS[kind], definition, [8], tmp_path)
+        draw_seeds(kind, definition, [8], tmp_path)
     inputs = Inputs(**artifacts(spec, entry), root=tmp_path)
     task, parts = load_task(spec, inputs, 8, "meta"), partition.load(tmp_path, inputs.partition, 8)
     assert task.client_index[0].device.type == "meta"
@@ -135,7 +135,7 @@ def test_arithmetic_is_a_matter_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
     """A checkpoint of a GPU goes on whatever `arithmetic` is; one of the CPU does not."""
 
     def key(device: str, **changes: Any) -> str:
-        run = {"run_id": "run", "method": "fedavg"}
+        run = {"run_id": "run", "method": "fedavg", "config": {"method": "fedavg", "model": "mlp", "partition": "iid"}}
         job = engine_run._Job(run, task.spec, Inputs("", "", "", "", ""), device, "vectorised", Options())
         return job.checkpoints(task, [8, 9], **changes).key
 

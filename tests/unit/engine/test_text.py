@@ -9,13 +9,13 @@ import torch
 import yaml
 
 from fedrepro import rng
-from fedrepro.cli.drawing import draw
+from fedrepro.cli.drawing import draw_seeds
 from fedrepro.data import synthetic_text
 from fedrepro.data.arrays import arrays_folder, load_arrays
 from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import REGISTRY, load_registry
 from fedrepro.engine import memory
-from fedrepro.engine.artifacts import FOLDERS, MODULES, artifacts, definitions
+from fedrepro.engine.artifacts import artifacts, definitions
 from fedrepro.engine.estimate import Rates
 from fedrepro.engine.evaluate import evaluate, pieces
 from fedrepro.engine.loop import train, train_together
@@ -60,7 +60,7 @@ def task_of(root: Path, seed: int = 8, dtype: torch.dtype = torch.float64, **cha
     entry = load_registry(root / REGISTRY)["synthetic_text"]
     spec = toy.make_spec(**(SETTINGS | {"dataset_sha": entry.sha} | changes))
     for kind, definition in definitions(spec, entry).items():
-        draw(MODULES[kind], FOLDERS[kind], definition, [seed], root)
+        draw_seeds(kind, definition, [seed], root)
     return load_task(spec, Inputs(**artifacts(spec, entry), root=root), seed, dtype=dtype)
 
 

@@ -27,7 +27,7 @@ def text(request, tmp_path, monkeypatch) -> str:
     path = write_json(Path("plan.json"), plan)
     if request.param == "table":
         return render(path, Store((folder / "evidence",)), folder / "table3", folder / "figures")[1].read_text()
-    paper = render_page([path], folder, Words())
+    paper = render_page([path], Store((folder / "evidence",)), folder, Words())
     return paper[1].read_text() if request.param == "paper" else render_site(paper[2:3], Path("reports"))[1].read_text()
 
 

@@ -1,7 +1,6 @@
 """The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from scipy.stats import wilcoxon
@@ -117,7 +116,7 @@ def test_what_is_not_ranked_is_not_compared() -> None:
     plan = make_plan("full")
     for place in (plan, *plan["columns"], *plan["cells"]):
         place["metric"] = {**place["metric"], "ranked": False}
-    made = table(*typed(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3})), Path())
+    made = table(*typed(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3})))
     assert made.comparisons == ()
     assert gaps(made) == []
     assert not any(cell.best_measured or cell.best_printed for cell in made.cells)

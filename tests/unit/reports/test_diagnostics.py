@@ -3,16 +3,15 @@
 from pathlib import Path
 
 import pytest
-from fedrepro.reports.model.codec import decode
 from small_table import COLUMNS, make_plan, write_evidence
 
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value
-from fedrepro.errors import UserError
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Plan
 from fedrepro.store import Store
+from fedrepro.typed import typed
 
 CALL = "client_distance(to=after, relative=false)"
 PLACE = ("fedavg", "mlp-a100")
@@ -22,7 +21,7 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
     """One cell of it at rounds 2 and 4 of five, measured at seeds 8 and 9; round 3 was kept for somebody else."""
     plan = make_plan()
     (found,) = [cell for cell in plan["cells"] if (cell["row"], cell["column"]) == PLACE]
-    found |= {"diagnostic": CALL, "read": read, "metric": found["metric"] | {"name": "client_distance", "unit": "norm"}}
+    found |= {"read": read, "metric": found["metric"] | {"name": "client_distance", "unit": "norm", "diagnostic": CALL}}
     plan["runs"][found["run_id"]]["keep"] = keep
     write_evidence(root, plan, {(method, column): [80.0, 81.0, 82.0] for method in ("fedavg", "fedlaw") for column in COLUMNS})
     for seed in (8, 9):
@@ -32,7 +31,7 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
         diagnosed.write(
             path, about | {"models": dict.fromkeys("234", "a")}, [*values, Value(2, "client_distance", 9.0, client=1)]
         )
-    return decode(Plan, plan), found["run_id"]
+    return typed(Plan, plan, "plan"), found["run_id"]
 
 
 @pytest.mark.parametrize(
@@ -49,11 +48,20 @@ def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path
     assert cells["fedlaw", "mlp-a100"].per_seed == {8: 80.0, 9: 81.0, 10: 82.0}
 
 
-def test_a_kept_round_that_was_not_measured_is_named(tmp_path: Path) -> None:
-    """Of a seed that reached it; rounds that it never had are no lack."""
+def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:
+    """Of a seed that reached them; rounds that it never had are no lack. A folder that has all is taken before one that lacks
+    some, wherever it stands; a file that is not whole is never read."""
     plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
-    with pytest.raises(UserError, match=f"{run_id}/client_distance-.*seed8.parquet: does not have all of the rounds 2, 5"):
-        load_evidence(plan, Store((tmp_path,)))
+    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,)))) if (cell.method, cell.setting) == PLACE]
+    assert (cell.per_seed, cell.reason) == ({}, "not run yet")
+    path = next((tmp_path / run_id).glob("*/seed8.parquet"))
+    about = {"run_id": run_id, "seed": 8, "diagnostic": CALL, "reached": 5, "models": dict.fromkeys("25", "a")}
+    whole = tmp_path / "here" / path.relative_to(tmp_path)
+    diagnosed.write(whole, about, [Value(number, "client_distance", float(number)) for number in (2, 5)])
+    here = Store((tmp_path, tmp_path / "here"))
+    assert load_evidence(plan, here)[run_id][8].curves[f"{CALL}: client_distance"][4] == 5.0
+    whole.write_bytes(whole.read_bytes()[:-8])
+    assert f"{CALL}: client_distance" not in load_evidence(plan, here)[run_id][8].curves
     plan, _ = make(tmp_path, [2, 99], "last(rounds=1)")
     assert load_evidence(plan, Store((tmp_path,)))[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
 

@@ -23,7 +23,7 @@ def report_of(tmp_path, accuracies, scale="full", **changes):
     plan = make_plan(scale, **changes)
     write_evidence(tmp_path, plan, accuracies)
     made, _ = typed(plan)
-    return table(made, load_evidence(made, Store((tmp_path,))), tmp_path)
+    return table(made, load_evidence(made, Store((tmp_path,))))
 
 
 def test_seeds_are_paired(tmp_path):

@@ -10,7 +10,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from fedrepro.reports.model.codec import decode, encode
 from html_page import Page
 from small_table import make_evidence, make_plan, typed
 
@@ -24,6 +23,8 @@ from fedrepro.reports.model import Figure
 from fedrepro.reports.render import render_figure, render_page
 from fedrepro.reports.schema import FIGURE_FILE
 from fedrepro.store import Store
+from fedrepro.typed import plain
+from fedrepro.typed import typed as as_type
 
 A, B = "mlp-a100", "mlp-a01"
 # A cell is the mean over the last two of five rounds: by seed 82, 84, 86 for FedAvg and 83, 87, 85 for FedLAW in column A.
@@ -43,7 +44,7 @@ def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE
     if metric:
         named = {"name": metric, "unit": "fraction", "description": metric, "better": "higher"}
         plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
-    return figure(*typed(plan, make_evidence(plan, accuracies, GAMMA)), Path("evidence"))
+    return figure(*typed(plan, make_evidence(plan, accuracies, GAMMA)))
 
 
 def lines(of: Figure, *keys: str) -> list[tuple[str, ...]]:
@@ -155,8 +156,8 @@ def test_every_kind_draws_its_data_and_obeys_the_schema(kind: str, tmp_path: Pat
     assert "[demo\u00a0scale]" in svg
     assert all(label in svg for label in {row.label for row in of.rows} & {"FedLAW"})
     assert "FedAvg + GH" not in svg
-    jsonschema.validate(encode(of), read_json(FIGURE_FILE))
-    assert decode(Figure, encode(of)) == of
+    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
+    assert as_type(Figure, plain(of), "figure.json") == of
     assert {make_kind(one).name for one in EVERY} | {"matrix"} == set(KINDS.names())
 
 
@@ -169,10 +170,10 @@ def test_matrix(tmp_path: Path) -> None:
             one.surfaces["test_accuracy"] = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10, (1.0, 0.0): 0.2}
             if seed == 10:
                 del one.surfaces["test_accuracy"][1.0, 0.0]
-    of = figure(typed_plan, evidence, Path("evidence"))
+    of = figure(typed_plan, evidence)
     found = lines(of, "row", "column", "x", "to", "value")
     assert [line[2:] for line in found if line[:2] == ("fedavg", A)] == [("0", "0", "9"), ("0", "1", "0.9")]
-    jsonschema.validate(encode(of), read_json(FIGURE_FILE))
+    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
     drawn = {}
     for kind in ("matrix", "matrix(diagonal=true)"):
         make_kind(kind).draw(of, tmp_path / "a.svg")
@@ -198,6 +199,7 @@ today = time.time
 time.time = lambda: today() + 40 * 86400
 from pathlib import Path
 from fedrepro.reports.render import render_figure
+from fedrepro.store import Store
 render_figure(Path("plan.json"), Store((Path("evidence"),)), Path(sys.argv[1]))
 """
 
@@ -237,7 +239,7 @@ def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) 
             for seed, receipt in seeds.items():
                 write_json(folder / "evidence" / run_id / f"seed{seed}.json", sealed(receipt))
         paths.append(write_json(Path(f"results/plans/demo/fedlaw/{name}.json"), plan))
-    markdown, html, document, *_ = render_page(paths, folder, Words())
+    markdown, html, document, *_ = render_page(paths, Store((folder / "evidence",)), folder, Words())
     return Page(html.read_text()), read_json(document), markdown.read_text()
 
 
@@ -269,7 +271,7 @@ def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: No
     """Drawn beside the page, the picture is not drawn again; a picture of older evidence is."""
     page_of(BASE, "figure3")
     folder = Path("reports/demo/fedlaw")
-    render_figure(Path("results/plans/demo/fedlaw/figure3.json"), folder / "evidence", folder / "figure3")
+    render_figure(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")
     _, document, _ = page_of(BASE, "figure3")
     assert document["figures"][0]["path"] == "reports/demo/fedlaw/figure3.svg"
     assert not (folder / "figures/index/figure3.svg").exists()

@@ -12,6 +12,7 @@ from fedrepro.config.words import Words
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.reports.render import render_overview, render_page
+from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
 VALUES = {("fedavg", A): [89.0, 89.5, 90.6], ("fedlaw", A): [88.0, 88.5, 88.6], ("fedlaw", B): [86.0, 86.2, 87.0]}
@@ -29,7 +30,7 @@ def page(scale: str, summary: Summary, seeds: int = 3) -> Path:
     write_evidence(folder / "evidence", plan, {place: values[:seeds] for place, values in VALUES.items()})
     path = write_json(Path("results/plans", scale, "fedlaw/table3.json"), plan)
     claims = [Difference.model_validate(CLAIM | {"pairs": {"fedlaw": "fedavg"}, "columns": [A], "side": "ahead"})]
-    return render_page([path], folder, Words(claims, summary, [], 96))[2]
+    return render_page([path], Store((folder / "evidence",)), folder, Words(claims, summary, [], 96))[2]
 
 
 @pytest.fixture(autouse=True)

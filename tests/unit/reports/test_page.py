@@ -66,9 +66,8 @@ def make_page(scale: str = "full", accuracies=SOME, claims=(), **changes) -> dic
     """The rendered page; files by ending."""
     Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
     Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
-    written = render_page(
-        write_plans(scale, accuracies, **changes), folder_of(scale), Words(load_claims(Path(), "fedlaw"), printed=96)
-    )
+    plans, store = write_plans(scale, accuracies, **changes), Store((folder_of(scale) / "evidence",))
+    written = render_page(plans, store, folder_of(scale), Words(load_claims(Path(), "fedlaw"), printed=96))
     page, html, document, *details = written
     for whole, part in zip((page, html), details, strict=True):  # tests read both as one
         whole.write_text(whole.read_text() + part.read_text())

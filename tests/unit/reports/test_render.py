@@ -42,9 +42,8 @@ def make_report(root: Path, scale: str = "demo", accuracies=SOME, stem: str | No
     write_evidence(root / evidence, plan, accuracies)
     plan_path = Path("results", "plans", scale, "fedlaw", "table3.json")
     write_json(root / plan_path, plan)
-    written = render(
-        plan_path, evidence, Path(stem or f"reports/{scale}/fedlaw/table3"), Path("reports", scale, "fedlaw", "figures")
-    )
+    out = Path(stem or f"reports/{scale}/fedlaw/table3")
+    written = render(plan_path, Store((evidence,)), out, Path("reports", scale, "fedlaw", "figures"))
     return {path.suffix[1:]: path for path in reversed(written)}
 
 
@@ -447,7 +446,7 @@ def test_a_plan_with_an_edited_setting_is_one_line(tmp_path):
     path = Path("results/plans/demo/fedlaw/table3.json")
     path.write_text(path.read_text().replace('"client_lr": 0.08', '"client_lr": 0.8', 1))
     with pytest.raises(UserError, match=r"table3\.json: its settings are not those of run_id = .*; delete it and run"):
-        render(path, Path("reports/demo/fedlaw/evidence"), Path("x"), Path("figures"))
+        render(path, Store((Path("reports/demo/fedlaw/evidence"),)), Path("x"), Path("figures"))
 
 
 def test_summary_holds_only_the_given_tables(tmp_path):

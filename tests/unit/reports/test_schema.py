@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from fedrepro.reports.model.codec import Mismatch, decode, encode
-from small_table import make_plan, typed
+from small_table import make_plan
+from small_table import typed as typed_table
 
+from fedrepro.config.plan import load_plan
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.reports import schema
 from fedrepro.reports.analysis.table import table
-from fedrepro.reports.load import load_plan, load_table
+from fedrepro.reports.load import load_table
+from fedrepro.typed import plain, typed
 
 ROOT = Path(__file__).parents[3]
 AGAIN = "; write them anew with `python -m fedrepro.reports.schema`"
@@ -36,7 +38,7 @@ def test_the_documentation_is_that_of_the_types() -> None:
 class Inner:
     """For a test."""
 
-    name: str = field(metadata={"key": "as"})
+    name: str
     number: float | None = None
 
 
@@ -51,29 +53,29 @@ class Outer:
 
 
 def test_types_come_back_from_json() -> None:
-    """Names of keys, whole numbers as keys, and defaults; what a type does not name is left out."""
-    content = {"inner": [{"as": "x", "number": 1}, {"as": "y"}], "by_seed": {"8": 1.5}, "kind": "a", "extra": {"any": [1]}}
-    made = decode(Outer, content | {"unknown": 1})
+    """Lists as tuples, whole numbers as keys, and defaults; what a type does not name is left out."""
+    content = {"inner": [{"name": "x", "number": 1}, {"name": "y"}], "by_seed": {"8": 1.5}, "kind": "a", "extra": {"any": [1]}}
+    made = typed(Outer, content | {"unknown": 1}, "a.json")
     assert made == Outer((Inner("x", 1), Inner("y")), {8: 1.5}, "a", {"any": [1]})
-    assert decode(Outer, encode(made)) == made
-    assert encode(made)["inner"][1] == {"as": "y", "number": None}
+    assert typed(Outer, plain(made), "a.json") == made
+    assert plain(made)["inner"][1] == {"name": "y", "number": None}
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"kind": "c"}, "kind = 'c' where one of a, b belongs"),
-        ({"inner": [{}]}, "key 'as' is missing in inner"),
-        ({"inner": [{"as": 1}]}, "as = 1 where a text belongs"),
-        ({"inner": [{"as": "x", "number": "1"}]}, "number = '1' where a number belongs"),
-        ({"by_seed": []}, "by_seed = [] where a mapping belongs"),
-        ({"by_seed": {"8": True}}, "by_seed.8 = True where a number belongs"),
+        ({"kind": "c"}, "kind = 'c': input should be 'a' or 'b'"),
+        ({"inner": [{}]}, "key 'inner.0.name' is missing"),
+        ({"inner": [{"name": 1}]}, "inner.0.name = 1: input should be a valid string"),
+        ({"inner": [{"name": "x", "number": "1"}]}, "inner.0.number = '1': input should be a valid number"),
+        ({"by_seed": []}, "by_seed = []: input should be an object"),
+        ({"by_seed": {"8": True}}, "by_seed.8 = True: input should be a valid number"),
     ],
 )
 def test_what_is_not_of_its_type_is_named(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(Mismatch) as caught:
-        decode(Outer, {"inner": [], "by_seed": {}, "kind": "a"} | change)
-    assert str(caught.value) == said
+    with pytest.raises(UserError) as caught:
+        typed(Outer, {"inner": [], "by_seed": {}, "kind": "a"} | change, "a.json", "mend it")
+    assert str(caught.value) == f"a.json: {said}; mend it"
 
 
 def test_a_damaged_document_is_one_line(tmp_path: Path) -> None:
@@ -82,8 +84,8 @@ def test_a_damaged_document_is_one_line(tmp_path: Path) -> None:
     path = write_json(tmp_path / "plan.json", {key: value for key, value in plan.items() if key != "rows"})
     with pytest.raises(UserError, match=r"plan\.json: key 'rows' is missing; delete it and run the same command again"):
         load_plan(path)
-    report = encode(table(*typed(plan)))
-    assert encode(load_table(write_json(tmp_path / "table.json", report))) == report
+    report = plain(table(*typed_table(plan)))
+    assert plain(load_table(write_json(tmp_path / "table.json", report))) == report
     report["cells"][0]["status"] = "fine"
-    with pytest.raises(UserError, match=r"table\.json: status = 'fine' where one of reproduced, .* belongs; delete it"):
+    with pytest.raises(UserError, match=r"table\.json: cells\.0\.status = 'fine': input should be 'reproduced', .*; delete it"):
         load_table(write_json(tmp_path / "table.json", report))

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from fedrepro.reports.model.codec import decode
 from small_table import make_run, with_settings
 
 from fedrepro.config.grid import plan
