@@ -203,3 +203,41 @@ def test_own_values_at_a_published_scale_stand_under_short_names(published: Proj
     published.run(*REPORT)
     assert contents(published, "full/fedlaw") == before
     forget(published)
+
+
+def test_published_evidence_is_marked_and_never_replaced(published: Project) -> None:
+    """A part was edited since: its page says so, the evidence keeps its bytes, nothing is trained. `verify` finds a difference;
+    where the edit changes no number it is identical, and --renew takes the fingerprints of today."""
+    own = {"PYTHONPATH": str(published.root / "src")}
+    before = contents(published, "full/fedlaw/evidence")
+    part = published.root / "src/fedrepro/methods/client/fedprox.py"
+    text = part.read_text()
+    part.write_text(text.replace("self.mu", "(5.0 + self.mu)"))
+    published.run(*REPORT, "--forcerun", "table", **own)
+    assert "made with other code of part fedprox" in (published.root / "reports/full/fedlaw/table3.md").read_text()
+    assert contents(published, "full/fedlaw/evidence") == before
+    assert not published.trained()
+    verify = (
+        "fedrepro",
+        "verify",
+        "fedlaw/table3",
+        "--rows",
+        "fedprox",
+        "--columns",
+        "fashion_mnist-mlp-0.1",
+        "--seeds",
+        "8",
+        "--all",
+    )
+    said = published.run(*verify, "--renew", ok=False, **own)
+    assert said.returncode == 1
+    assert "made with other code of part fedprox" in said.stdout
+    assert contents(published, "full/fedlaw/evidence") == before
+    part.write_text(text.replace("self.mu", "1.0 * self.mu"))
+    commit(published)
+    said = published.run(*verify, "--renew", **own)
+    assert "identical to the bit" in said.stdout
+    after = contents(published, "full/fedlaw/evidence")
+    (renewed,) = [name for name in before if before[name] != after[name]]
+    assert json.loads(after[renewed])["curves"] == json.loads(before[renewed])["curves"]
+    assert json.loads(after[renewed])["verified"]["commit"]
