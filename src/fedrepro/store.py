@@ -33,9 +33,10 @@ class Store:
         return next(self._all(f"{run_id}/seed{seed}.json"), None)
 
     def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
-        """What the diagnostic `call` measured, of all of these rounds as far as the seed reached them."""
-        found = self._all(f"{run_id}/{diagnosed.folder(call)}/seed{seed}.parquet")
-        return next((path for path in found if diagnosed.covers(path, rounds)), None)
+        """What the diagnostic `call` measured, of all of these rounds as far as the seed reached them. UserError for a damaged
+        file, with the repair."""
+        found, wanted = self._all(f"{run_id}/{diagnosed.folder(call)}/seed{seed}.parquet"), [*rounds]
+        return next((path for path in found if diagnosed.read(path).covers(wanted)), None)
 
     def _all(self, name: str) -> Iterator[Path]:
         return (path for folder in self.folders if (path := folder / name).exists())

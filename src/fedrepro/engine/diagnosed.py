@@ -114,14 +114,6 @@ def read(path: Path) -> Measured:
     return Measured(about, rows)
 
 
-def covers(path: Path, rounds: Iterable[int]) -> bool:
-    """Whether the file at `path` has all of these rounds. False for a damaged one."""
-    try:
-        return read(path).covers(rounds)
-    except UserError:
-        return False
-
-
 def _digest(about: dict[str, Any], rows: list[Value]) -> str:
     return canonical_hash([about, rows], 64)
 

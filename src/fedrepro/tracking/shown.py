@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
+from fedrepro.engine.fingerprints import Changed, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
@@ -38,6 +39,7 @@ class Seed:
     wanted: Wanted
     receipt: Record
     digest: str
+    other: Changed  # of the code that made it, what is another today
 
     @property
     def key(self) -> str:
@@ -53,9 +55,16 @@ class Seed:
             "seed": str(self.wanted.seed),
             "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
             "device": str(environment.get("device")),
+            "code": self._code,
         }
         found |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
         return _tags(self, self.wanted, self.receipt) | found
+
+    @property
+    def _code(self) -> str:
+        if not self.receipt.get("code"):
+            return "not recorded"
+        return f"other than today's: {listed(self.other.names)}" if self.other else "today's"
 
     @property
     def parameters(self) -> dict[str, str]:

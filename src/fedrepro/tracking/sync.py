@@ -10,6 +10,7 @@ from typing import Any
 from fedrepro.engine import live
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
+from fedrepro.store import Store
 from fedrepro.tracking import store, views
 from fedrepro.tracking import wanted as view
 from fedrepro.tracking.address import OWN, Address, find
@@ -73,13 +74,16 @@ class _Seen:
 
     def __init__(self, root: Path, address: Address, given: dict, asked: dict) -> None:
         self.path, self.database = root / store.ARTIFACTS / ".seen.json", address.database
-        files = {place: view.receipt_file(root, wanted) for place, wanted in given.items()}
+        results = Store.of(root)
+        files = {place: results.find(wanted.run_id, wanted.seed) for place, wanted in given.items()}
         self.waiting = [key for (_, key), path in files.items() if path is None]
         self.finished = [key for (_, key), path in files.items() if path is not None]
-        self.digests = {place: view.digest(root, given[place], path) for place, path in files.items() if path}
+        self.digests = {place: view.digest(root, results, given[place], path) for place, path in files.items() if path}
+        code = [view.other_code(path, given[place]).names for place, path in files.items() if path]
         looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
         shown = [[one.experiment, one.key, one.name, one.place, one.tables] for one in asked.values()]
-        self.state = canonical_hash([str(root), str(address), [self.digests.get(place) for place in files], shown, looks], 32)
+        seen = [self.digests.get(place) for place in files]
+        self.state = canonical_hash([str(root), str(address), seen, code, shown, looks], 32)
         self.training = any(live.file(root, given[place].run_id, given[place].seed).exists() for place in given)
 
     def report(self) -> SyncReport | None:
@@ -109,7 +113,7 @@ class _Sync:
 
     def __init__(self, root: Path, given: dict, asked: dict, digests: dict) -> None:
         self.root, self.given, self.asked, self.digests = root, given, asked, digests
-        self.report = SyncReport()
+        self.report, self.results = SyncReport(), Store.of(root)
 
     def into(self, address: Address) -> SyncReport:
         """Writes, retires, and reports."""
@@ -139,8 +143,10 @@ class _Sync:
         return [run for runs in existing.values() for run in runs]
 
     def _family(self, pending: Pending, run_id: str, seeds: tuple[Seed, ...], training: list[Running], existing: dict) -> None:
-        """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it."""
-        parent = pending.place(Mean(seeds)) if seeds else None
+        """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it. Seeds of other
+        code of a part are in no mean, unless all are."""
+        same = tuple(one for one in seeds if not one.other.retrain) or seeds
+        parent = pending.place(Mean(same)) if seeds else None
         for one in (*seeds, *training):
             pending.place(one, parent)
         here = {one.key for one in (*seeds, *training)}
@@ -153,7 +159,7 @@ class _Sync:
         """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
         found, training = [], []
         for one in sorted(wanted, key=lambda one: one.seed):
-            path = view.receipt_file(self.root, one)
+            path = self.results.find(one.run_id, one.seed)
             if path is None:
                 reached = live.read(self.root, one.run_id, one.seed)
                 if reached and reached.alive:
@@ -161,8 +167,8 @@ class _Sync:
                 self.report.waiting += [] if reached and reached.alive else [one.key]
                 continue
             try:
-                digest = self.digests.get((one.experiment, one.key)) or view.digest(self.root, one, path)
-                found.append(Seed(one, view.read_receipt(self.root, path, one), digest))
+                digest = self.digests.get((one.experiment, one.key)) or view.digest(self.root, self.results, one, path)
+                found.append(Seed(one, view.read_receipt(self.results, path, one), digest, view.other_code(path, one)))
             except UserError as error:
                 self.report.problems.append(str(error))
         return tuple(found), training

@@ -7,12 +7,14 @@ from typing import Any
 
 from fedrepro.config.plan import load_plan
 from fedrepro.config.reading import Reading
-from fedrepro.engine import diagnosed
+from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.reports.load import load_record
 from fedrepro.reports.model import Place, Plan, Run
+from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names
 
 PLANS = Path("results/plans")
@@ -100,32 +102,25 @@ def _give_names(found: dict[tuple[str, str], Wanted]) -> None:
             one.name = names[one.run_id]
 
 
-def receipt_file(root: Path, wanted: Wanted) -> Path | None:
-    """The receipt of the result folder, or else the evidence kept with the reports; None while there is neither.
-
-    A run in progress has none: see `fedrepro.engine.live`.
-    """
-    name = Path(wanted.run_id) / f"seed{wanted.seed}.json"
-    for folder in (RUNS, Path("reports") / wanted.scale / wanted.paper / "evidence"):
-        if (Path(root) / folder / name).exists():
-            return Path(root) / folder / name
-    return None
+def other_code(path: Path, wanted: Wanted) -> fingerprints.Changed:
+    """What of the code that made a result is another today."""
+    return fingerprints.changed(code_of(path), wanted.run.config)
 
 
-def measured_files(root: Path, wanted: Wanted) -> list[Path]:
-    """What diagnostics have left of it, each call once: measured here, or else the evidence."""
+def measured_files(store: Store, wanted: Wanted) -> list[Path]:
+    """What diagnostics have left of it, each call once: published, or else measured here."""
     found: dict[str, Path] = {}
-    for folder in (diagnosed.DIAGNOSTICS, Path("reports") / wanted.scale / wanted.paper / "evidence"):
-        for path in sorted((Path(root) / folder / wanted.run_id).glob(f"*/seed{wanted.seed}.parquet")):
+    for folder in store.folders:
+        for path in sorted((folder / wanted.run_id).glob(f"*/seed{wanted.seed}.parquet")):
             found.setdefault(path.parent.name, path)
     return [found[name] for name in sorted(found)]
 
 
-def read_receipt(root: Path, path: Path, wanted: Wanted) -> Record:
+def read_receipt(store: Store, path: Path, wanted: Wanted) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
     `client_distance/17b9c3`, with the last part of the call's folder."""
     receipt = load_record(path, *(reading.metric for reading in wanted.reported))
-    for file in measured_files(root, wanted):
+    for file in measured_files(store, wanted):
         found, rounds = diagnosed.read(file), len(receipt["curves"]["round"])
         for metric in {value.metric: None for value in found.values}:
             name = f"{metric}/{file.parent.name.rpartition('-')[2]}"
@@ -147,11 +142,11 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
     return {name: path for name, path in files.items() if path.exists()}
 
 
-def digest(root: Path, wanted: Wanted, receipt: Path) -> str:
+def digest(root: Path, store: Store, wanted: Wanted, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
     shown = sorted(map(str, wanted.reported))
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
-    measured = [sha256_file(path) for path in measured_files(root, wanted)]
+    measured = [sha256_file(path) for path in measured_files(store, wanted)]
     return canonical_hash([FORMAT, sha256_file(receipt), present, shown, *measured], 32)
 
 

@@ -146,7 +146,8 @@ class Workflow:
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
         at = lambda seed: self.store.measured(run_id, call, seed, made.runs[run_id].keep)  # noqa: E731
-        found = {seed: at(seed) for seed in made.seeds}
+        with session.one_line():
+            found = {seed: at(seed) for seed in made.seeds}
         public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
         own = [seed for seed in made.seeds if seed not in public]
         return [*public.values(), *self._jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, found.get)]

@@ -144,4 +144,3 @@ def test_a_file_of_another_run_or_with_other_numbers_is_refused(tmp_path: Path) 
     for bad in (other, path):
         with pytest.raises(UserError, match="delete it and run the same command again"):
             diagnosed.read(bad)
-        assert not diagnosed.covers(bad, [1])

@@ -7,6 +7,7 @@ from small_table import COLUMNS, make_plan, write_evidence
 
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value
+from fedrepro.errors import UserError
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.load import load_evidence
 from fedrepro.reports.model import Plan
@@ -50,7 +51,7 @@ def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path
 
 def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:
     """Of a seed that reached them; rounds that it never had are no lack. A folder that has all is taken before one that lacks
-    some, wherever it stands; a file that is not whole is never read."""
+    some, wherever it stands; a damaged file is named."""
     plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
     (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,)))) if (cell.method, cell.setting) == PLACE]
     assert (cell.per_seed, cell.reason) == ({}, "not run yet")
@@ -61,7 +62,8 @@ def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> N
     here = Store((tmp_path, tmp_path / "here"))
     assert load_evidence(plan, here)[run_id][8].curves[f"{CALL}: client_distance"][4] == 5.0
     whole.write_bytes(whole.read_bytes()[:-8])
-    assert f"{CALL}: client_distance" not in load_evidence(plan, here)[run_id][8].curves
+    with pytest.raises(UserError, match="seed8.parquet: not a readable file of diagnostics"):
+        load_evidence(plan, here)
     plan, _ = make(tmp_path, [2, 99], "last(rounds=1)")
     assert load_evidence(plan, Store((tmp_path,)))[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
 

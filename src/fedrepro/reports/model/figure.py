@@ -29,7 +29,7 @@ class Series:
 class Figure:
     """A figure at one scale."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     paper: str
     paper_name: str
     paper_title: str

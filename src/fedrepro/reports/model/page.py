@@ -194,7 +194,7 @@ class PageTable(Shown):
 class Page:
     """All tables of a paper at one scale."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     paper: str
     paper_name: str
     paper_title: str

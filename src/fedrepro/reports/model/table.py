@@ -277,7 +277,7 @@ class Shown:
 class Table(Shown):
     """The report of one table at one scale."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     paper: str
     paper_name: str
     paper_title: str
