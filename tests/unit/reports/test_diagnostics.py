@@ -62,7 +62,7 @@ def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> N
     here = Store((tmp_path, tmp_path / "here"))
     assert load_evidence(plan, here)[run_id][8].curves[f"{CALL}: client_distance"][4] == 5.0
     whole.write_bytes(whole.read_bytes()[:-8])
-    with pytest.raises(UserError, match="seed8.parquet: not a readable file of diagnostics"):
+    with pytest.raises(UserError, match=r"seed8\.parquet: not a readable file of diagnostics"):
         load_evidence(plan, here)
     plan, _ = make(tmp_path, [2, 99], "last(rounds=1)")
     assert load_evidence(plan, Store((tmp_path,)))[run_id][8].curves[f"{CALL}: client_distance"][1] == 2.08
