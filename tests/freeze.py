@@ -49,8 +49,8 @@ def essence(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers(value: Any) -> Iterator[str]:
-    """Every number in JSON that is not whole, wherever it stands."""
-    if isinstance(value, float):
+    """Every number in JSON that is not whole, wherever it stands; 3 and 3.0 are the same."""
+    if isinstance(value, float) and not value.is_integer():
         yield repr(value)
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from numbers(one)

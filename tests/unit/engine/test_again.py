@@ -31,9 +31,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     (root / "params.yaml").write_text("scale: demo\n")
     project = load_project(root, {"scale": "demo", "settings": SETTINGS})
     made = plan(project, "fedlaw", "table3", "demo")
-    cell = next(c for c in made["cells"] if (c["row"], c["column"]) == ("fedlaw", "fashion_mnist-mlp-100"))
-    run = made["runs"][cell["run_id"]]
-    draw_missing(project, run, SEEDS)
+    planned = next(made.run(c) for c in made.cells if (c.row, c.column) == ("fedlaw", "fashion_mnist-mlp-100"))
+    draw_missing(project, planned, SEEDS)
+    run = planned.identity
     assert run_seeds(run, SEEDS, options(root, keep=(2,))) == dict.fromkeys(SEEDS, "trained")
     return root, run
 

@@ -36,7 +36,8 @@ def draw_all(plan: Plan, evidence: Evidence, folder: Path) -> tuple[ColumnCurves
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
     """One for each row that has any in this column, of the column's metric."""
     here = [cell for cell in plan.planned if cell.column == column.key]
-    other = lambda cell: replace(cell, metric=column.metric, diagnostic=None)  # noqa: E731
+    recorded = column.metric.model_copy(update={"diagnostic": None})
+    other = lambda cell: replace(cell, metric=recorded)  # noqa: E731
     cells = [cell if cell.metric.name == column.metric.name else other(cell) for cell in here]
     return list(KIND.lines(cells, evidence))
 

@@ -34,7 +34,7 @@ class Cost:
     peak_rss_mib: Annotated[
         float | None, doc("peak memory, without what the workflow's loaded process shares and never touched")
     ]
-    samples: float
+    samples: int
     samples_per_second: float | None
     finished_at: str
     client_rounds: Annotated[int | None, doc("with the bytes: what a real deployment would send in the whole run")] = None

@@ -174,7 +174,7 @@ class SeedCost:
     peak_rss_mib: Annotated[
         float | None, doc("peak memory, without what the workflow's loaded process shares and never touched")
     ]
-    samples: float
+    samples: int
     samples_per_second: float | None
     client_rounds: Annotated[int | None, doc("with the bytes: what a real deployment would send; null in older evidence")]
     bytes_up: int | None
