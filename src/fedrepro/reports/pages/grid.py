@@ -30,8 +30,11 @@ def printed_grid(table: Shown, columns: Sequence[Column] | None = None, rows: Se
 
 def caption(table: Shown) -> str:
     """What the numbers of a cell are."""
+    measured = "Measured: mean ± sample standard deviation over seeds (number of seeds). "
+    if not parts.in_print(table):
+        return f"{measured}Bold: best measured of the column, ties included."
     text = (
-        "Measured: mean ± sample standard deviation over seeds (number of seeds). "
+        f"{measured}"
         f"Below it the printed number{', of other data and for orientation only' if table.stand_in else ''}. "
         "Bold: best measured of the column, ties included; underlined: best printed."
     )

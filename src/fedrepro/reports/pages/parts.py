@@ -50,7 +50,7 @@ class Counted(Protocol):
     @property
     def peak_rss_mib(self) -> float | None: ...
     @property
-    def samples(self) -> float: ...
+    def samples(self) -> int: ...
     @property
     def client_rounds(self) -> int | None: ...
     @property
@@ -84,6 +84,8 @@ def headline(table: Shown) -> str:
         said = f"a variation of {table.varied.source}, which is not judged" if table.varied else "the paper's protocol"
         return f"Full scale: {said}. Measured numbers may be compared with the printed ones."
     scale = table.scale.capitalize() + (" scale, on a budget" if table.on_budget else " scale")
+    if not in_print(table):
+        return f"{scale}: a table of ours. Nothing in it is printed, and nothing is judged."
     return f"{scale}: these numbers are not comparable with the printed ones, and nothing is judged."
 
 
