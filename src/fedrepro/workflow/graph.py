@@ -141,7 +141,7 @@ class Workflow:
         return [*public.values(), *self._jobs(receipts.RUNS / run.run_id, own, fresh.get)]
 
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
-        """With those that lack results forced: Snakemake runs no job for a file that is missing below a report that is there."""
+        """Forces those that lack results: Snakemake does not make a missing file again below a report that is there."""
         found = self._markers(folder, seeds, find)
         self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
         return found
