@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from fedrepro.engine import diagnosed
-from tests.workflow.conftest import Project, new_trainings
+from tests.workflow.conftest import SMALL, Project, new_trainings
 
 TABLE = Path("papers/fedlaw/tables/table90.yaml")
 CALL = "client_distance(to=before, relative=true)"
@@ -79,3 +79,54 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
     assert "models of round 1 trained again" in log.read_text()
     assert bytes_below(project.root, *kinds) == results
     assert bytes_below(project.root, "reports/table90.*") == page
+
+
+def test_measurements_are_published_after_their_runs(project: Project) -> None:
+    """A table of accuracies is published, then it asks for distances too: `publish` wants them, and adds them alone. With a
+    round that is kept later they are replaced by more of the same; other values are refused."""
+    path = project.root / "papers/scales.yaml"
+    scales = yaml.safe_load(path.read_text())
+    scales["full"] |= {"published_seeds": [8], "settings": {"dataset": "digits", **SMALL}}
+    path.write_text(yaml.safe_dump(scales))
+    project.params(lambda params: params.update(settings={}))
+    project.run("git", "init", "-q", "-b", "main")
+    publish = ("fedrepro", "publish", "fedlaw/table90", "--scale", "full")
+    report = (*REPORT[:-1], "reports/full/fedlaw/table90.md")
+    evidence = project.root / "reports/full/fedlaw/evidence"
+    shutil.rmtree(evidence)
+
+    def below(pattern: str) -> dict[str, bytes]:
+        return bytes_below(evidence, pattern)
+
+    write_table(project, [200])
+    table = yaml.safe_load((project.root / TABLE).read_text())
+    (project.root / TABLE).write_text(yaml.safe_dump(table | {"columns": table["columns"][:1]}))
+    project.run("git", "add", "-A")
+    project.run("git", "commit", "-qm", "as it is")
+    project.run(*report)
+    project.run(*publish)
+    receipts = below("*/*.json")
+    assert len(receipts) == 2
+
+    write_table(project, [200])
+    refused = project.run(*publish, ok=False)
+    assert f"{CALL} of " in refused.stderr
+    assert "run `snakemake reports/full/fedlaw/table90.md` first" in refused.stderr
+    project.run(*report)
+    assert "2 files published" in project.run(*publish).stderr
+    measured = below("*/*/*.parquet")
+    assert len(measured) == 2
+    assert "0 files published" in project.run(*publish).stderr
+
+    write_table(project, [1, 200])
+    project.run(*report)
+    assert "2 files published" in project.run(*publish).stderr
+    assert below("*/*/*.parquet").keys() == measured.keys()
+    assert below("*/*/*.parquet") != measured
+    assert below("*/*.json") == receipts
+
+    path = evidence / next(iter(measured))
+    found = diagnosed.read(path)
+    wrong = [value._replace(value=0.5) for value in found.values if value.round == 2]
+    diagnosed.write(path, found.about | {"models": {"2": found.about["models"]["2"]}}, wrong)
+    assert "has other values than" in project.run(*publish, ok=False).stderr

@@ -4,7 +4,7 @@ import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedrepro import console
 from fedrepro.errors import UserError
@@ -12,6 +12,7 @@ from fedrepro.files import write_atomic
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Plan
+    from fedrepro.store import Store
 
 ROOT = Path()
 
@@ -27,30 +28,30 @@ def publish(options: Namespace) -> None:
     if project.scale(options.scale).published_seeds is None:
         raise UserError(f"--scale {options.scale}: nothing of it is published; give --scale short or full")
     made = plan(project.as_published(options.scale), paper, table, options.scale)
+    evidence = ROOT / made.folder / "evidence"
     store, copied, missing = Store.of(ROOT), [], []
-    for run_id, seeds in _settled(made, store).asked.items():
-        for seed in seeds:
-            found = store.find(run_id, seed)
-            if found is None:
-                missing.append(f"{run_id}/seed{seed}")
-            elif not is_published(found):
-                _require_fit(found, native=options.native)
-                copied += [found, *_measured(made, store, run_id, seed)]
+    for name, path in _wanted(_settled(made, store), store):
+        if path is None:
+            missing.append(name)
+        elif not is_published(path):
+            if path.suffix == ".json":
+                _require_fit(path, native=options.native)
+            _require_addition(evidence / _below(path), path)
+            copied.append(path)
     if missing and not options.partial:
         told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
+        report = made.command.split()[-1]
         raise UserError(
-            f"{options.target}: {told} have not run at scale {options.scale}; run `snakemake {made.folder}/{table}.md` first, "
-            "or give --partial"
+            f"{options.target}: {told} have not run at scale {options.scale}; run `snakemake {report}` first, or give --partial"
         )
-    evidence = ROOT / made.folder / "evidence"
     for path in copied:
         target = evidence / _below(path)
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
-    console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} seeds are missing" if missing else ""))
+    console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
     console.say(f"next: {made.command}, then commit {made.folder}")
 
 
-def _settled(made: "Plan", store: Any) -> "Plan":
+def _settled(made: "Plan", store: "Store") -> "Plan":
     """With the runs that trials have chosen."""
     from fedrepro.reports.analysis.tuning import settle
     from fedrepro.reports.load import load_evidence
@@ -75,15 +76,23 @@ def _require_fit(path: Path, *, native: bool) -> None:
         raise UserError(f"{path}: was trained on {what}, which other machines repeat in part only; give --native to publish it")
 
 
-def _measured(made: "Plan", store: Any, run_id: str, seed: int) -> Iterator[Path]:
-    """What the diagnostics of the plan measured of this seed. UserError for a damaged file."""
+def _wanted(made: "Plan", store: "Store") -> Iterator[tuple[str, Path | None]]:
+    """By name what the report shows, and where it lies: receipts, and what diagnostics measured on the models."""
+    called = dict.fromkeys((cell.run_id, cell.diagnostic) for cell in made.planned if cell.diagnostic)
+    for run_id, seeds in made.asked.items():
+        calls = [call for one, call in called if one == run_id and call]
+        for seed in seeds:
+            yield f"{run_id}/seed{seed}", store.find(run_id, seed)
+            for call in calls if seed in made.seeds else ():
+                yield f"{call} of {run_id}/seed{seed}", store.measured(run_id, call, seed, made.runs[run_id].keep)
+
+
+def _require_addition(target: Path, path: Path) -> None:
+    """UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
     from fedrepro.engine import diagnosed
 
-    for call in dict.fromkeys(cell.diagnostic for cell in made.planned if cell.run_id == run_id and cell.diagnostic):
-        path = store.measured(run_id, call, seed, made.runs[run_id].keep)
-        if path is not None:
-            diagnosed.read(path)
-            yield path
+    if target.exists() and not {*diagnosed.read(target).values} <= {*diagnosed.read(path).values}:
+        raise UserError(f"{path}: has other values than {target}, which is published; delete that one first to replace it")
 
 
 def _below(path: Path) -> Path:

@@ -8,7 +8,6 @@ from fedrepro.errors import UserError
 from fedrepro.files import write_json
 
 ROOT = Path()
-PLANS = Path("results/plans")
 
 
 def report(options: Namespace) -> None:
@@ -85,8 +84,9 @@ def summary(options: Namespace) -> None:
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     from fedrepro.tracking import follow, sync
+    from fedrepro.tracking.wanted import plan_files
 
-    plans = options.plans or sorted((ROOT / PLANS).rglob("*.json"))
+    plans = options.plans or plan_files(ROOT)
     if options.every:
         follow(options.plans, ROOT, options.every, beside=options.beside)
         return 0
@@ -107,8 +107,9 @@ def track(options: Namespace) -> int:
 
 def ui(options: Namespace) -> None:
     from fedrepro.tracking import sync, ui
+    from fedrepro.tracking.wanted import plan_files
 
-    console.say(str(sync(sorted((ROOT / PLANS).rglob("*.json")), ROOT)))
+    console.say(str(sync(plan_files(ROOT), ROOT)))
     ui(ROOT, options.host, options.port)
 
 

@@ -1,11 +1,12 @@
 """Which runs the plans ask for, and where their files lie. Pure but for reading plans, receipts and manifests."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.plan import load_plan
+from fedrepro.config.plan import SCHEMA, load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import diagnosed, fingerprints
 from fedrepro.engine.receipts import code_of
@@ -55,8 +56,16 @@ class Wanted:
 
 
 def plan_files(root: Path) -> list[Path]:
-    """Every plan on disk, in a fixed order."""
-    return sorted((Path(root) / PLANS).rglob("*.json"))
+    """Every plan on disk that this version can read, in a fixed order. Those that an older one has left are made anew when
+    their tables are asked for."""
+    return [path for path in sorted((Path(root) / PLANS).rglob("*.json")) if not _outdated(path)]
+
+
+def _outdated(path: Path) -> bool:
+    with contextlib.suppress(UserError):  # a damaged file: reading it as a plan says so
+        content = read_json(path)
+        return isinstance(content, dict) and content.get("schema") != SCHEMA
+    return False
 
 
 def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:

@@ -141,6 +141,12 @@ class Workflow:
         return [*public.values(), *self._jobs(receipts.RUNS / run.run_id, own, fresh.get)]
 
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
+        """Forces those that lack results: Snakemake does not make a missing file again below a report that is there."""
+        found = self._markers(folder, seeds, find)
+        self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
+        return found
+
+    def _markers(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
         return jobs(folder, seeds, find, look=self.workflow.remote_exec)
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
@@ -164,7 +170,7 @@ class Workflow:
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""
-        return self._jobs(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
+        return self._markers(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""

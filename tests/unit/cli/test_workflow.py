@@ -45,9 +45,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def load(**changes) -> Workflow:
     """The workflow of params.yaml with `changes`, as Snakemake's --config makes them."""
     params = yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes
-    here = SimpleNamespace(
-        remote_exec=False, non_local_exec=False, dryrun=False
-    )  # as Snakemake's, where jobs run on this machine
+    dag = SimpleNamespace(forcefiles=set())
+    # As Snakemake's, where jobs run on this machine.
+    here = SimpleNamespace(remote_exec=False, non_local_exec=False, dryrun=False, dag=dag)
     return Workflow(load_project(Path(), params), here)
 
 
