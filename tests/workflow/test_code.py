@@ -78,13 +78,13 @@ def test_seeds_of_other_code_never_make_one_mean(made: Project) -> None:
 
 
 def test_a_part_may_move_and_a_deleted_one_is_named(made: Project) -> None:
-    """The name of a file is no code. A table that names a part which is gone stops with one line; its results stay."""
+    """The name of a file is no code. Where a part is named that is gone, the workflow stops with one line; its results stay."""
     before = made.trained()
     moved = (made.root / FEDPROX).with_name("proximal.py")
     shutil.move(made.root / FEDPROX, moved)
     assert "Nothing to be done" in run(made)
     moved.unlink()
     said = run(made, ok=False)
-    assert said.strip().splitlines()[-1].startswith("fedrepro: error: papers/fedlaw/")
-    assert "fedprox" in said.strip().splitlines()[-1]
+    assert said.strip().splitlines()[-1].startswith("fedrepro: error: ")
+    assert "unknown method part 'fedprox'" in said.strip().splitlines()[-1]
     assert made.trained() == before

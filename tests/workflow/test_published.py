@@ -229,7 +229,9 @@ def test_published_evidence_is_marked_and_never_replaced(published: Project) -> 
         "8",
         "--all",
     )
-    said = published.run(*verify, "--renew", ok=False, **own)
+    refused = published.run(*verify, "--renew", ok=False, **own)
+    assert "have changes that are not committed" in refused.stderr
+    said = published.run(*verify, ok=False, **own)
     assert said.returncode == 1
     assert "made with other code of part fedprox" in said.stdout
     assert contents(published, "full/fedlaw/evidence") == before

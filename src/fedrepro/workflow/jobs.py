@@ -1,7 +1,7 @@
 """The files between the plan and its jobs: markers of what is done, and what a job is told.
 
-A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, an empty file that says: these
-seeds are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks. One
+A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, a file that says: these seeds
+are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks. One
 that is missing or older beside complete results (they were pulled, made by hand or changed) is written anew.
 """
 
@@ -34,10 +34,11 @@ def jobs(folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None],
         if look:
             continue
         results = [find(seed) for seed in group]
+        newest = max((path.stat().st_mtime for path in results if path), default=0.0)
         if None in results:
             marker.unlink(missing_ok=True)
-        elif not marker.exists() or any(path and path.stat().st_mtime > marker.stat().st_mtime for path in results):
-            write_text(marker, "")
+        elif not marker.exists() or newest > marker.stat().st_mtime:
+            write_text(marker, f"{newest}\n")  # of a small file it is the content that Snakemake compares
     return found
 
 
