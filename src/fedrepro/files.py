@@ -64,9 +64,14 @@ def write_text(path: Path, text: str) -> Path:
     return write_atomic(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
+def json_text(value: object) -> str:
+    """JSON with sorted keys, so that equal values are equal files."""
+    return json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
 def write_json(path: Path, value: object) -> Path:
-    """Atomically writes JSON with sorted keys, so that equal values are equal files."""
-    return write_text(path, json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n")
+    """Atomically writes `json_text`."""
+    return write_text(path, json_text(value))
 
 
 def read_json(path: Path) -> Any:

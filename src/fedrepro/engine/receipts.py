@@ -18,7 +18,7 @@ from fedrepro.engine import fingerprints
 from fedrepro.engine.fingerprints import Changed
 from fedrepro.engine.records import MANIFEST, Record, read, read_folder
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_json
+from fedrepro.files import json_text, read_json, write_json
 
 RUNS = Path("results/runs")
 
@@ -49,7 +49,8 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
         return found is not None
     record = read_folder(folder)
     _same_inputs(folder, record, inputs)
-    write_json(receipt, record)
+    if not receipt.exists() or receipt.read_bytes() != json_text(record).encode():  # else its time would tell of news
+        write_json(receipt, record)
     return True
 
 
