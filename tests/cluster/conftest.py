@@ -32,7 +32,7 @@ def cluster(place: Path) -> Iterator[Slurm]:
     """Two nodes of one core each. They see nothing of the temporary folder of the machine that jobs are submitted from."""
     lacking = slurm.missing()
     if lacking:
-        pytest.skip(f"no cluster here without {', '.join(lacking)}")
+        pytest.fail(f"no cluster here without {', '.join(lacking)}")
     (place / "slurm").mkdir()
     (place / "login").mkdir()
     with slurm.running(place / "slurm", hidden=[place / "login"]) as started:
@@ -70,7 +70,8 @@ def on_cluster(cluster: Slurm, place: Path) -> Iterator[Project]:
 
 def submit(project: Project, cluster: Slurm, *more: str) -> subprocess.Popen[str]:
     """Snakemake on the machine that submits, in a process group of its own; what it says goes to the file `said`."""
-    environment = project.environment({"TMPDIR": str(cluster.root.parent / "login"), "SNAKEMAKE_PROFILE": "profiles/slurm"})
+    settings = {"SNAKEMAKE_PROFILE": "profiles/slurm", "FEDREPRO_CHECKPOINT_SECONDS": "1"}
+    environment = project.environment({"TMPDIR": str(cluster.root.parent / "login")} | settings)
     with (project.root / "said").open("w") as said:
         return subprocess.Popen(
             ("snakemake", *more), cwd=project.root, env=environment, stdout=said, stderr=said, start_new_session=True, text=True

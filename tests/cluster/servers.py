@@ -19,9 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro.files import lock
+
 PROJECT = Path(__file__).parents[2]
 AWS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
 START_S = 60
+MOTO = "moto[server]==5.*"
 
 
 @dataclass
@@ -122,10 +125,11 @@ def moto_environment() -> Path:
     """The Python of an environment with moto, which is made when there is none: it takes some 20 s and a package registry."""
     folder = Path(os.environ.get("FEDREPRO_MOTO", "") or PROJECT / ".pytest_cache" / "moto")
     python = folder / "bin" / "python"
-    if not (folder / "bin" / "moto_server").exists():
-        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or "uv"
-        subprocess.run([uv, "venv", "--quiet", "--clear", folder], check=True)
-        subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "moto[server]"], check=True)
+    with lock(folder.with_suffix(".lock"), busy=lambda _: None):  # of pytest's two processes one makes it
+        if not (folder / "bin" / "moto_server").exists():
+            uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or "uv"
+            subprocess.run([uv, "venv", "--quiet", "--clear", folder], check=True)
+            subprocess.run([uv, "pip", "install", "--quiet", "--python", python, MOTO], check=True)
     return python
 
 

@@ -11,7 +11,7 @@ from tests.cluster.slurm import KILL_WAIT_S, Slurm, wait_until
 from tests.workflow.conftest import Project, copy_of
 
 STOPPED = re.compile(r"stopped by SIGTERM after round (\d+) of (\d+) ")
-LONG = 200  # rounds: some seconds of training
+LONG = 150  # rounds: some seconds of training
 
 
 def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
@@ -45,7 +45,8 @@ def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_pa
     process = submit(on_cluster, cluster, target)
     job = running(cluster)
     log = on_cluster.root / "logs/train" / f"{target.split('/')[2]}-8.log"
-    wait_until(lambda: log.exists() and "round" in log.read_text(), 60, "the training")
+    reached = on_cluster.root / "results/checkpoints" / target.split("/")[2] / "seed8.json"
+    wait_until(reached.exists, 60, "a checkpoint")
     before = log.read_text()
     begun = time.monotonic()
     cluster.ask("scancel", job)

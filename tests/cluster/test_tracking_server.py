@@ -13,13 +13,12 @@ import pytest
 
 from tests.cluster import servers
 
-pytestmark = pytest.mark.skipif(bool(servers.missing()), reason=f"not on this machine: {servers.missing()}")
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
-from small_table import make_plan, write_result, write_results  # noqa: E402
+from small_table import make_plan, write_result, write_results
 
-from fedrepro.tracking.shown import DIGEST, KEY, LIVE, ORIGIN, PARENT  # noqa: E402
-from fedrepro.tracking.turn import WRITER  # noqa: E402
+from fedrepro.tracking.shown import DIGEST, KEY, LIVE, ORIGIN, PARENT
+from fedrepro.tracking.turn import WRITER
 
 SMALL = {"seeds": [8, 9]}
 TRACK = [sys.executable, "-m", "fedrepro", "track"]
@@ -28,25 +27,45 @@ TRACK = [sys.executable, "-m", "fedrepro", "track"]
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory):
     """Address of a PostgreSQL server without the name of a database, and of an S3 server."""
+    if lacking := servers.missing():
+        pytest.fail(f"no servers here without {lacking}")
     folder = tmp_path_factory.mktemp("servers")
     with servers.postgres(folder / "postgres") as database, servers.s3(folder / "s3") as files:
         yield database.address.removesuffix("/mlflow"), files.address
 
 
 @pytest.fixture(scope="module")
-def served(machine, tmp_path_factory):
+def migrated(machine):
+    """The database `migrated`, to be copied: MLflow's tables, which take seconds to make, and nothing in them."""
+    script = "import sys, mlflow; mlflow.MlflowClient(sys.argv[1]).search_experiments()"
+    command = [sys.executable, "-c", script, new_database(machine[0], "migrated")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def served(machine, migrated, tmp_path_factory):
     """MLflow's server, over a database of its own."""
     database, files = machine
-    where = new_database(database, "served")
+    where = new_database(database, "served", "migrated")
     with servers.mlflow(tmp_path_factory.mktemp("mlflow") / "x", where, "s3://lab/mlflow", s3_address=files) as server:
         yield server
 
 
 @pytest.fixture(params=["postgresql", "http"])
-def address(request, machine, tmp_path):
+def address(request, machine, migrated):
+    """A tracking store without runs."""
+    return store(request, machine[0], "migrated")
+
+
+@pytest.fixture(params=["postgresql", "http"])
+def bare_address(request, machine):
     """A tracking store without runs; PostgreSQL's has no tables either."""
+    return store(request, machine[0], "template1")
+
+
+def store(request, database: str, template: str) -> str:
     if request.param == "postgresql":
-        return new_database(machine[0], f"d{time.monotonic_ns()}")
+        return new_database(database, f"d{time.monotonic_ns()}", template)
     return emptied(request.getfixturevalue("served").address)
 
 
@@ -69,12 +88,12 @@ def folders(tmp_path):
     return roots
 
 
-def new_database(server: str, name: str) -> str:
+def new_database(server: str, name: str, template: str = "template1") -> str:
     import psycopg2
 
     connection = psycopg2.connect(f"{server}/mlflow")
     connection.autocommit = True
-    connection.cursor().execute(f"create database {name}")
+    connection.cursor().execute(f"create database {name} template {template}")
     connection.close()
     return f"{server}/{name}"
 
@@ -120,17 +139,17 @@ def require_whole(address: str, runs: int = 15) -> None:
     assert not [key for key in client.get_experiment_by_name("fedlaw/demo").tags if key.startswith(WRITER)]
 
 
-def test_two_folders_at_once_write_each_run_once(folders, address):
+def test_two_folders_at_once_write_each_run_once(folders, bare_address):
     """On a database without tables too: neither crashes, and the second has nothing left to write."""
-    processes = [start(root, address) for root in folders]
+    processes = [start(root, bare_address) for root in folders]
     said = [process.communicate(timeout=300)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     assert sorted(text.count("10 runs written") for text in said) == [0, 1], said
-    require_whole(address)
+    require_whole(bare_address)
     for root in folders:
-        code, text = track(root, address)
+        code, text = track(root, bare_address)
         assert (code, text.startswith("MLflow: 0 runs written, 10 unchanged")) == (0, True), text
-    require_whole(address)
+    require_whole(bare_address)
 
 
 def test_a_killed_sync_is_completed_by_another_folder(folders, address):
@@ -200,9 +219,9 @@ def test_files_go_through_the_server_into_s3(folders, served, machine, monkeypat
     assert objects["KeyCount"] >= 3 * 10
 
 
-def test_a_server_that_is_gone_or_frozen_holds_nothing_up(folders, machine, tmp_path):
+def test_a_server_that_is_gone_or_frozen_holds_nothing_up(folders, machine, migrated, tmp_path):
     """One line within seconds, exit code 2, and the sync after it writes all that is missing."""
-    where = new_database(machine[0], "frozen")
+    where = new_database(machine[0], "frozen", "migrated")
     with servers.mlflow(tmp_path / "mlflow", where, str(tmp_path / "files")) as server:
         os.killpg(server.process.pid, signal.SIGSTOP)
         began = time.monotonic()
