@@ -143,7 +143,8 @@ class Workflow:
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
         """Forces those that lack results: Snakemake does not make a missing file again below a report that is there."""
         found = self._markers(folder, seeds, find)
-        self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
+        if not self.workflow.remote_exec:
+            self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
         return found
 
     def _markers(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
