@@ -20,9 +20,9 @@ wildcard_constraints:
     call=r"[a-z0-9_]+-[0-9a-f]{6}",
     seeds=r"\d+(-\d+)*",
 
-localrules: all, data, arrays, partitions, draw, runs, reports, choice, track, table, figure, page, summary, overview, site
+localrules: data, arrays, partitions, draw, runs, reports, choice, track, table, figure, page, summary, overview, site
 
-rule all:
+rule reports:
     input: FLOW.reports(), "results/summary.json", "results/means.json"
     message: "all reports are there"
     default_target: True

@@ -1,9 +1,5 @@
 # Evidence -> reports: published evidence, which is a source, or else what was trained here. A clone that has it renders without training.
 
-rule reports:
-    input: FLOW.reports(), "results/summary.json", "results/means.json"
-    message: "all reports are there"
-
 # Of a tuned table: which candidates are chosen, and so what else there is to train.
 checkpoint choice:
     input: lambda w: FLOW.trials(w.place, w.table), plan=lambda w: FLOW.plan_file(w.place, w.table)

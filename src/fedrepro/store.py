@@ -49,4 +49,4 @@ def published_folders(root: Path = Path()) -> list[Path]:
 
 def is_published(path: Path) -> bool:
     """Whether a record lies among published evidence."""
-    return "evidence" in Path(path).parts[:-2]
+    return "evidence" in Path(path).parts[-4:-2]

@@ -64,7 +64,7 @@ def _yaml(content: dict[str, Any], command: str) -> str:
     import yaml
 
     class Plain(yaml.SafeDumper):
-        """Writes what is there twice twice, instead of a reference that nobody would write."""
+        """Writes a repeated value in full, where YAML would refer to the first."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True

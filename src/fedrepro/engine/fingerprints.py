@@ -26,7 +26,7 @@ from fedrepro.registry import parse
 
 PACKAGE = Path(__file__).parents[1]
 ENGINE = "engine"
-# What computes: the engine is these and all that they import, except for what has a fingerprint of its own.
+# What computes: the engine is these and all that they import, except for what has its own fingerprint.
 ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
 # Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
 APART = {"", "console", "errors", "files", "startup", "pictures", "methods.presets", "models.names"}

@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def tags(self) -> dict[str, str]:
-        """All but the digest, which is written last: its lack marks a run that a kill left half-way."""
+        """All but the digest, which is written last: a run without it was interrupted while it was written."""
         tags = {key: value for key, value in self.shown.tags.items() if key != DIGEST}
         return tags | ({PARENT: self.parent} if self.parent else {})
 
@@ -147,7 +147,7 @@ class Backend:
             self.client.delete_tag(run.run_id, key)
 
     def end(self, run: Kept) -> None:
-        """Shows a training as ended that left no result."""
+        """Marks a training as ended that left no result."""
         self.client.set_terminated(run.run_id, "KILLED", end_time=int(time.time() * 1000))
 
 

@@ -1,4 +1,4 @@
-"""Which of the runs that are there is the one that shall be shown, and which have to go. Pure.
+"""Which of the existing runs is shown, and which are removed. Pure.
 
 In a shared store several folders may have a run of the same key. The newer result stays: else two folders would replace each
 other's runs for ever.
@@ -44,7 +44,7 @@ def _goes_on(shown: Shown, run: Kept) -> bool:
 
 
 def _stays(shown: Shown, run: Kept, origin: str | None) -> bool:
-    """Whether another folder wrote it, and a result that is no older. One without a digest was left half-way."""
+    """Whether another folder wrote the run, with a newer result. A run without a digest is incomplete."""
     if run.tags.get(ORIGIN) == origin or DIGEST not in run.tags or LIVE not in run.tags:
         return False
     return isinstance(shown, Running) or _rank(run.tags["seed"], run.ended) > _rank(shown.tags["seed"], shown.span[1])

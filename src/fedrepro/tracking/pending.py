@@ -46,7 +46,7 @@ class Pending:
         return entry.run_id
 
     def retag(self, run: Kept, tags: dict[str, str]) -> bool:
-        """Whether a tag of the run has another value than it shall have; then it is changed."""
+        """Sets tags of a run where they differ; whether any did."""
         changed = {key: value for key, value in tags.items() if run.tags.get(key) != value}
         self._changed += [(run, changed)] if changed else []
         return bool(changed)

@@ -174,7 +174,7 @@ class _Sync:
         return tuple(found), training
 
     def _end_dead(self, backend: Backend, existing: dict[str, list[Kept]]) -> None:
-        """Trainings that are shown and go on no more; those of another folder once they have been silent for long."""
+        """Marks trainings that have stopped as ended; those of another folder after a day without news."""
         mine = backend.more.get(ORIGIN)
         for key, runs in existing.items():
             run_id, _, seed = key.partition("/seed")

@@ -29,11 +29,11 @@ class Workflow:
     """The project of params.yaml, seen as files."""
 
     def __init__(self, project: Project, workflow: Any) -> None:
-        params = project.params
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
-        self.tables = [name.split("/") for name in params.tables]
-        for paper, table in self.tables:
-            project.table(paper, table)
+        self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
+        for paper, table in (name.split("/") for name in project.params.tables):
+            project.table(paper, table)  # which says what is wrong with it
+            self.tables.append((f"{report_folder(paper, None)}/".removeprefix("reports/"), table))
 
     @classmethod
     def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
@@ -143,7 +143,8 @@ class Workflow:
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
         """Forces those that lack results: Snakemake does not make a missing file again below a report that is there."""
         found = self._markers(folder, seeds, find)
-        self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
+        if not self.workflow.remote_exec:
+            self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
         return found
 
     def _markers(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
@@ -178,26 +179,20 @@ class Workflow:
 
     def reports(self) -> list[str]:
         """The reports of params.yaml's tables, under their short names."""
-        return [f"{report_folder(paper, None)}/{table}.{'svg' if is_figure(table) else 'md'}" for paper, table in self.tables]
+        return [f"reports/{place}{table}.{'svg' if is_figure(table) else 'md'}" for place, table in self.tables]
 
     def documents(self) -> list[str]:
         """The JSON reports that the summary is made from: those of tables."""
-        return [f"{report_folder(paper, None)}/{table}.json" for paper, table in self.tables if not is_figure(table)]
-
-    def current(self) -> list[tuple[str, Plan]]:
-        """(place, plan) of params.yaml's tables."""
-        places = [(report_folder(paper, None).removeprefix("reports").lstrip("/"), table) for paper, table in self.tables]
-        return [(place and f"{place}/", self.plan(place and f"{place}/", table)) for place, table in places]
+        return [f"reports/{place}{table}.json" for place, table in self.tables if not is_figure(table)]
 
     def trained(self, checkpoints: Any) -> list[str]:
         """What params.yaml's tables need of trainings."""
-        return list(
-            dict.fromkeys(path for place, made in self.current() for path in self.evidence(place, made.table, checkpoints))
-        )
+        return list(dict.fromkeys(path for place in self.tables for path in self.evidence(*place, checkpoints)))
 
     def sources(self, of: Callable[[dict[str, Any], Sequence[int]], list[str]]) -> list[str]:
         """`of` the inputs and the seeds of every run that params.yaml's tables may ask for."""
-        found = ((run.inputs, made.seeds) for _, made in self.current() for run in made.runs.values())
+        plans = [self.plan(*place) for place in self.tables]
+        found = ((run.inputs, made.seeds) for made in plans for run in made.runs.values())
         return list(dict.fromkeys(path for inputs, seeds in found for path in of(inputs, seeds)))
 
     def arrays(self) -> list[str]:
@@ -252,10 +247,9 @@ class Workflow:
     def pages(self, scales: Iterable[str] = ("demo", *PUBLISHED)) -> list[str]:
         """The pages of these scales that have published evidence, or were made here before."""
         papers = dict.fromkeys(name.partition("/")[0] for name in self.project.table_names())
-        folders = (Path("reports", scale, paper) for paper in papers for scale in scales)
-        return [
-            f"{folder}/index.json" for folder in folders if (folder / "evidence").exists() or (folder / "index.json").exists()
-        ]
+        folders = [Path("reports", scale, paper) for paper in papers for scale in scales]
+        known = [folder for folder in folders if any((folder / name).exists() for name in ("evidence", "index.json"))]
+        return [f"{folder}/index.json" for folder in known]
 
 
 def _parts(place: str) -> tuple[str, str | None]:

@@ -82,7 +82,7 @@ def published(root: Path, dataset: str, model: str) -> list[Took]:
 
 
 def _read(path: Path, dataset: str, model: str) -> list[Took]:
-    """Nothing where the file is damaged: whoever reads it for its results says so."""
+    """Nothing where the file is damaged: reading it for its results says what is wrong."""
     try:
         record = read_json(path)
         config, cost = record["config"], record["cost"]

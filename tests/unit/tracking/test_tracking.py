@@ -17,6 +17,7 @@ from fedrepro.tracking import prune, store, sync
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import DIGEST, KEY, LIVE, PARENT
+from fedrepro.tracking.wanted import plan_files
 
 SMALL = {"seeds": [8, 9]}
 
@@ -399,3 +400,14 @@ def test_sync_is_quiet(root, capfd, caplog):
         sync([write_results(root, make_plan(seeds=[8]))], root)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
+
+
+def test_plans_of_an_older_version_are_passed_over(tmp_path: Path) -> None:
+    """Also by a sync that names none. A damaged one is not: its name is said."""
+    plan, old = write_results(tmp_path, make_plan(**SMALL)), tmp_path / "results/plans/edited-demo/table3.json"
+    write_json(old, json.loads(plan.read_text()) | {"schema": 8})
+    assert plan_files(tmp_path) == [plan]
+    assert sync([plan], tmp_path).written
+    old.write_text("{")
+    with pytest.raises(UserError, match=r"edited-demo/table3\.json"):
+        sync([plan], tmp_path)

@@ -1,0 +1,21 @@
+"""Where results lie: published before local, whatever the folders above the project are called."""
+
+from pathlib import Path
+
+from fedrepro.files import write_json
+from fedrepro.store import Store, is_published
+
+
+def test_published_comes_first_and_full_before_short(tmp_path: Path) -> None:
+    """In a project that lies in a folder called evidence."""
+    root = tmp_path / "evidence"
+    local = write_json(root / "results/runs/mnist-a/seed8.json", {})
+    assert Store.of(root).find("mnist-a", 8) == local
+    assert Store.of(root).find("mnist-a", 9) is None
+    assert not is_published(local)
+    assert not is_published(root / "results/diagnostics/mnist-a/call/seed8.parquet")
+    for scale in ("short", "full"):
+        published = write_json(root / f"reports/{scale}/fedgh/evidence/mnist-a/seed8.json", {})
+        assert Store.of(root).find("mnist-a", 8) == published
+        assert is_published(published)
+    assert is_published(published.parent / "call/seed8.parquet")
