@@ -77,6 +77,6 @@ ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 f
 	@$(BIN)/fedrepro ui --port $(PORT)
 
 clean:  ## remove what the workflow made, except downloads; the environment stays
-	rm -rf .snakemake logs results/runs results/configs results/plans results/tracked results/checkpoints data/arrays data/partitions \
-	    data/participation data/proxy data/init results/choices results/kept results/diagnostics \
-	    reports/demo reports/table*.* reports/figure* reports/all.* mlflow.db mlartifacts
+	rm -rf .snakemake logs data/arrays data/partitions data/participation data/proxy data/init mlflow.db mlartifacts \
+	    results/runs results/configs results/plans results/choices results/tracked results/checkpoints results/kept results/diagnostics
+	git clean -qfdX reports
