@@ -79,4 +79,4 @@ ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 f
 clean:  ## remove what the workflow made, except downloads; the environment stays
 	rm -rf .snakemake logs data/arrays data/partitions data/participation data/proxy data/init mlflow.db mlartifacts \
 	    results/runs results/configs results/plans results/choices results/tracked results/checkpoints results/kept results/diagnostics
-	git clean -qfdX reports
+	-git clean -qfdX reports
