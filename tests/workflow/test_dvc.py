@@ -27,7 +27,8 @@ def commit(project: Project, message: str) -> None:
 
 def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> None:
     """An argument of one method retrains that method in every setting, a new seed trains alone; metrics and params show the
-    change; a clone that pulls trains nothing, whatever the times of its files; an experiment trains what it changes."""
+    change; a clone that pulls trains nothing, whatever the times of its files; an experiment trains what it changes, and so does
+    an edited method."""
     start = project.trained()
     assert len(start) == 12  # 3 methods x 2 settings x 2 seeds
     commit(project, "demo")
@@ -65,3 +66,12 @@ def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> N
     tried = new_trainings(before, clone.trained())
     assert len(tried) == 6
     assert all("-fedlaw-" in name for name in tried), tried
+
+    part = clone.root / "src/fedrepro/methods/client/fedprox.py"
+    part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))
+    before = clone.trained()
+    said = clone.run("dvc", "repro", PYTHONPATH=str(clone.root / "src"))
+    assert "part fedprox changed since" in said.stdout + said.stderr
+    again = new_trainings(before, clone.trained())
+    assert len(again) == 6
+    assert all("-fedprox-" in name for name in again), again
