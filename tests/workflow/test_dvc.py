@@ -27,8 +27,8 @@ def commit(project: Project, message: str) -> None:
 
 def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> None:
     """An argument of one method retrains that method in every setting, a new seed trains alone; metrics and params show the
-    change; a clone that pulls trains nothing, whatever the times of its files; an experiment trains what it changes, and so does
-    an edited method."""
+    change; a clone that pulls trains nothing, whatever the times of its files; an experiment trains what it changes; so does an
+    edited method."""
     start = project.trained()
     assert len(start) == 12  # 3 methods x 2 settings x 2 seeds
     commit(project, "demo")
