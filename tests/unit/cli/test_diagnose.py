@@ -12,6 +12,7 @@ from fedrepro.cli import main
 from fedrepro.engine import diagnosed
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
 from fedrepro.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -153,7 +154,8 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert Store.of().measured(run_id(project), CALL, 8, [1, 4]) == copy
     assert diagnosed.read(copy) == found
     copy.unlink()
-    assert store.measured(run_id(project), CALL, 8, [1, 4]) is None
+    with pytest.raises(UserError, match="not a readable file of diagnostics; delete it and run the same command again"):
+        store.measured(run_id(project), CALL, 8, [1, 4])
 
 
 @pytest.mark.parametrize(
