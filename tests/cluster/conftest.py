@@ -40,7 +40,7 @@ def cluster(place: Path) -> Iterator[Slurm]:
 
 
 def cut_down(project: Project, rounds: int) -> None:
-    """Leaves four cells of the table, with so many rounds."""
+    """Cuts the table down to four cells and sets their number of rounds."""
     project.params(lambda p: p["settings"].update(rounds=rounds))
     path = project.root / "papers/fedlaw/tables/table3.yaml"
     table = yaml.safe_load(path.read_text())

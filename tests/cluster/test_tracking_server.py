@@ -203,7 +203,7 @@ def later(root: Path, run: dict, seed: int) -> dict:
 
 
 def test_files_go_through_the_server_into_s3(folders, served, machine, monkeypatch):
-    """Model, configuration and environment can be fetched by whoever reaches the server, without keys for the store."""
+    """Any client of the server can download model, configuration and environment. It needs no S3 keys."""
     assert track(folders[0], emptied(served.address))[0] == 0
     client = client_of(served.address)
     run = next(one for one in runs_at(served.address) if "/" in one.data.tags[KEY])

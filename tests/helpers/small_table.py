@@ -22,7 +22,7 @@ PRINTED = {
 }
 SEEDS = [8, 9, 10]
 METRIC = {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"}
-AVERAGE_LAST = 2  # a cell's value of a seed is the mean over so many last rounds
+AVERAGE_LAST = 2  # number of last rounds that a cell averages over
 
 
 def make_run(method: str, column: str, rounds: int = 5) -> dict:

@@ -175,7 +175,7 @@ def _run(add: Add) -> None:
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
     once_more = run.add_mutually_exclusive_group()
     once_more.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
-    help = "train from the start whatever there is; the old result is replaced when the new one is complete"
+    help = "train every seed from the start, finished ones too; the new result replaces the old one when it is complete"
     once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
@@ -325,7 +325,7 @@ def _render(add: Add) -> None:
     track = add("track", "reporting", "bring MLflow up to date with the result folders (safe to repeat)")
     track.add_argument("plans", nargs="*", type=Path, help="plan files; default: all under results/plans")
     track.add_argument("--out", type=Path, help="write what was done to this file, and never fail")
-    help = "again every so many seconds, until Ctrl-C: what trains is shown with its rounds so far"
+    help = "sync every S seconds until Ctrl-C, and show the rounds of running trainings"
     track.add_argument("--every", type=_at_least_one, metavar="SECONDS", help=help)
     track.add_argument("--beside", type=int, help=argparse.SUPPRESS)  # ends with this process
 

@@ -276,7 +276,7 @@ def _rows(table: Table, wanted: Sequence[str] | None, name: str) -> list[Header]
 
 
 def _own_row(method: str, known: list[str], name: str) -> Header:
-    """A row of a method that the table does not have. UserError where the name is no method either."""
+    """A new row for a method that the table lacks. UserError if no method has that name."""
     try:
         compose(method)
     except UserError as error:

@@ -53,5 +53,5 @@ MEANINGS: dict[str, str] = {
     "evaluate_every": "rounds from one evaluation to the next; the last round is always evaluated",
     "evaluate_proxy": "whether the global model is evaluated on the proxy set too",
     "evaluate_train": "whether the global model is evaluated on the clients' training samples too",
-    "average_last": "a table shows the mean over so many last rounds",
+    "average_last": "number of last rounds that a table averages over",
 }

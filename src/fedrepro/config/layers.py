@@ -18,7 +18,7 @@ from fedrepro.registry import coerce, parse, unknown
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
 # What a table reports of a run, as opposed to what the run is: it enters no run_id.
-REPORTED = {"average_last": int}  # the value of a cell is the mean over so many last rounds
+REPORTED = {"average_last": int}  # number of last rounds that a cell averages over
 # name -> type of everything that a person may set
 SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED} | REPORTED
 # name -> default of those that a paper's files need not give

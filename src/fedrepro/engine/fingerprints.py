@@ -60,7 +60,7 @@ class Code:
     _files: dict[str, Source | None] = field(default_factory=dict)
 
     def today(self, config: Mapping[str, Any]) -> dict[str, str]:
-        """The `code` of a run with this `config`; parts and models that there are none of are left out."""
+        """The `code` of a run with this `config`, without unknown parts and models."""
         names = [f"part {call.name}" for call in parse(config["method"])]
         names += [f"partition {call.name}" for call in parse(config["partition"])]
         found = {name: self.of(name) for name in sorted({*names, f"model {config['model']}", ENGINE})}

@@ -40,7 +40,7 @@ class Options:
         int, ...
     ] = ()  # rounds, counted from 1, whose models are kept; a finished seed is trained again as far as needed
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
-    fresh: bool = False  # train from the start whatever there is, and replace it once the new result is there
+    fresh: bool = False  # train finished seeds from the start too; the new result replaces the old one
 
 
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:

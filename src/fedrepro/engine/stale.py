@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set[int]:
-    """Those of `seeds` that are trained whatever there is of them; a line says why. The old result stays until then.
+    """The seeds to train although they have a result; a line says why. The old result stays until the new one is complete.
 
     With `fresh` all of them, and what was begun of them is forgotten; with `again` none, since what is there is compared.
     """

@@ -68,7 +68,7 @@ def test_idx_from_a_server(tiny, server, capsys):
 @pytest.mark.parametrize("where", ["folder", "server"])
 def test_mirror_first(layout, through, where, tiny, server, monkeypatch):
     """<mirror>/<dataset>/<name>, then <mirror>/<name>, before any address of the registry."""
-    tiny.register("http://127.0.0.1:9/")  # nobody listens there
+    tiny.register("http://127.0.0.1:9/")  # no server listens there
     if layout == "by data set":
         (tiny.folder / "tiny").mkdir()
         for name in tiny.contents:

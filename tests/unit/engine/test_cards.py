@@ -59,7 +59,7 @@ class Holders:
         return {one: one.card for one in self.processes if one.poll() is None and one.card}
 
     def wait_until(self, count: int) -> dict[subprocess.Popen[str], str]:
-        """Until so many have a card."""
+        """Waits until `count` processes have a card."""
         until = time.monotonic() + 30
         while len(found := self.having()) < count:
             assert time.monotonic() < until, found
