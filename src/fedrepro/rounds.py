@@ -24,6 +24,6 @@ def first(start: Start, rounds: int) -> int:
 
 
 def scaled(start: int, rounds: int, of: int) -> int:
-    """A round of a run of `of` in one of `rounds`: the same share of them, rounded up. What is reached there is reached here."""
+    """A round of a run of `of` in one of `rounds`: the same share, rounded up. What is reached there is reached here."""
     found = -(-start * rounds // of)
     return min(found, rounds - 1) if start < of else found

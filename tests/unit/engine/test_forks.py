@@ -89,7 +89,8 @@ def test_both_ways_give_the_same_bits(base: str, engine: str, tmp_path: Path) ->
     forked = run(tmp_path, f"{base}+{LATE}", engine=engine)
     (tmp_path / "fork.pt").unlink()
     alone = run(tmp_path / "alone", f"{base}+{LATE}", engine=engine)
-    assert forked.progress.shared == START and alone.progress.shared == 0
+    assert forked.progress.shared == START
+    assert alone.progress.shared == 0
     assert torch.equal(forked.params.flat, alone.params.flat)
     assert forked.progress.rows == alone.progress.rows
     assert forked.progress.samples == alone.progress.samples

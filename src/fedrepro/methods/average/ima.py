@@ -27,7 +27,7 @@ from fedrepro.types import ServerContext
 @register("average", "ima")
 @dataclass(frozen=True)
 class IMA(Average):
-    """`window`: P >= 1 rounds. `start`: t_s, a round, or a share of the rounds, rounded up. The paper takes 5 and three quarters."""
+    """`window`: P >= 1 rounds. `start`: t_s, a round, or a share of the rounds, rounded up. The paper takes 5 and 0.75."""
 
     window: int = 5
     start: int | float = 0.75
