@@ -24,6 +24,9 @@ def first(start: Start, rounds: int) -> int:
 
 
 def scaled(start: int, rounds: int, of: int) -> int:
-    """A round of a run of `of` in one of `rounds`: the same share, rounded up. What is reached there is reached here."""
+    """A round of a run of `of`, in one of `rounds`: the same share of them, rounded up.
+
+    What is reached in the one is reached in the other.
+    """
     found = -(-start * rounds // of)
     return min(found, rounds - 1) if start < of else found

@@ -164,7 +164,8 @@ class LocalRule(Part):
 class ServerPart(Part):
     """What the server's slots share: x goes in, the new x comes out, and with it the part's state for the next round.
 
-    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`.
+    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`. One whose work does not
+    fit what a later slot remembers adds that slot to `ctx.starting_over`, for this round.
     """
 
     def init(self, params: Tree) -> Any:

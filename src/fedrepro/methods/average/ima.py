@@ -27,7 +27,7 @@ from fedrepro.types import ServerContext
 @register("average", "ima")
 @dataclass(frozen=True)
 class IMA(Average):
-    """`window`: P >= 1 rounds. `start`: t_s, a round, or a share of the rounds, rounded up. The paper takes 5 and 0.75."""
+    """`window`: P >= 1 rounds, 5 in the paper. `start`: t_s, a round, or a share of the rounds, rounded up; 3/4 in it."""
 
     window: int = 5
     start: int | float = 0.75
