@@ -1,5 +1,5 @@
 """Feature anchors of FedFA: a point of the feature space for each class. Zhou, Zhang, Tsang, "FedFA: Federated Learning with
-Feature Anchors to Align Features and Classifiers for Heterogeneous Data", IEEE TMC 2023, https://arxiv.org/abs/2211.09299.
+Feature Anchors to Align Features and Classifiers for Heterogeneous Data", IEEE TMC 2024, https://arxiv.org/abs/2211.09299.
 
 All of it takes leading axes (clients). Labels of -100 are padding.
 """
