@@ -14,7 +14,6 @@ from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import canonical_hash
 from fedrepro.methods.compose import Method, compose
-from fedrepro.rounds import first
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def starts(config: Mapping[str, Any]) -> list[int]:
     rounds = config["rounds"]
     found = {part.begins(rounds) for part in _method(config["method"]).averages}
     for setting, default in schedule.DEFAULTS.items():
-        found |= {first(phase.start, rounds) for phase in schedule.schedules(config.get(setting, default), setting)}
+        found |= {start for start, _ in schedule.phases(config.get(setting, default), setting, rounds)}
     return sorted(start for start in found if start and start < rounds)
 
 
@@ -53,7 +52,7 @@ def trunk(config: Mapping[str, Any], round: int) -> dict[str, Any]:
 
 
 def _early(text: str, setting: str, round: int, rounds: int) -> str:
-    phases = [phase for phase in schedule.schedules(text, setting) if first(phase.start, rounds) < max(1, round)]
+    phases = [phase for start, phase in schedule.phases(text, setting, rounds) if start < max(1, round)]
     return "+".join(str(schedule.SCHEDULES.canonical(phase)) for phase in phases)
 
 
