@@ -7,7 +7,6 @@ startup.begin()
 configfile: "params.yaml"
 
 FLOW = Workflow.load(config, workflow)
-session.shorten(workflow)
 
 wildcard_constraints:
     place=r"(((demo|short|full)/)?[a-z0-9_]+/)?",  # of a report: full/fedgh/ as the paper has it, fedgh/ with params.yaml's values

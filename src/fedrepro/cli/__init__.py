@@ -51,7 +51,8 @@ def _run(options: Namespace, arguments: list[str] | None) -> int:
         console.fail(f"fedrepro: {error}")
         return stopping.EXIT_CODE
     except KeyboardInterrupt:
-        console.fail("fedrepro: interrupted; the same command goes on from where it stopped")
+        say = console.note if os.environ.get("FEDREPRO_ERRORS") else console.say  # the workflow says it for all of its jobs
+        say("fedrepro: interrupted; the same command goes on from where it stopped")
         return 130
     except Exception as error:
         if options.debug:

@@ -19,7 +19,6 @@ from fedrepro.workflow.jobs import CONFIGS
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow
-    from fedrepro.workflow.lines import Lines
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
@@ -27,7 +26,6 @@ HEAVY = ("arrays", "draw")  # rules whose commands import torch
 ON_CPU = ("train", "diagnose")
 
 _held = contextlib.ExitStack()  # the lock, for as long as the process lives
-_lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
 
 
 def prepare(wanted: str, remote: bool = False) -> None:
@@ -40,17 +38,6 @@ def prepare(wanted: str, remote: bool = False) -> None:
     arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
-
-
-def shorten(workflow: Any) -> None:
-    """From here on Snakemake prints about a line a step; where a version of it knows no such logger, it prints all."""
-    with contextlib.suppress(Exception):
-        from snakemake.logging import logger
-
-        from fedrepro.workflow import lines
-
-        made = lines.shorten(logger, workflow.output_settings) if workflow.is_main_process else None
-        _lines.extend([made] if made else [])
 
 
 def begin(flow: "Workflow", workflow: Any) -> None:
@@ -69,8 +56,6 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" and not flow.elsewhere else ())}:
             forkclient.start()
         trainings = [job for job in jobs if job.rule.name == "train"]
-        for one in _lines:
-            one.expect(0 if flow.elsewhere else len(trainings))  # elsewhere they end in groups
         announce(flow, workflow.cores, trainings)
 
 
