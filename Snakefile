@@ -1,8 +1,5 @@
 # The only graph: data -> what is drawn -> training -> reports. Loads and validates here, rules live in rules/*.smk.
-from fedrepro import startup
 from fedrepro.workflow import Workflow, session
-
-startup.begin()
 
 configfile: "params.yaml"
 
