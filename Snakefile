@@ -1,13 +1,9 @@
 # The only graph: data -> what is drawn -> training -> reports. Loads and validates here, rules live in rules/*.smk.
-from fedrepro import startup
 from fedrepro.workflow import Workflow, session
-
-startup.begin()
 
 configfile: "params.yaml"
 
 FLOW = Workflow.load(config, workflow)
-session.shorten(workflow)
 
 wildcard_constraints:
     place=r"(((demo|short|full)/)?[a-z0-9_]+/)?",  # of a report: full/fedgh/ as the paper has it, fedgh/ with params.yaml's values

@@ -23,7 +23,7 @@ PLAN = ("fedrepro", "plan", "fedlaw/table3", "--out", "results/plans/demo/fedlaw
 
 def measure(root: Path, *command: str) -> tuple[float, float]:
     """(processor seconds, peak memory in MiB) of a command and its children, run in `root` with the sources there."""
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "FEDREPRO_FORKSERVER": ""}
+    environment = os.environ | {"PYTHONPATH": str(root / "src")}
     program = str(Path(sys.executable).with_name(command[0]))
     child = subprocess.Popen([program, *command[1:]], cwd=root, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)

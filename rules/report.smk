@@ -44,10 +44,7 @@ rule figure:
 
 # All of a paper. Under a short name it trains what is missing; below a scale it has the evidence that is there.
 rule page:
-    input:
-        lambda w: FLOW.page_evidence(w.place),
-        plans=lambda w: FLOW.page_plans(w.place),
-        words=lambda w: FLOW.page_words(w.place),
+    input: unpack(lambda w: FLOW.page(w.place))
     output:
         expand("reports/{{place}}{name}", name=["index.md", "index.json", "details.md", "details.html"]),
         report("reports/{place}index.html", caption="captions/page.rst", category="{place}", labels={"page": "all tables"}),

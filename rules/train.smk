@@ -3,7 +3,7 @@
 # failed or repeated job can delete them, and decide whether the marker holds (`fedrepro.workflow.jobs`).
 
 rule data:
-    input: lambda _: FLOW.arrays()
+    input: lambda _: FLOW.inputs(drawn=False)
     message: "all data sets are there"
 
 rule arrays:
@@ -15,7 +15,7 @@ rule arrays:
     shell: "fedrepro data {wildcards.dataset} --shape {wildcards.shape} > {log} 2>&1"
 
 rule partitions:
-    input: lambda _: FLOW.artifacts()
+    input: lambda _: FLOW.inputs()
     message: "all that is drawn is there"
 
 # Partitions, cohorts, proxy splits and initial models: drawn once for each seed, the same for every method.
@@ -36,14 +36,14 @@ rule runs:
 rule train:
     input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
     output: touch("results/runs/{run_id}/jobs/{seeds}")
-    group: lambda w: FLOW.group(w.run_id, w.seeds)
+    group: lambda w: FLOW.needs(w.run_id, w.seeds).group
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/train/{run_id}-{seeds}.log"
     threads: lambda _: FLOW.workers
     resources:
-        gpu=lambda _: FLOW.gpus_per_run,
-        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).mem_mb,
-        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).minutes,
+        gpu=lambda _: int(FLOW.device == "cuda"),
+        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).mem_mb,
+        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).minutes,
     message: "train {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
         "exec fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log}"
@@ -56,9 +56,9 @@ rule diagnose:
     log: "logs/diagnose/{run_id}-{call}-{seeds}.log"
     threads: lambda _: FLOW.workers
     resources:
-        gpu=lambda _: FLOW.gpus_per_run,
-        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).mem_mb,
-        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds, attempt).minutes,
+        gpu=lambda _: int(FLOW.device == "cuda"),
+        mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).mem_mb,
+        runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).minutes,
     message: "{params.call} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
         "trap : TERM; fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "

@@ -4,13 +4,8 @@ python -m benchmarks.contenders.ours WORK.npz --engine sequential --threads 1 --
 """
 
 # ruff: noqa: E402
-from itertools import pairwise
-
-from fedrepro import startup
-
-startup.begin()  # before the large imports, as the command `fedrepro` does
-
 import sys
+from itertools import pairwise
 
 from fedrepro import arithmetic
 
@@ -135,4 +130,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    startup.end(0)

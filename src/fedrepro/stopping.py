@@ -8,7 +8,7 @@ the state before that round is saved.
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ class Stopped(BaseException):
 class _State:
     wanted: bool = False  # whether the signal has come
     deferred: bool = False
-    passed_on: Callable[[], None] | None = None  # to the process that does the work for this one
 
 
 _now = _State()
@@ -77,19 +76,7 @@ def at_once() -> Iterator[None]:
         _now.deferred = before
 
 
-@contextlib.contextmanager
-def passing_on(to: Callable[[], None]) -> Iterator[None]:
-    """In the block the signal calls `to`, every time, and ends nothing here."""
-    _now.passed_on = to
-    try:
-        yield
-    finally:
-        _now.passed_on = None
-
-
 def _come(*_: Any) -> None:
     first, _now.wanted = not _now.wanted, True
-    if _now.passed_on:
-        _now.passed_on()
-    elif first and not _now.deferred:
+    if first and not _now.deferred:
         raise Stopped

@@ -7,7 +7,7 @@
 Standard library only: the workflow's process asks here before it starts any job.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,12 @@ class Store:
 def published_folders(root: Path = Path()) -> list[Path]:
     """The folders of published evidence."""
     return [folder for scale in PUBLISHED for folder in sorted(Path(root).glob(f"reports/{scale}/*/evidence"))]
+
+
+def rendered_folders(papers: Iterable[str], scales: Sequence[str], root: Path = Path()) -> list[Path]:
+    """reports/<scale>/<paper>, of those with published evidence, or with a page that was made here before."""
+    folders = [Path(root, "reports", scale, paper) for paper in papers for scale in scales]
+    return [folder for folder in folders if any((folder / name).exists() for name in ("evidence", "index.json"))]
 
 
 def is_published(path: Path) -> bool:

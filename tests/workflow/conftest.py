@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,10 +48,11 @@ class Project:
         assert not ok or done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         return done
 
-    def start(self, *command: str, **environment: str) -> subprocess.Popen:
-        """Starts a command in a process group of its own, its output thrown away."""
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, cwd=self.root, env=self.environment(environment), start_new_session=True, **quiet)
+    def start(self, *command: str, says: str = os.devnull, **environment: str) -> subprocess.Popen:
+        """Starts a command in a process group of its own; its output goes into the file `says`."""
+        with (self.root / says).open("w") as said:
+            how = {"cwd": self.root, "env": self.environment(environment), "stdout": said, "stderr": said}
+            return subprocess.Popen(command, start_new_session=True, **how)
 
     def environment(self, extra: dict[str, str]) -> dict[str, str]:
         """Ours, with the environment's programs first, and nobody's git identity, mirror or Snakemake profile."""
@@ -77,6 +79,15 @@ class Project:
         return {
             str(p.relative_to(self.root)): p.read_bytes() for p in found if p.name in ("metrics.parquet", "model.safetensors")
         }
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen | None = None, seconds: float = 120) -> None:
+    """Waits until `condition` holds, while `process` lives."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, "the process ended before it could be killed"
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
 
 
 def new_trainings(before: dict, after: dict) -> set[str]:

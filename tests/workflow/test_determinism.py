@@ -7,7 +7,7 @@ import time
 import pytest
 import yaml
 
-from tests.workflow.conftest import Project, make_project
+from tests.workflow.conftest import Project, make_project, wait_for
 
 LONG = 40  # rounds enough to be killed in the middle of
 
@@ -67,12 +67,3 @@ def test_killed_before_the_first_training_makes_the_report_all_the_same(project:
     project.run(*command)
     assert (project.root / "reports/table3.md").exists()
     assert len(project.trained()) == 6
-
-
-def wait_for(condition, process, seconds: float = 120) -> None:
-    """Waits until `condition` holds while `process` lives."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, "the workflow ended before it could be killed"
-        assert time.monotonic() < deadline, "nothing to kill in time"
-        time.sleep(0.02)

@@ -7,22 +7,6 @@ from tests.workflow.conftest import Project, make_project
 SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
 SELECTION = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
 LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
-# A server whose forks tell what they have loaded, and one job for it; the job holds the pipe that keeps the server alive.
-LOOK_FORKED = """
-import argparse, os, socket, subprocess, sys
-from fedrepro import cli
-from fedrepro.cli import forkserver
-run = cli.main
-cli.main = lambda arguments: print(run(arguments), *sys.modules)
-listener = socket.socket(socket.AF_UNIX)
-listener.bind("socket")
-listener.listen()
-alive, end = os.pipe()
-environment = os.environ | {"FEDREPRO_FORKSERVER": "socket"}
-job = subprocess.Popen(["fedrepro", *sys.argv[1:]], pass_fds=[end], env=environment)
-os.close(end)
-forkserver.forkserver(argparse.Namespace(listener=listener.detach(), alive=alive))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -34,22 +18,31 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-@pytest.mark.parametrize("look", [LOOK, LOOK_FORKED], ids=["alone", "forked"])
-def test_a_training_process_imports_no_large_library_but_torch(look: str, project: Project) -> None:
+def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:
     """A run as the workflow starts it loads none of the slow modules, nor the schema library."""
-    project.run("rm", "-rf", "results/runs", "socket")
+    project.run("rm", "-rf", "results/runs")
     (configuration,) = (project.root / "results/configs").glob("*-0.1-fedlaw-*.json")
     how = {"FEDREPRO_ARITHMETIC": "portable"}  # read from params.yaml by the workflow, once
-    done = project.run("python", "-c", look, "run", configuration, "--seeds", "8", "--device", "cpu", **how)
+    done = project.run("python", "-c", LOOK, "run", configuration, "--seeds", "8", "--device", "cpu", **how)
     code, *modules = done.stdout.split()
     assert code == "0", done.stderr
     assert "torch" in modules
     assert not [name for name in (*SLOW, "pydantic", "yaml") if name in modules]
 
 
-def test_a_job_that_is_forked_loads_next_to_nothing_itself(project: Project) -> None:
-    """The command line has none of the libraries that take their time, nor have jobs that only read receipts."""
-    look = "import sys; import fedrepro.cli, fedrepro.forkclient, fedrepro.engine.records; print(*sys.modules)"
+@pytest.mark.parametrize("kind", ["participation", "partitions", "proxy"])
+def test_drawing_needs_no_torch(kind: str, project: Project) -> None:
+    """What is drawn from labels alone. Initial models are drawn by torch."""
+    definition, *_ = (project.root / "results/configs" / kind).glob("*.json")
+    done = project.run("python", "-c", LOOK, "draw", definition, "--seeds", "77", FEDREPRO_ARITHMETIC="portable")
+    code, *modules = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    assert not {"torch", *SLOW} & {*modules}
+
+
+def test_the_command_line_loads_next_to_nothing(project: Project) -> None:
+    """It has none of the libraries that take their time, nor have jobs that only read receipts."""
+    look = "import sys; import fedrepro.cli, fedrepro.engine.records; print(*sys.modules)"
     modules = project.run("python", "-c", look).stdout.split()
     assert not {"torch", "numpy", "pyarrow", "pydantic", "yaml", "asyncio", "multiprocessing"} & set(modules)
 

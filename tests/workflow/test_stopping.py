@@ -6,10 +6,10 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.workflow.conftest import Project, make_project
-from tests.workflow.test_forkserver import wait_for
+from tests.workflow.conftest import Project, make_project, wait_for
 
 LONG = 160  # rounds: some seconds of training, with no checkpoint before the signal
 SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of 160 \(seed 8\).*); the same command goes on from there")
@@ -75,14 +75,13 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], p
 
 
 def test_under_snakemake_the_next_call_goes_on(project: Project, tmp_path: Path) -> None:
-    """The whole process group is asked to end, as by a batch system. Jobs run in forks of a server, which get the signal from
-    those who wait for them."""
+    """The whole process group is asked to end, as by a batch system."""
     small = make_project(tmp_path / "project")
     small.params(lambda p: p["settings"].update(rounds=LONG))
     small.run("snakemake", "--cores", "1", "--dry-run", "runs")
     runs = [path.stem for path in (small.root / "results/configs").glob("*-0.1-*.json") if "-fedprox-" not in path.stem]
     snakemake = ("snakemake", "--cores", "2", *(f"results/runs/{run}/jobs/8" for run in runs))
-    process = small.start(*snakemake, TMPDIR=str(tmp_path))
+    process = small.start(*snakemake)
     logs = [small.root / f"logs/train/{run}-8.log" for run in runs]
     assert len(logs) == 2
     wait_for(lambda: any(log.exists() and "round" in log.read_text() for log in logs))  # a line comes after some seconds
@@ -97,6 +96,34 @@ def test_under_snakemake_the_next_call_goes_on(project: Project, tmp_path: Path)
     small.run("rm", "-r", "results/runs", "results/checkpoints")
     small.run(*snakemake)
     assert small.metrics() == found
+
+
+def test_ctrl_c_is_one_line_and_ends_everything(tmp_path: Path) -> None:
+    """While two trainings run. No job is called failed. `kill -9` of snakemake alone leaves its trainings, which end well."""
+    small = make_project(tmp_path / "project")
+    small.params(lambda p: p["settings"].update(rounds=LONG))
+    checkpoints = small.root / "results/checkpoints"
+    for how in (signal.SIGINT, signal.SIGKILL):
+        process = small.start("snakemake", "--cores", "2", "runs", FEDREPRO_CHECKPOINT_SECONDS="0", says="said")
+        wait_for(lambda: len(list(checkpoints.rglob("seed8.pt"))) == 2)
+        children = psutil.Process(process.pid).children(recursive=True)
+        trainings = [child for child in children if "run" in child.cmdline()]
+        assert len(trainings) == 2
+        if how == signal.SIGINT:
+            os.killpg(process.pid, how)
+            assert process.wait(timeout=30) == 1
+            assert not psutil.wait_procs(trainings, timeout=10)[1], "trainings outlive Ctrl-C"
+            text = (small.root / "said").read_text()
+            assert text.splitlines()[-1] == "fedrepro: interrupted; the same command goes on from where it stopped"
+            assert text.count("interrupted") == 1
+            assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
+        else:
+            os.kill(process.pid, how)
+            process.wait()
+            wait_for(
+                lambda left=trainings: not [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+            )
+            assert len(small.trained()) >= 2
 
 
 def clear(project: Project) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.workflow.conftest import Project, new_trainings
-from tests.workflow.test_determinism import wait_for
+from tests.workflow.conftest import Project, new_trainings, wait_for
 
 TABLE = "reports/table91.md"
 

@@ -1,7 +1,4 @@
-"""The command line. Each command imports what it needs when it runs: `fedrepro evidence` starts in a tenth of a second.
-
-Under a workflow those that need torch run in a fork of a process that has it (`fedrepro.cli.forkserver`).
-"""
+"""The command line. Each command imports what it needs when it runs: `fedrepro evidence` starts in a tenth of a second."""
 
 import contextlib
 import importlib
@@ -9,15 +6,13 @@ import os
 import sys
 from argparse import Namespace
 
-from fedrepro import arithmetic, console, forkclient, stopping
+from fedrepro import arithmetic, console, stopping
 from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
-# Commands that import torch. Of `run` and `diagnose` only with --device cpu: a GPU's driver does not survive a fork.
-FORKED = ("run", "diagnose", "data", "init", "draw", "announce")
-# Commands whose results depend on the arithmetic, and the process that some of them are forked from.
+# Commands whose results depend on the arithmetic.
 _DRAWING = ("data", "partition", "participation", "proxy", "init", "draw")
-COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "announce", "forkserver", "doctor")
+COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "doctor")
 # Commands that save what they have done when SIGTERM comes.
 _STOPPABLE = ("run",)
 
@@ -26,22 +21,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point of `fedrepro`; returns the exit code."""
     options = parser().parse_args(arguments)
     with stopping.listening() if options.command in _STOPPABLE else contextlib.nullcontext():
-        return _run(options, arguments)
+        return _run(options)
 
 
-def _run(options: Namespace, arguments: list[str] | None) -> int:
-    """The command, here or in a fork of the server; mistakes and signals become a line and an exit code."""
+def _run(options: Namespace) -> int:
+    """The command; mistakes and signals become a line and an exit code."""
     try:
-        forked = options.command in FORKED and getattr(options, "device", "cpu") == "cpu"
         if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
-            wanted = arithmetic.chosen(getattr(options, "arithmetic", None))
-            forked = forked and wanted == arithmetic.chosen(None)  # which is what the fork server has loaded
-            arithmetic.settle(wanted)
-        if forked:
-            code = forkclient.delegate(sys.argv[1:] if arguments is None else arguments)
-            if code is not None:
-                return code
-            stopping.check()
+            arithmetic.settle(arithmetic.chosen(getattr(options, "arithmetic", None)))
         module = importlib.import_module(f"fedrepro.cli.{options.module}")
         return getattr(module, options.function)(options) or 0
     except BrokenPipeError:  # `fedrepro list methods | head`
@@ -51,7 +38,8 @@ def _run(options: Namespace, arguments: list[str] | None) -> int:
         console.fail(f"fedrepro: {error}")
         return stopping.EXIT_CODE
     except KeyboardInterrupt:
-        console.fail("fedrepro: interrupted; the same command goes on from where it stopped")
+        say = console.note if os.environ.get("FEDREPRO_ERRORS") else console.say  # the workflow says it for all of its jobs
+        say("fedrepro: interrupted; the same command goes on from where it stopped")
         return 130
     except Exception as error:
         if options.debug:

@@ -67,7 +67,6 @@ def parser() -> argparse.ArgumentParser:
     _find_out(add)
     _draw(add)
     _render(add)
-    _for_the_workflow(add)
     return top
 
 
@@ -328,13 +327,3 @@ def _render(add: Add) -> None:
     help = "sync every S seconds until Ctrl-C, and show the rounds of running trainings"
     track.add_argument("--every", type=_at_least_one, metavar="SECONDS", help=help)
     track.add_argument("--beside", type=int, help=argparse.SUPPRESS)  # ends with this process
-
-
-def _for_the_workflow(add: Add) -> None:
-    """Parts of the workflow's own process."""
-    announce = add("announce", "forecast", "say what the workflow is about to train and how long that takes")
-    announce.add_argument("--cores", type=int)
-
-    forkserver = add("forkserver", "forkserver", "load torch once and fork a process for each training")
-    forkserver.add_argument("listener", type=int)
-    forkserver.add_argument("alive", type=int)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
 from fedrepro.cli import asked, selection
-from fedrepro.engine import cards
+from fedrepro.engine import cards, environment
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_text
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Place, Plan
     from fedrepro.config.project import Project
+    from fedrepro.cost.forecast import Forecast
 
 ROOT = Path()
 Job = tuple[dict[str, Any], list[int]]  # what training needs to know of a run, and its seeds
@@ -137,12 +138,19 @@ def _kept_rounds(entry: dict[str, Any], asked: list[int]) -> tuple[int, ...]:
 
 
 def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
-    from fedrepro.cli.forecast import Forecast
-    from fedrepro.cli.forecast import Job as Forecasted
+    print(*_forecast_of(jobs, device, options.fresh).lines(options.cores), sep="\n")
+
+
+def _forecast_of(jobs: list[Job], device: str, fresh: bool) -> "Forecast":
+    from fedrepro.cost import forecast
+    from fedrepro.cost.rates import Rates
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    asked = [Forecasted.of(ROOT, *job, fresh=options.fresh) for job in jobs]
-    print(*Forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, limit_s=30).lines(options.cores), sep="\n")
+    device = environment.pick_device(device)
+    for run, _ in jobs:
+        environment.choose_products(device, run["config"].get("products", "float32"))
+    asked = [forecast.Job.of(ROOT, *job, fresh=fresh) for job in jobs]
+    return forecast.Forecast(asked, Rates(ROOT, load_registry(ROOT / REGISTRY)), device)
 
 
 def foretell(plan: "Plan", device: str, options: Namespace) -> None:
@@ -152,15 +160,10 @@ def foretell(plan: "Plan", device: str, options: Namespace) -> None:
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
     """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
-    from fedrepro.cli.forecast import Job as Forecasted
-    from fedrepro.cli.forecast import forecast
-    from fedrepro.data.registry import REGISTRY, load_registry
-
-    asked = [Forecasted.of(ROOT, *job, fresh=fresh) for job in jobs]
-    line, made = forecast(ROOT, load_registry(ROOT / REGISTRY), asked, device, cores=1)
-    if line:
+    made = _forecast_of(jobs, device, fresh)
+    if line := made.announcement(cores=1):
         console.say(line)
-    return made.later() if made else {}
+    return made.later()
 
 
 def plan(options: Namespace) -> None:

@@ -64,12 +64,10 @@ def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[li
 
     Of each cell it is the candidate that the receipts choose; until then the first, since they cost alike.
     """
-    from fedrepro.config.plan import Place
+    from fedrepro.config.candidates import firsts
 
-    follow: dict[tuple[str, str], Place] = {}
     tuned = candidates(cells)
-    for one in tuned:
-        follow.setdefault((one.row, one.column), one.cell)
+    follow = {place: one.cell for place, one in firsts(tuned).items()}
     if not follow:
         return [], ""
     chosen = {

@@ -47,6 +47,14 @@ def candidates(
     return list(found.values())
 
 
+def firsts(tried: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
+    """(row, column) -> the first candidate of each tuned cell, which stands for the chosen one: they cost alike."""
+    found: dict[tuple[str, str], Candidate] = {}
+    for one in tried:
+        found.setdefault((one.row, one.column), one)
+    return found
+
+
 def asked(cells: Sequence[Place], tried: Sequence[Candidate], seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
     wanted = [(cell.run_id, seeds) for cell in cells if cell.run_id]

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from fedrepro.errors import UserError
+
 TABLES, FIGURES = "tables", "figures"  # folders of a paper
+SCALES = ("demo", "short", "full")  # of papers/scales.yaml
 SWEEP = "sweep_"  # begins the name that a sweep has among papers; its folder is sweeps/<the rest>
 
 
@@ -33,3 +36,17 @@ def report_folder(paper: str, scale: str | None) -> str:
     if scale is not None:
         return f"reports/{scale}/{paper}"
     return "reports" if paper == "fedlaw" else f"reports/{paper}"
+
+
+def paper_and_scale(place: str) -> tuple[str, str | None]:
+    """Of what stands before a report's name below reports/, as `full/fedgh/`; no scale where it is a short name. UserError
+    for a scale without a paper."""
+    *scale, paper = place.strip("/").split("/")
+    if not scale and paper in SCALES:
+        raise UserError(f"reports/{place}: which paper? Ask for reports/{paper}/fedlaw/table3.md, for example")
+    return paper or "fedlaw", scale[0] if scale else None
+
+
+def words_of(paper: str) -> list[Path]:
+    """The files with what is said of a paper beside its numbers. Any of them may be missing."""
+    return [Path("papers", name) for name in (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")]

@@ -59,6 +59,15 @@ class Project:
         folders = (f"{home}/*/{folder}/*.yaml" for home in ("papers", "sweeps") for folder in (TABLES, FIGURES))
         return sorted(f"{paper_of(path)}/{path.stem}" for pattern in folders for path in self.root.glob(pattern))
 
+    def tables_of(self, paper: str) -> list[str]:
+        """The tables and the figures of a paper that there is a file for."""
+        return [name.partition("/")[2] for name in self.table_names() if name.startswith(f"{paper}/")]
+
+    @property
+    def papers_with_tables(self) -> list[str]:
+        """In the order of their names."""
+        return list(dict.fromkeys(name.partition("/")[0] for name in self.table_names()))
+
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""
         if name not in self.scales:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import gc
 import os
 import platform
 import re
@@ -12,7 +13,7 @@ import warnings
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fedrepro import arithmetic, console, startup
+from fedrepro import arithmetic, console
 from fedrepro.errors import UserError
 
 # Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
@@ -22,6 +23,7 @@ _CARDS = "nvidia[0-9]*"  # a card's own file: others may be there without one
 _warned: list[str] = []  # what torch had to say of the GPU: it says so once a process
 _said: set[str] = set()
 
+COLLECT_AFTER = 700  # objects, Python's own
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _LARGEST = -1, -3, 2**30  # glibc's malloc.h, and one GiB
 
 
@@ -87,7 +89,8 @@ def prepare(device: str, threads: int = 1) -> None:
 
     from fedrepro.models import known_answers
 
-    startup.loaded()
+    gc.freeze()  # what is imported stays: from here on the collector works as usual, and leaves it alone
+    gc.set_threshold(COLLECT_AFTER)
     torch.set_num_threads(threads)
     if device == "cpu":
         known_answers.require()

@@ -29,7 +29,7 @@ ENGINE = "engine"
 # What computes: the engine is these and all that they import, except for what has its own fingerprint.
 ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
 # Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
-APART = {"", "console", "errors", "files", "startup", "pictures", "methods.presets", "models.names"}
+APART = {"", "console", "errors", "files", "pictures", "methods.presets", "models.names"}
 APART |= {"data.labels", "data.registry", "data.partition.picture"}
 APART |= {f"engine.{name}" for name in ("clock", "diagnosed", "fingerprints", "identity", "kept", "sources")}
 STALE = ("part ", "partition ")  # a result of other code of these is trained again; of the others it is marked
@@ -149,7 +149,7 @@ class Code:
 
 @cache
 def load() -> Code:
-    """The code of this process, read to the end: to be called before it trains, and before others are forked from it."""
+    """The code of this process, read to the end: to be called before it trains."""
     code = Code()
     for name in (ENGINE, *code.things):
         code.of(name)

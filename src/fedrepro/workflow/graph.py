@@ -4,25 +4,27 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 `full/fedgh/` with the paper's own settings at that scale, `fedgh/` with params.yaml's, and nothing for FedLAW's.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic
 from fedrepro.config import named
+from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect
-from fedrepro.config.places import is_figure, report_folder
+from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project, load_project
-from fedrepro.engine import diagnosed, receipts
+from fedrepro.cost import needs
+from fedrepro.cost.rates import Rates
+from fedrepro.engine import cluster, diagnosed, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
-from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.store import PUBLISHED, Store, is_published
-from fedrepro.workflow import cluster, needs, session
-from fedrepro.workflow.jobs import CONFIGS, jobs, write_configs, write_plan
+from fedrepro.store import PUBLISHED, Store, is_published, rendered_folders
+from fedrepro.workflow import session
+from fedrepro.workflow.jobs import CONFIGS, Find, jobs, write_configs, write_plan
 
 
 class Workflow:
@@ -30,6 +32,7 @@ class Workflow:
 
     def __init__(self, project: Project, workflow: Any) -> None:
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
+        self.rates = Rates(Path(), project.registry)
         self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
         for paper, table in (name.split("/") for name in project.params.tables):
             project.table(paper, table)  # which says what is wrong with it
@@ -40,59 +43,32 @@ class Workflow:
         """Snakemake's `workflow` of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit
         code 2."""
         with session.one_line():
-            session.prepare(arithmetic.chosen(params.get("arithmetic")), workflow.remote_exec)
+            session.prepare(arithmetic.chosen(params.get("arithmetic")))
             return cls(load_project(Path(), params), workflow)
 
-    @property
+    @cached_property
     def device(self) -> str:
         """What a training is told; see `device_for_jobs`. Known once Snakemake makes its graph."""
-        return self._device[0]
-
-    @property
-    def gpus_per_run(self) -> int:
-        """How many GPUs a training asks for."""
-        return self._device[1]
+        with session.one_line():
+            return cluster.device_for_jobs(self.project.params.device, cluster.elsewhere(self.workflow), self.workflow.dryrun)
 
     @property
     def workers(self) -> int:
         """The processes of a training."""
         return self.project.params.workers if self.device == "cpu" else 1
 
-    @cached_property
-    def _device(self) -> tuple[str, int]:
-        with session.one_line():
-            return cluster.device_for_jobs(self.project.params.device, self.elsewhere, self.workflow.dryrun)
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether jobs run on other machines."""
-        return cluster.elsewhere(self.workflow)
-
-    def needs(self, run_id: str, seeds: str, attempt: int) -> needs.Needs:
-        """Memory and time that a job on another machine asks for, at its first, second, ... attempt; elsewhere no matter."""
+    def needs(self, run_id: str, seeds: str) -> needs.Needs:
+        """What a job on another machine asks for at its first attempt; nothing where jobs run here."""
         if not self.workflow.non_local_exec:
-            return needs.Needs(0, 0)
-        embedded, found = self._took(run_id)
-        took = found or (needs.EMBEDDED if embedded else needs.UNKNOWN)
-        return needs.of(*took, len(seeds.split("-")), self.workers).at(attempt)
-
-    def group(self, run_id: str, seeds: str) -> str | None:
-        """The trainings on other machines that share a job, since starting one takes longer; None for the others."""
-        if not self.workflow.non_local_exec or self.device == "cuda":
-            return None
-        embedded, found = self._took(run_id)
-        short = found[0] * len(seeds.split("-")) < needs.SHORT_S if found else embedded
-        return "short" if short else None
-
-    def seconds(self, run_id: str, seeds: str) -> float | None:
-        """What such a training took where it is published; None where none of its kind is."""
-        _, found = self._took(run_id)
-        return found and found[0] * len(seeds.split("-"))
-
-    def _took(self, run_id: str) -> tuple[bool, tuple[float, float] | None]:
-        """(whether its data need no download, seconds and MiB of a published seed of its kind)."""
+            return needs.Needs()
         config = read_json(CONFIGS / f"{run_id}.json")["config"]
-        return not self.project.registry[config["dataset"]].urls, needs.seed(config, self.device)
+        return needs.of(self.rates, config, self.device, len(seeds.split("-")), self.workers)
+
+    def foreseen(self, choices: Iterable[tuple[str, str]]) -> dict[str, dict[int, None]]:
+        """run_id -> the seeds that these tables will ask for once their candidates are chosen, as if the first ones were."""
+        plans = [self.plan(*place) for place in choices]
+        found = [(one.cell.run_id, made.seeds) for made in plans for one in firsts(made.candidates).values()]
+        return {run_id: dict.fromkeys(seeds) for run_id, seeds in found if run_id}
 
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.
@@ -101,8 +77,8 @@ class Workflow:
         that changes nothing in it does, too.
         """
         if (place, table) not in self.made:
-            paper, scale = _parts(place)
             with session.one_line():
+                paper, scale = paper_and_scale(place)
                 project = self.project.as_published(scale) if scale else self.project
                 made = plan(project, paper, table, scale or project.params.scale)
                 require_effect(project, [made] if alone else [])
@@ -134,30 +110,27 @@ class Workflow:
     def results(self, run: Run, seeds: Iterable[int]) -> list[str]:
         """Published evidence of these seeds, which is a source, and the jobs that train the others: those that are missing, and
         those that other code of a part or of the partition scheme made."""
-        found = {seed: self.store.find(run.run_id, seed) for seed in seeds}
-        public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
-        own = [seed for seed in found if seed not in public]
-        fresh = {seed: found[seed] for seed in own if receipts.fresh(Path(), run.run_id, seed, run.config)}
-        return [*public.values(), *self._jobs(receipts.RUNS / run.run_id, own, fresh.get)]
-
-    def _jobs(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
-        """Forces those that lack results: Snakemake does not make a missing file again below a report that is there."""
-        found = self._markers(folder, seeds, find)
-        if not self.workflow.remote_exec:
-            self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
-        return found
-
-    def _markers(self, folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None]) -> list[str]:
-        return jobs(folder, seeds, find, look=self.workflow.remote_exec)
+        find = lambda seed: self.store.find(run.run_id, seed)  # noqa: E731
+        fresh = lambda seed: find(seed) if receipts.fresh(Path(), run.run_id, seed, run.config) else None  # noqa: E731
+        return self._public(receipts.RUNS / run.run_id, seeds, find, fresh)
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
-        at = lambda seed: self.store.measured(run_id, call, seed, made.runs[run_id].keep)  # noqa: E731
+        find = lambda seed: self.store.measured(run_id, call, seed, made.runs[run_id].keep)  # noqa: E731
         with session.one_line():
-            found = {seed: at(seed) for seed in made.seeds}
-        public = {seed: str(path) for seed, path in found.items() if path and is_published(path)}
-        own = [seed for seed in made.seeds if seed not in public]
-        return [*public.values(), *self._jobs(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), own, found.get)]
+            return self._public(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), made.seeds, find, find)
+
+    def _public(self, folder: Path, seeds: Iterable[int], find: Find, own: Find) -> list[str]:
+        """What is published of these seeds, and the jobs of the others; `own` finds what they have made."""
+        public = {seed: str(path) for seed in seeds if (path := find(seed)) and is_published(path)}
+        return [*public.values(), *self._jobs(folder, [seed for seed in seeds if seed not in public], own)]
+
+    def _jobs(self, folder: Path, seeds: Sequence[int], find: Find, force: bool = True) -> list[str]:
+        """With `force` those that lack results: Snakemake does not make a missing file again below a report that is there."""
+        found = jobs(folder, seeds, find, look=self.workflow.remote_exec)
+        if force and not self.workflow.remote_exec:
+            self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
+        return found
 
     def call(self, run_id: str, folder: str) -> str:
         """The diagnostic behind the name of its folder."""
@@ -180,7 +153,7 @@ class Workflow:
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""
-        return self._markers(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed))
+        return self._jobs(FOLDERS[kind] / artifact, seeds, lambda seed: drawn(kind, artifact, seed), force=False)
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""
@@ -198,73 +171,46 @@ class Workflow:
         """What params.yaml's tables need of trainings."""
         return list(dict.fromkeys(path for place in self.tables for path in self.evidence(*place, checkpoints)))
 
-    def sources(self, of: Callable[[dict[str, Any], Sequence[int]], list[str]]) -> list[str]:
-        """`of` the inputs and the seeds of every run that params.yaml's tables may ask for."""
+    def inputs(self, drawn: bool = True) -> list[str]:
+        """All that is drawn for the runs that params.yaml's tables may ask for; or else the data sets, at the native shape and
+        the model's."""
         plans = [self.plan(*place) for place in self.tables]
-        found = ((run.inputs, made.seeds) for made in plans for run in made.runs.values())
-        return list(dict.fromkeys(path for inputs, seeds in found for path in of(inputs, seeds)))
+        runs = [(run, made.seeds) for made in plans for run in made.runs.values()]
+        if not drawn:
+            native = lambda run: self.native("partitions", run.inputs["partition"])  # noqa: E731
+            found = [(f"{run.inputs['arrays']}/manifest.json", native(run)) for run, _ in runs]
+        else:
+            found = [self.drawn(kind, run.inputs[kind], seeds) for run, seeds in runs for kind in FOLDERS]
+        return list(dict.fromkeys(path for paths in found for path in paths))
 
-    def arrays(self) -> list[str]:
-        """The manifests of every data set that params.yaml's tables read, at the native shape and the model's."""
-        return self.sources(
-            lambda inputs, _: [f"{inputs['arrays']}/manifest.json", self.native("partitions", inputs["partition"])]
-        )
+    def page(self, place: str) -> dict[str, list[str]]:
+        """What a paper's page is rendered from: plans of all tables and figures, evidence, and what is said beside the numbers.
 
-    def artifacts(self) -> list[str]:
-        """Every partition, cohort list, proxy split and initial model that params.yaml's tables read."""
-        return self.sources(lambda inputs, seeds: [path for kind in FOLDERS for path in self.drawn(kind, inputs[kind], seeds)])
-
-    def page_tables(self, place: str) -> list[str]:
-        """The tables and figures that a paper's page tells of: all that there is a file for."""
-        paper, _ = _parts(place)
-        return [name.partition("/")[2] for name in self.project.table_names() if name.startswith(f"{paper}/")]
-
-    def page_plans(self, place: str) -> list[str]:
-        """The plans of a paper's page."""
-        plans = [self.plan(place, table, alone=False) for table in self.page_tables(place)]
-        with session.one_line():
-            require_effect(self.project, plans if _parts(place)[1] is None else [])
-        return [str(write_plan(place, made)) for made in plans]
-
-    def page_evidence(self, place: str) -> list[str]:
-        """Of a page under a short name the reports of all its tables, with all that they train. A page below a scale never
-        trains: it has the evidence that is there when the workflow starts."""
-        tables = self.page_tables(place)
-        if _parts(place)[1] is None:
-            return [f"reports/{place}{table}.json" for table in tables]
+        Under a short name it is the reports of all tables, with all that they train. A page below a scale never trains: it has
+        the evidence that is there when the workflow starts. Mistaken claims end the process as `load` does.
+        """
+        paper, scale = paper_and_scale(place)
+        tables = self.project.tables_of(paper)
         plans = [self.plan(place, table, alone=False) for table in tables]
-        asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
-        found = (self.store.find(run_id, seed) for run_id, seed in asked)
-        return [str(path) for path in found if path is not None]
-
-    def page_words(self, place: str) -> list[str]:
-        """What is said of the paper beside its numbers, where it is written down. Mistaken claims end the process as `load`."""
-        paper, _ = _parts(place)
         with session.one_line():
+            require_effect(self.project, [] if scale else plans)
             named.check_claims(self.project, paper)
-        names = (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")
-        return [str(path) for path in (Path("papers", name) for name in names) if path.exists()]
+        asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
+        there = [str(path) for run_id, seed in asked if (path := self.store.find(run_id, seed))] if scale else []
+        return {
+            "evidence": there if scale else [f"reports/{place}{table}.json" for table in tables],
+            "plans": [str(write_plan(place, made)) for made in plans],
+            "words": [str(path) for path in words_of(paper) if path.exists()],
+        }
 
     def rendered(self, place: str) -> str:
         """Changes whenever the report of one of the paper's tables does; a page links those that say the same as itself.
 
         No input of the page: then asking for the page would render, and track, every table anew.
         """
-        paths = [Path(f"reports/{place}{table}.json") for table in self.page_tables(place)]
+        paths = [Path(f"reports/{place}{table}.json") for table in self.project.tables_of(paper_and_scale(place)[0])]
         return canonical_hash([sha256_file(path) if path.exists() else None for path in paths])
 
-    def pages(self, scales: Iterable[str] = ("demo", *PUBLISHED)) -> list[str]:
-        """The pages of these scales that have published evidence, or were made here before."""
-        papers = dict.fromkeys(name.partition("/")[0] for name in self.project.table_names())
-        folders = [Path("reports", scale, paper) for paper in papers for scale in scales]
-        known = [folder for folder in folders if any((folder / name).exists() for name in ("evidence", "index.json"))]
-        return [f"{folder}/index.json" for folder in known]
-
-
-def _parts(place: str) -> tuple[str, str | None]:
-    """(paper, scale) of a place; no scale where it is a short name. UserError for a scale without a paper."""
-    *scale, paper = place.strip("/").split("/")
-    if not scale and paper in ("demo", *PUBLISHED):
-        with session.one_line():
-            raise UserError(f"reports/{place}: which paper? Ask for reports/{paper}/fedlaw/table3.md, for example")
-    return paper or "fedlaw", scale[0] if scale else None
+    def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
+        """The pages of these scales that there is something to show on."""
+        return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]

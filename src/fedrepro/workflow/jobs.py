@@ -23,10 +23,11 @@ from fedrepro.files import write_text
 from fedrepro.typed import text
 
 PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
+Find = Callable[[int], Path | None]  # seed -> the file of what is there
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
 
-def jobs(folder: Path, seeds: Sequence[int], find: Callable[[int], Path | None], look: bool = False) -> list[str]:
+def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> list[str]:
     """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is written
     or taken away: on another machine a shared folder may show files late."""
     found = []

@@ -1,77 +1,53 @@
-"""What goes on around the jobs of one snakemake process: lock, fork server, announcement, errors."""
+"""What goes on around the jobs of one snakemake process: lock, announcement, errors."""
 
 import atexit
 import contextlib
-import json
 import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fedrepro import arithmetic, forkclient
+from fedrepro import arithmetic
+from fedrepro.cost.forecast import Forecast, Job
+from fedrepro.engine import cluster
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json
-from fedrepro.workflow import cluster
 from fedrepro.workflow.jobs import CONFIGS
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow
-    from fedrepro.workflow.lines import Lines
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
-HEAVY = ("arrays", "draw")  # rules whose commands import torch
-ON_CPU = ("train", "diagnose")
 
 _held = contextlib.ExitStack()  # the lock, for as long as the process lives
-_lines: list["Lines"] = []  # what shortens Snakemake's output, where something does
 
 
-def prepare(wanted: str, remote: bool = False) -> None:
+def prepare(wanted: str) -> None:
     """First of all. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
 
-    `wanted`: the arithmetic that they compute with. `remote`: this process is itself a job on another machine.
+    `wanted`: the arithmetic that they compute with.
     """
-    if remote:  # its commands are its own, even where the machine is the same and the server could be reached
-        os.environ.pop(forkclient.VARIABLE, None)
     arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
-
-
-def shorten(workflow: Any) -> None:
-    """From here on Snakemake prints about a line a step; where a version of it knows no such logger, it prints all."""
-    with contextlib.suppress(Exception):
-        from snakemake.logging import logger
-
-        from fedrepro.workflow import lines
-
-        made = lines.shorten(logger, workflow.output_settings) if workflow.is_main_process else None
-        _lines.extend([made] if made else [])
 
 
 def begin(flow: "Workflow", workflow: Any) -> None:
     """Once, when Snakemake's `workflow` is about to run jobs."""
     with one_line():
         _held.enter_context(lock(LOCK, busy=_refuse))
-    with contextlib.suppress(Exception):  # server and announcement are courtesies: no job needs them
+    with contextlib.suppress(Exception):  # courtesies: no job needs them
         if workflow.touch:
             return
         if _forced(workflow.dag_settings):
-            os.environ["FEDREPRO_AGAIN"] = "1"  # before the server starts: its forks take what jobs are given
+            os.environ["FEDREPRO_AGAIN"] = "1"
         jobs = list(workflow.dag.needrun_jobs())
         cluster.share_out_cards(workflow)
-        if flow.elsewhere and (line := cluster.left_behind(Path.cwd())):
+        if cluster.elsewhere(workflow) and (line := cluster.left_behind(Path.cwd())):
             print(f"fedrepro: {line}", file=sys.stderr, flush=True)
-        if {job.rule.name for job in jobs} & {*HEAVY, *(ON_CPU if flow.device == "cpu" and not flow.elsewhere else ())}:
-            forkclient.start()
-        trainings = [job for job in jobs if job.rule.name == "train"]
-        for one in _lines:
-            one.expect(0 if flow.elsewhere else len(trainings))  # elsewhere they end in groups
-        announce(flow, workflow.cores, trainings)
+        announce(flow, None if cluster.elsewhere(workflow) else workflow.cores, jobs)
 
 
 def _forced(settings: Any) -> bool:
@@ -85,37 +61,14 @@ def _refuse(holder: str) -> NoReturn:
     raise UserError(f"process {holder} already runs snakemake in this folder; wait for it")
 
 
-def announce(flow: "Workflow", cores: int | None, trainings: list[Any]) -> subprocess.Popen | None:
-    """One line on what Snakemake is about to train and how long that takes: jobs start while the returned child measures it.
-
-    Not measured on a GPU, where a training may need all of its memory, nor for other machines.
-    """
-    if not trainings:
-        return None
-    if flow.elsewhere:
-        seconds = [flow.seconds(job.wildcards.run_id, job.wildcards.seeds) for job in trainings]
-        unknown = f", and {seconds.count(None)} of unknown length" if None in seconds else ""
-        total = sum(filter(None, seconds)) / 3600
-        print(
-            f"fedrepro: {len(trainings)} trainings on other machines, {total:.1f} hours by published runs{unknown}",
-            file=sys.stderr,
-        )
-        return None
-    if flow.device != "cpu":
-        line = f"training {len(trainings)} runs; how long it takes says `fedrepro run <paper>/<table> --dry-run`"
+def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
+    """A line on what Snakemake is about to train, with what choices between candidates ask for, and how long that takes."""
+    seeds = flow.foreseen([(job.wildcards.place, job.wildcards.table) for job in jobs if job.rule.name == "choice"])
+    for job in (job for job in jobs if job.rule.name == "train"):
+        seeds.setdefault(job.wildcards.run_id, {}).update(dict.fromkeys(map(int, job.wildcards.seeds.split("-"))))
+    found = [Job.of(Path(), read_json(CONFIGS / f"{run_id}.json"), [*own]) for run_id, own in seeds.items()]
+    if line := Forecast(found, flow.rates, flow.device).announcement(cores):
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
-        return None
-    seeds: dict[str, list[int]] = {}
-    for job in trainings:
-        seeds.setdefault(job.wildcards.run_id, []).extend(map(int, job.wildcards.seeds.split("-")))
-    with tempfile.TemporaryFile("w+") as content:
-        json.dump([[read_json(CONFIGS / f"{run_id}.json"), own] for run_id, own in seeds.items()], content)
-        content.seek(0)
-        command = [Path(sys.executable).with_name("fedrepro"), "announce"]
-        command += ["--cores", str(cores)] if cores else []  # none are given for a cluster
-        child = subprocess.Popen(command, stdin=content, stdout=subprocess.DEVNULL)
-    atexit.register(child.kill)  # what is over needs no forecast
-    return child
 
 
 def repeat_errors() -> None:

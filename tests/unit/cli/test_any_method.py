@@ -2,12 +2,11 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 
-from fedrepro import console
 from fedrepro.cli import asked, main
 from fedrepro.config import by_hand
 from fedrepro.config.by_hand import Wanted, with_values
@@ -29,14 +28,7 @@ COMMAND = [
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The real papers and default parameters, as the current folder."""
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\nsettings: {local_epochs: 2}\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path
+    return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8]\nsettings: {local_epochs: 2}\n")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:

@@ -12,7 +12,6 @@ import pytest
 from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.compare import find
-from fedrepro.cli.forecast import Forecast, Job
 from fedrepro.cli.outcome import Outcome
 from fedrepro.config.catalogue import changes
 from fedrepro.config.grid import plan
@@ -287,15 +286,6 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
     assert stamps[:3] == [10, 20, 30]
     assert stamps[-1] - stamps[-2] == 60
     assert len(stamps) < 60
-
-
-def test_what_follows_is_counted_in_seeds_of_the_run() -> None:
-    """Three runs of 10, 20 and 5 seconds a seed, two seeds each, the last without a known length."""
-    forecast = object.__new__(Forecast)
-    runs = [{"run_id": name} for name in "abcd"]
-    forecast.jobs = [Job(run, [8, 9], {}, []) for run in runs[:3]] + [Job(runs[3], [], {8: "receipt"}, [])]
-    forecast.seconds = {"a": 10.0, "b": 20.0}
-    assert forecast.later() == {"a": 4.0, "b": 0.0, "c": 0.0}
 
 
 def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from small_table import make_receipt
 
-from fedrepro.cli.forecast import Job
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.cost.forecast import Job
 from fedrepro.files import write_json
 from fedrepro.workflow import Workflow, graph, session
 from fedrepro.workflow.jobs import jobs
@@ -38,7 +38,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setenv("FEDREPRO_FORKSERVER", "")  # none: it would live as long as pytest
     return tmp_path
 
 
@@ -65,7 +64,7 @@ def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
     both = load(scale="short", tables=["fedlaw/table3", "fedlaw/table3-cifar10-jpeg"], seeds=[9, 10])
     asked = {(re.sub(r"-.*", "", Path(p).parents[1].name), Path(p).name) for p in both.trained(None)}
     assert asked == {("fashion_mnist", "9-10"), ("cifar100", "9-10"), ("cifar10", "9-10"), ("cifar10", "8")}
-    assert groups(both.artifacts()) == {"9-10", "8"}
+    assert groups(both.inputs()) == {"9-10", "8"}
 
 
 def test_many_seeds_are_many_jobs_of_ten(project: Path) -> None:
@@ -143,7 +142,7 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
     flow = load(tables=["fedlaw/table3", "fedlaw/figure15"])
     assert flow.reports() == ["reports/table3.md", "reports/figure15.svg"]
     assert flow.documents() == ["reports/table3.json"]
-    assert "results/plans/full/fedlaw/figure15.json" in flow.page_plans("full/fedlaw/")
+    assert "results/plans/full/fedlaw/figure15.json" in flow.page("full/fedlaw/")["plans"]
     assert {*flow.evidence("full/fedlaw/", "figure15", None)} < {*flow.evidence("full/fedlaw/", "table3", None)}
     found = counts(dry_run("reports/figure15.svg", "reports/demo/fedlaw/index.html", "results/summary.json"))
     assert {rule: found[rule] for rule in ("figure", "page", "table", "train")} == {
@@ -165,31 +164,31 @@ def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project
 
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """From the jobs that Snakemake is about to run, in a child; seeds that are there do not count, nothing to train is no
-    line, and whatever goes wrong is one."""
-    flow = load()
+    """From the jobs that Snakemake is about to run; seeds that are there do not count, nothing to train is no line, and what
+    the choice between candidates will ask for counts before it is made."""
+    flow = load(tables=["fedlaw/table3"])
     ids = list(flow.plan("", "table3").runs)[:3]
 
-    class Namespace:
-        def __init__(self, **values):
-            vars(self).update(values)
-
-    def said(cores: int | None, *trainings: object) -> str:
-        child = session.announce(flow, cores, [*trainings])
-        assert child is None or child.wait(60) == 0
+    def said(*jobs: tuple[str, dict[str, str]]) -> str:
+        made = [SimpleNamespace(rule=SimpleNamespace(name=rule), wildcards=SimpleNamespace(**marks)) for rule, marks in jobs]
+        session.announce(flow, 2, made)
         return capfd.readouterr().err
 
-    trainings = [Namespace(wildcards=Namespace(run_id=run_id, seeds="8-9-10")) for run_id in ids[:2]]
-    trainings.append(Namespace(wildcards=Namespace(run_id=ids[2], seeds="8")))
+    trainings = [
+        ("train", {"run_id": run_id, "seeds": seeds}) for run_id, seeds in zip(ids, ("8-9-10", "8-9-10", "8"), strict=True)
+    ]
     for run_id in (ids[0], ids[2]):
         write_json(Path(f"results/runs/{run_id}/seed8.json"), {})
-    line = said(2, *trainings)
-    assert line.startswith("fedrepro: training 2 runs with 5 seeds in all: about ")
-    assert line.endswith(" with 2 cores\n")
-    assert said(2, trainings[2]) == said(2) == ""
-    registry = project / "data/registry.yaml"
-    registry.write_text(registry.read_text().replace("\ndigits:", "\nnumbers:"))
-    assert "how long this takes is not known" in said(None, *trainings)
+    assert said(*trainings).startswith(
+        "fedrepro: training 2 runs with 5 seeds in all; how long that takes the first ones will tell"
+    )
+    assert said(trainings[2]) == said() == ""
+    shutil.copytree(ROOT / "papers/igfl", project / "papers/igfl")
+    flow = load(scale="short", tables=["igfl/table1"])
+    tuned = flow.plan("igfl/", "table1")
+    assert {seed for seeds in flow.foreseen([("igfl/", "table1")]).values() for seed in seeds} == {*tuned.seeds}
+    cells = {(one.row, one.column) for one in tuned.candidates}
+    assert said(("choice", {"place": "igfl/", "table": "table1"})).startswith(f"fedrepro: training {len(cells)} runs with ")
 
 
 def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(project: Path) -> None:

@@ -195,7 +195,6 @@ def test_a_mistake_ends_with_exit_code_2(
     kind: str, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line on standard error, without a traceback; the right kind is planned by the same command."""
-    monkeypatch.setenv("FEDREPRO_FORKSERVER", "")
     files.figures["figure3"]["kind"] = kind
     files.write()
     monkeypatch.chdir(files.root)

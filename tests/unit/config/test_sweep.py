@@ -1,12 +1,11 @@
 """A sweep as files: rows for methods and their arguments, columns for settings; names, mistakes, what its runs share."""
 
-import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 import yaml
 
-from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.sweep import over
 from fedrepro.config.by_hand import Wanted
@@ -24,14 +23,7 @@ GIVEN = {"partition": "dirichlet_per_class(alpha=1)", "dataset": "mnist", "model
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The real papers, as the current folder."""
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\nsettings: {rounds: 2}\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path
+    return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8, 9]\nsettings: {rounds: 2}\n")
 
 
 def written(root: Path, wanted: Wanted, name: str | None = None) -> tuple[str, Plan]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from fedrepro.engine import cards
+from fedrepro.engine import cards, cluster
 from fedrepro.errors import UserError
-from fedrepro.workflow import cluster
 
 
 @pytest.fixture
@@ -18,9 +17,9 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cards.VISIBLE, "")
 
 
-@pytest.mark.parametrize(("wanted", "expected"), [("auto", ("cpu", 0)), ("cpu", ("cpu", 0)), ("cuda", ("cuda", 1))])
-def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a login node with or without a GPU: only params.yaml decides, and a GPU that is used is asked for."""
+@pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("cuda", "cuda")])
+def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a login node with or without a GPU: only params.yaml decides."""
     for look in (lambda _: "cuda", lambda _: pytest.fail("looked here")):
         monkeypatch.setattr(cluster, "pick_device", look)
         assert cluster.device_for_jobs(wanted, elsewhere=True) == expected
@@ -29,14 +28,14 @@ def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: tu
 @pytest.mark.usefixtures("no_gpu")
 def test_here_a_gpu_that_is_missing_is_refused() -> None:
     """Except in a dry run, which may be of a run elsewhere."""
-    assert cluster.device_for_jobs("auto", elsewhere=False) == ("cpu", 0)
+    assert cluster.device_for_jobs("auto", elsewhere=False) == "cpu"
     with pytest.raises(UserError, match=r"^device = cuda: torch finds no GPU here"):
         cluster.device_for_jobs("cuda", elsewhere=False)
-    assert cluster.device_for_jobs("cuda", elsewhere=False, trial=True) == ("cuda", 1)
+    assert cluster.device_for_jobs("cuda", elsewhere=False, trial=True) == "cuda"
 
 
 SNAKEFILE = """
-from fedrepro.workflow import cluster
+from fedrepro.engine import cluster
 rule all:
     input: expand("{n}", n=range(6))
 rule one:

@@ -21,7 +21,6 @@ from fedrepro.data.registry import REGISTRY, load_registry
 from fedrepro.engine import client_side
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.artifacts import artifacts, definitions
-from fedrepro.engine.bench import Bench
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.run import Options
 from fedrepro.engine.sequential import SequentialEngine
@@ -99,15 +98,6 @@ def test_a_step_of_dropout_copies_nothing() -> None:
     found.begin(3)
     expected.begin(torch.tensor([3, 3]))
     assert torch.equal(found.next(), expected.next())
-
-
-@pytest.mark.parametrize("method", ["fedavg", "igfl"])
-def test_forecasts_of_dropout_are_measured_on_the_device(method: str) -> None:
-    """Steps of a network with dropout, whose keys lie where it computes."""
-    spec = toy.make_spec(model="reddi_emnist", input_shape=(1, 28, 28), classes=10, method=method)
-    result = Bench.of(spec, compose(method), "meta", "sequential").steps(4, 2)()
-    assert result.num_steps == 2
-    assert result.buffers.flat.device.type == "meta"
 
 
 def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:

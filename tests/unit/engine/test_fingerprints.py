@@ -109,7 +109,7 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
         ("engine/augment.py", {ENGINE}),
         ("console.py", set()),
         ("cli/runs.py", set()),
-        ("engine/estimate.py", set()),
+        ("cost/rates.py", set()),
         ("methods/presets.py", set()),
     ],
 )

@@ -1,4 +1,4 @@
-"""Windows of text through a run: data, tasks, both engines, evaluation, proxy set, forecast."""
+"""Windows of text through a run: data, tasks, both engines, evaluation, proxy set."""
 
 import dataclasses
 from pathlib import Path
@@ -16,7 +16,6 @@ from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import REGISTRY, load_registry
 from fedrepro.engine import memory
 from fedrepro.engine.artifacts import artifacts, definitions
-from fedrepro.engine.estimate import Rates
 from fedrepro.engine.evaluate import evaluate, pieces
 from fedrepro.engine.loop import train, train_together
 from fedrepro.engine.spec import RunSpec
@@ -162,10 +161,9 @@ def test_a_run_from_files(root: Path) -> None:
 
 
 def test_memory_and_time_are_told(root: Path) -> None:
-    """Per sample at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places; a time above 0."""
+    """Per sample at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places."""
     model = build("char_lstm", (80,), 8)
     assert 80 * 7 * 64 <= memory.saved_per_sample(model) <= 2 * 80 * 7 * 64
-    assert Rates(limit_s=2.0).seconds(task_of(root).spec, 520, 104) > 0
 
 
 @pytest.mark.parametrize(

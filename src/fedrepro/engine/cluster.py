@@ -1,4 +1,4 @@
-"""What differs when jobs run on other machines than Snakemake itself. `profiles/slurm` asks here, and so does the Snakefile."""
+"""Where jobs run: on this machine, as many as it has cards, or on others; profiles/slurm and the workflow ask here."""
 
 import contextlib
 import os
@@ -14,16 +14,8 @@ from fedrepro.errors import UserError
 _LONGEST_WAIT_S = 20.0
 
 
-def elsewhere(workflow: Any) -> bool:
-    """Whether jobs of Snakemake's `workflow` run on other machines, or this process is such a job.
-
-    Not known before the graph is made: functions of rules may ask, the Snakefile itself may not.
-    """
-    return bool(workflow.remote_exec or workflow.non_local_exec)
-
-
-def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> tuple[str, int]:
-    """(the device that a training is told, the GPUs that it asks for); `wanted`: auto, cpu or cuda, as in params.yaml.
+def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> str:
+    """The device that a training is told; `wanted`: auto, cpu or cuda, as in params.yaml.
 
     On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job
     that asks for no GPU must not take one that was given to another job, and the seeds of a run belong on one kind of device.
@@ -32,15 +24,21 @@ def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> tuple[
     UserError where a GPU is asked for on this machine and there is none.
     """
     if elsewhere:
-        device = "cuda" if wanted == "cuda" else "cpu"
-    else:
-        try:
-            device = pick_device(wanted)
-        except UserError:
-            if not trial:
-                raise
-            device = wanted
-    return device, int(device == "cuda")
+        return "cuda" if wanted == "cuda" else "cpu"
+    try:
+        return pick_device(wanted)
+    except UserError:
+        if not trial:
+            raise
+        return wanted
+
+
+def elsewhere(workflow: Any) -> bool:
+    """Whether jobs of Snakemake's `workflow` run on other machines, or this process is such a job.
+
+    Not known before the graph is made: functions of rules may ask, the Snakefile itself may not.
+    """
+    return bool(workflow.remote_exec or workflow.non_local_exec)
 
 
 def share_out_cards(workflow: Any) -> None:

@@ -3,18 +3,22 @@
 import io
 import logging
 import re
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from snakemake.logging import ColorizingTextHandler, LogEvent
+from snakemake.settings.enums import Quietness
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
-from fedrepro.workflow import lines
+import snakemake_logger_plugin_fedrepro as plugin
 
-QUIET = {
-    "quiet": set(),
-    "show_failed_logs": True,
+USUAL = {
+    "quiet": {Quietness.REASON, Quietness.HOST},
+    "nocolor": True,
+    "stdout": False,
     "verbose": False,
     "printshellcmds": False,
     "debug_dag": False,
@@ -23,15 +27,13 @@ QUIET = {
 
 
 class Terminal:
-    """A logger with Snakemake's stream handler, shortened."""
+    """A logger with the plugin's handler."""
 
     def __init__(self, **settings: Any) -> None:
-        self.stream = io.StringIO()
-        handler = ColorizingTextHandler(nocolor=True, stream=self.stream)
-        handler.name = lines.HANDLER
+        self.handler = plugin.LogHandler(SimpleNamespace(**USUAL | settings), None)  # type: ignore[arg-type]
+        self.stream = self.handler.stream = io.StringIO()
         self.logger = logging.Logger("test")
-        self.logger.addHandler(handler)
-        self.lines = lines.shorten(self.logger, SimpleNamespace(**QUIET | settings))
+        self.logger.addHandler(self.handler)
 
     def says(self, text: str | None, event: LogEvent | None = None, **fields: Any) -> list[str]:
         """The lines that a record makes."""
@@ -49,6 +51,19 @@ class Terminal:
         return found + self.says(None, LogEvent.PROGRESS, done=done, total=9)
 
 
+@pytest.fixture(autouse=True)
+def _handler_of_signals() -> Any:
+    """The plugin has one for Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_snakemake_finds_it() -> None:
+    """By its name, wherever the sources are."""
+    assert LoggerPluginRegistry().is_installed("fedrepro")
+
+
 def test_a_line_a_step() -> None:
     """With its place among all steps; none for the quick ones, but for the last step of all. Other words pass."""
     terminal = Terminal()
@@ -64,13 +79,13 @@ def test_a_line_a_step() -> None:
 def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """In proportion to those that are done, from the second on."""
     terminal, now = Terminal(), [100.0]
-    monkeypatch.setattr(lines.time, "monotonic", lambda: now[0])
-    assert terminal.lines
-    terminal.lines.expect(4)
+    monkeypatch.setattr(plugin.time, "monotonic", lambda: now[0])
+    now[0] = 100.0
+    assert terminal.says("Job stats:", LogEvent.RUN_INFO, stats={"train": 4, "draw": 5, "total": 9}) == []
     now[0] = 110.0
     assert terminal.runs(1, "train", "train a", 1)[0].endswith("1 of 9 steps: train a")
     now[0] = 120.0
-    assert terminal.runs(2, "train_seed", "train b", 2)[0].endswith("train b; 2 of 4 trainings, about 20.0 s left")
+    assert terminal.runs(2, "train", "train b", 2)[0].endswith("train b; 2 of 4 trainings, one in 10.0 s, about 20.0 s left")
     assert terminal.runs(3, "report", "report", 3)[0].endswith("steps: report")
     terminal.runs(4, "train", "train c", 4)
     assert terminal.runs(5, "train", "train d", 5)[0].endswith("5 of 9 steps: train d")
@@ -96,9 +111,42 @@ def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
     assert terminal.says("Error", LogEvent.JOB_ERROR, jobid=1, **said)[1] == f"    {log}: nothing"
 
 
-def test_who_asks_for_more_gets_it() -> None:
-    """And a Snakemake that tells of its jobs otherwise is left to say it all."""
+def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
+    """One line of them; each is a training that is done. Of a failure the cluster's log comes first."""
+    terminal = Terminal()
+    terminal.says("Job stats:", LogEvent.RUN_INFO, stats={"train": 8})
+    for jobid in range(3):
+        terminal.says(None, LogEvent.JOB_INFO, jobid=jobid, rule_name="train", rule_msg=f"train {jobid}")
+    for jobid in range(3):
+        assert terminal.says("Finished", LogEvent.JOB_FINISHED, job_id=jobid) == []
+    (line,) = terminal.says(None, LogEvent.PROGRESS, done=3, total=9)
+    assert "3 of 9 steps: train 2, and 2 others; 3 of 8 trainings, one in " in line
+    found = terminal.says("Error in group", LogEvent.GROUP_ERROR, aux_logs=["gone.log"], job_error_info=[{}, {}])
+    assert found[0].endswith("FAILED: 2 jobs that ran as one")
+    assert found[1:] == ["    gone.log: nothing"]
+
+
+def test_an_interruption_is_one_line() -> None:
+    """Whatever Snakemake says of its jobs, which end too, and however often Ctrl-C is pressed."""
+    terminal = Terminal()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert terminal.stream.getvalue() == f"{plugin.INTERRUPTED}\n"
+    assert terminal.says("Error", LogEvent.JOB_ERROR, jobid=1, rule_name="train", log=[], shellcmd="") == []
+    assert terminal.says("Complete log(s): /x") == []
+
+
+def test_who_asks_for_more_or_less_gets_snakemakes_own_output() -> None:
+    """Its handler is added where a plugin writes to no stream. A Snakemake that tells of its jobs otherwise is left to say it
+    all."""
+    before = signal.getsignal(signal.SIGINT)
     for key in ("verbose", "printshellcmds", "debug_dag", "dryrun"):
-        assert Terminal(**{key: True}).lines is None
-    assert Terminal().says("Finished", LogEvent.JOB_FINISHED, job_id=7)
-    assert lines.shorten(logging.Logger("none"), SimpleNamespace(**QUIET)) is None
+        assert not Terminal(**{key: True}).handler.writes_to_stream
+    for quiet in (Quietness.ALL, Quietness.RULES, Quietness.PROGRESS):
+        terminal = Terminal(quiet={quiet})
+        assert not terminal.handler.writes_to_stream
+        assert terminal.says("Nothing to be done") == []
+    assert signal.getsignal(signal.SIGINT) is before
+    assert Terminal(quiet=None).handler.writes_to_stream
+    assert Terminal().says("Finished", LogEvent.JOB_FINISHED, job_id=7) == ["Finished"]

@@ -1,0 +1,136 @@
+"""What a command would train and how long that takes: `fedrepro run --dry-run`, and the one line before any training."""
+
+import heapq
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedrepro.console import duration
+from fedrepro.cost.rates import Rates
+from fedrepro.engine import live, receipts
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: the seeds that it would train, and those that are there already."""
+
+    run: dict[str, Any]  # its identity
+    to_train: list[int]
+    kept: dict[int, str]  # seed -> what there is of it
+    begun: list[int]  # of to_train, those that have a checkpoint
+
+    @classmethod
+    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
+        """As the folders below `root` have it. `fresh`: what is there counts for nothing."""
+        asked = [] if fresh else seeds
+        kept = {seed: found for seed in asked if (found := receipts.kept(root, run["run_id"], seed, run["config"]))}
+        left = [seed for seed in seeds if seed not in kept]
+        folder = Path(root) / live.FOLDER / run["run_id"]
+        return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Times of jobs on a device, "cpu" or "cuda"."""
+
+    jobs: list[Job]
+    rates: Rates
+    device: str
+
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """run_id -> seconds a seed, of the runs that train and of which something like them is published."""
+        found = {job.run["run_id"]: self.rates.seconds(job.run["config"], self.device) for job in self.training}
+        return {run_id: seconds for run_id, seconds in found.items() if seconds is not None}
+
+    @property
+    def training(self) -> list[Job]:
+        """The jobs that have something to train."""
+        return [job for job in self.jobs if job.to_train]
+
+    @property
+    def unknown(self) -> list[Job]:
+        """Those of unknown length."""
+        return [job for job in self.training if job.run["run_id"] not in self.seconds]
+
+    def later(self) -> dict[str, float]:
+        """run_id -> the time of all runs that come after it, in seeds of that run; runs of unknown length count as 0."""
+        found, after = {}, 0.0
+        for job in reversed(self.training):
+            each = self.seconds.get(job.run["run_id"], 0.0)
+            found[job.run["run_id"]] = after / each if each else 0.0
+            after += each * len(job.to_train)
+        return found
+
+    def lines(self, cores: int | None) -> list[str]:
+        """A line for each run, those that train first, then how much is trained and kept, and how long it takes on so many
+        cores (default: those of this machine)."""
+        seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
+        total = f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
+        found = [*map(self._line, sorted(self.jobs, key=lambda job: not job.to_train)), total]
+        if self.seconds:
+            found.append(f"{self.sentence(cores or available_cores())}, by published runs")
+        if self.unknown:
+            names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
+            found.append(f"not counted: {_count(len(self.unknown), 'run')}, since nothing like {', '.join(names)} is published")
+        return found
+
+    def announcement(self, cores: int | None) -> str:
+        """What is about to be trained and how long it takes, as far as that is known; "" when nothing is trained. Without
+        `cores` only how many hours of one."""
+        if not self.training:
+            return ""
+        seeds = sum(len(job.to_train) for job in self.training)
+        text = f"training {_count(len(self.training), 'run')} with {_count(seeds, 'seed')} in all"
+        if not self.seconds:
+            return f"{text}; how long that takes the first ones will tell: nothing like them is published"
+        text += f": {self.sentence(cores)}, by published runs"
+        return text + (f", and {_count(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
+
+    def sentence(self, cores: int | None) -> str:
+        """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds."""
+        jobs = [self.seconds.get(job.run["run_id"], 0.0) * len(job.to_train) for job in self.training]
+        if self.device == "cuda":
+            return f"about {duration(sum(jobs))} on the GPU, one run after another"
+        total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
+        if cores is None or (cores == 1 and sum(jobs) < 3600):
+            return f"about {total}"
+        return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
+
+    def _line(self, job: Job) -> str:
+        config = job.run["config"]
+        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds"
+        parts = []
+        if job.to_train:
+            seconds = self.seconds.get(job.run["run_id"])
+            each = "unknown time" if seconds is None else f"{duration(seconds)} each"
+            parts.append(f"train seeds {_listed(job.to_train)}: {each}")
+        if job.begun:
+            parts.append(f"begun: {_listed(job.begun)}")
+        for what_is_there in dict.fromkeys(job.kept.values()):
+            parts.append(f"kept ({what_is_there}): {_listed(s for s, found in job.kept.items() if found == what_is_there)}")
+        return f"{job.run['method_label']:<22}{what}; {'; '.join(parts)}"
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def makespan(seconds: list[float], slots: int) -> float:
+    """Seconds until all jobs are done, `slots` at a time, the longest first."""
+    ends = [0.0] * max(1, slots)
+    for job in sorted(seconds, reverse=True):
+        heapq.heapreplace(ends, ends[0] + job)
+    return max(ends)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))

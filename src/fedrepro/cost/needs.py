@@ -1,0 +1,42 @@
+"""Memory and time that a cluster is asked for. On one machine nothing is limited by it.
+
+What is left out of `fedrepro.cost.rates`, such as another processor, is covered by a margin, and each further attempt is given
+more: a seed goes on from its checkpoint.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro.cost.rates import Rates
+
+MARGIN_TIME, MARGIN_MEMORY = 2.0, 1.3
+START_MINUTES, START_MIB = 10, 500  # to load the libraries and the data, on a node that has not done it before
+# Seconds of a seed and MiB, where no run with that network is published; and where a library brings its data.
+UNKNOWN, EMBEDDED = (3600.0, 2000.0), (120.0, 1000.0)
+SHORT_S = 600.0  # trainings below share a job
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What one attempt is given."""
+
+    mem_mb: int = 0
+    minutes: int = 0
+    group: str | None = None  # the trainings that share a job, since starting one takes longer
+
+    def at(self, attempt: int) -> "Needs":
+        """What the attempt is given, counted from 1: each time as much again as the first."""
+        return Needs(self.mem_mb * attempt, self.minutes * attempt, self.group)
+
+
+def of(rates: Rates, config: Mapping[str, Any], device: str, seeds: int, workers: int = 1) -> Needs:
+    """What the first attempt at `seeds` seeds of a run needs, one after another. `workers`: its processes, each of which may
+    have as much memory as the first, and may help less than hoped."""
+    embedded = not rates.registry[config["dataset"]].urls
+    found = rates.at_most(config, device)
+    seconds, mib = found or (EMBEDDED if embedded else UNKNOWN)
+    short = device == "cpu" and (seconds * seeds < SHORT_S if found else embedded)
+    memory = math.ceil(START_MIB + MARGIN_MEMORY * mib * workers)
+    return Needs(memory, math.ceil(START_MINUTES + MARGIN_TIME * seconds * seeds / 60), "short" if short else None)

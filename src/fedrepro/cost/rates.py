@@ -1,0 +1,121 @@
+"""What one seed of a run takes, by what published seeds took.
+
+Of published seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
+device, in the same precision, on the same data set, in batches of the same size, with the same method, and with about as much
+work in a round, as far as there are any. Time goes with the work and the rounds. Our choice; processors are not told apart.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.data.arrays import ARRAYS, MANIFEST
+from fedrepro.engine import schedule
+from fedrepro.files import read_json
+from fedrepro.store import published_folders
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+EVALUATED = 1 / 3  # of the time that training on a sample takes: there is no backward pass
+
+ALIKE = ("products", "dataset", "batch_size", "method")  # settings that count, the first ones most
+
+
+@dataclass(frozen=True)
+class Took:
+    """What one published seed took."""
+
+    config: dict[str, Any]
+    device: str
+    work: float  # of a round, see `Rates.work`
+    round_s: float
+    mib: float
+
+
+class Rates:
+    """Of the evidence below `root`. `registry`: the data sets, which tell how many samples there are."""
+
+    def __init__(self, root: Path, registry: "Mapping[str, Entry]") -> None:
+        self.root, self.registry = Path(root), registry
+        self._published: dict[str, list[Took]] = {}
+        self._alike: dict[tuple, list[Took]] = {}
+
+    def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
+        """How long a seed of a run with this `config` trains; None where nothing like it is published for such a device."""
+        own = self.work(config)
+        found = [took for took in self.alike(config, device) if took.device == device]
+        return median(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
+
+    def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
+        """(seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
+        own = self.work(config)
+        if not own or not (found := self.alike(config, device)):
+            return None
+        round_s = max(took.round_s * max(1.0, own / took.work) for took in found)
+        return round_s * config["rounds"], max(took.mib for took in found)
+
+    def alike(self, config: Mapping[str, Any], device: str) -> list[Took]:
+        """The published seeds that are nearest to a run."""
+        own, shape = self.work(config), [*config["input_shape"]]
+        key = (device, own, config["model"], *shape, *(config.get(name) for name in ALIKE))
+        if key not in self._alike:
+            found = [took for took in self._of(config["model"]) if took.config["input_shape"] == shape] if own else []
+            found = [took for took in found if took.device == device] or found
+            for name in ALIKE:
+                found = [took for took in found if took.config.get(name) == config.get(name)] or found
+            far = lambda took: abs(math.log(took.work / (own or 1)))  # noqa: E731
+            nearest = min(map(far, found), default=0.0)
+            self._alike[key] = [took for took in found if far(took) <= nearest + 1e-9]
+        return self._alike[key]
+
+    def work(self, config: Mapping[str, Any]) -> float | None:
+        """Samples that a round trains on, and a third of those that it evaluates. None: nobody says how many there are."""
+        entry = self.registry.get(config["dataset"])
+        if not entry or not (counts := image_counts(self.root, entry)):
+            return None
+        train, test = counts[0] * (1 - config["local_validation"]), counts[1]
+        evaluated = test + (train if config.get("evaluate_train") else 0)
+        trained = train * config["participation"] * _epochs(config)
+        return trained + EVALUATED * evaluated / config.get("evaluate_every", 1)
+
+    def _of(self, model: str) -> list[Took]:
+        """The names of the seeds' folders have the model in them: others stay unread."""
+        if model not in self._published:
+            paths = [path for folder in published_folders(self.root) for path in folder.glob(f"*-{model}-*/seed*.json")]
+            self._published[model] = [took for path in sorted(paths) for took in self._read(path, model)]
+        return self._published[model]
+
+    def _read(self, path: Path, model: str) -> list[Took]:
+        """Nothing where the file is damaged: reading it for its results says what is wrong."""
+        try:
+            record = read_json(path)
+            config, cost = record["config"], record["cost"]
+            work = self.work(config) if config["model"] == model else None
+            if not work:
+                return []
+            round_s = cost["wall_s"] / len(record["curves"]["round"])
+            return [Took(config, record["environment"]["device"], work, round_s, cost["peak_rss_mib"])]
+        except Exception:
+            return []
+
+
+def _epochs(config: Mapping[str, Any]) -> float:
+    """Of a round, in the mean over all."""
+    local, rounds = config["local_epochs"], config["rounds"]
+    if "epochs" not in config:
+        return local
+    return sum(schedule.epochs(config["epochs"], local, round, rounds) for round in range(rounds)) / rounds
+
+
+def image_counts(root: Path, entry: "Entry") -> tuple[int, int] | None:
+    """(training, test) samples of a data set, from the registry or else from arrays that are prepared; None: neither says."""
+    if entry.images is not None:
+        return entry.images
+    for path in sorted((Path(root) / ARRAYS / entry.name).glob(f"*/{MANIFEST}")):
+        counts = read_json(path)["counts"]
+        return counts["train"], counts["test"]
+    return None

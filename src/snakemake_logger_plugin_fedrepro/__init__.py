@@ -1,0 +1,177 @@
+"""What a run of the workflow prints: a line for each finished step, and the end of a failed job's log.
+
+A logger plugin of Snakemake, found by its name and chosen by `logger: fedrepro` in profiles/default. Snakemake's own
+`quiet` knows rules (and then hides failures) and progress; either leaves three to five lines a job. Its log file has all of it.
+Dry runs, `--quiet`, `--verbose`, `--printshellcmds` and `--debug-dag` are left to Snakemake's own output; so are jobs on other
+machines, where no plugin is asked.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from logging import ERROR, LogRecord
+from pathlib import Path
+from typing import Any, TextIO
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from fedrepro.console import duration
+
+# Quick and many: they count as steps, and a line for each would hide the others.
+SILENT = ("choice",)
+TRAINING = "train"  # the rule whose jobs take the time
+WHOLE_LOG = "Complete log(s): "  # where to look after a failure
+DROPPED = (
+    "Building DAG of jobs",
+    "Using shell: ",
+    "Select jobs to execute",
+    "Rules claiming more threads",
+    "Touching output file",
+    "Group jobs: inactive",
+)
+NO_BACKUP = "no backup found."  # said of each output of a failed job that was not there before
+SHOWN = 30  # lines of a failed job's log
+INTERRUPTED = "fedrepro: interrupted; the same command goes on from where it stopped"
+
+
+class LogHandler(LogHandlerBase):
+    """Called in a thread, record by record, in their order."""
+
+    def __post_init__(self) -> None:
+        asked = self.common_settings
+        usual = {one.name.lower() for one in asked.quiet or ()} <= {"reason", "host"}
+        self.speaks = usual and not (asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag)
+        self.stream: TextIO = sys.stdout if asked.stdout else sys.stderr
+        self.colour = not asked.nocolor and self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.titles: dict[int, tuple[str, str]] = {}  # job -> rule, what it does
+        self.finished: list[tuple[str, str]] = []  # since the last line; several where jobs share one of a cluster
+        self.failed = self.interrupted = False
+        self.trainings, self.trained, self.began = 0, 0, time.monotonic()
+        if self.speaks and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self.interrupt)
+
+    @property
+    def writes_to_stream(self) -> bool:
+        """Otherwise Snakemake adds its own handler."""
+        return self.speaks
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        """Ctrl-C ends jobs too. That these fail now is no news."""
+        if not self.interrupted:
+            self.interrupted = True
+            self._write(INTERRUPTED)
+        signal.default_int_handler(number, frame)
+
+    def emit(self, record: LogRecord) -> None:
+        """Never an error: it would end the workflow."""
+        try:
+            line = self.line(record) if self.speaks and not self.interrupted else None
+        except Exception:  # a version of Snakemake that tells of its jobs in another way
+            line = str(record.msg)
+        if line:
+            self._write(f"\033[31m{line}\033[0m" if self.colour and record.levelno >= ERROR else line)
+
+    def line(self, record: Any) -> str | None:
+        """What a record is to a person; None for nothing."""
+        event, text = getattr(record, "event", None), str(record.msg or "")
+        if hasattr(record, "quietness"):  # of the kind that `quiet` in the profile leaves out
+            return None
+        if event is None:
+            dropped = text.startswith(DROPPED) or text.endswith(NO_BACKUP) or text == "None"
+            return None if dropped or (text.startswith(WHOLE_LOG) and not self.failed) else text
+        if event == LogEvent.ERROR:  # comes before the job's own error, which shows the command
+            return None if "CalledProcessError in file" in text else text
+        said = {
+            LogEvent.RUN_INFO: self.begin,
+            LogEvent.JOB_INFO: self.start,
+            LogEvent.JOB_FINISHED: self.finish,
+            LogEvent.PROGRESS: self.progress,
+            LogEvent.JOB_ERROR: self.job_error,
+            LogEvent.GROUP_ERROR: self.group_error,
+        }
+        return said[event](record) if event in said else None
+
+    def begin(self, record: Any) -> None:
+        """Once, with the number of jobs by their rules."""
+        self.trainings, self.trained, self.began = record.stats.get(TRAINING, 0), 0, time.monotonic()
+
+    def start(self, record: Any) -> None:
+        """Of a job."""
+        self.titles[record.jobid] = record.rule_name, record.rule_msg or record.rule_name
+
+    def finish(self, record: Any) -> None:
+        """Of a job; its line comes with the progress, which is reported next."""
+        self.finished.append(self.titles[record.job_id])
+        self.trained += self.finished[-1][0] == TRAINING
+
+    def progress(self, record: Any) -> str | None:
+        """`[12:04:31] 5 of 9 steps: train digits-mlp-...; 2 of 4 trainings, 10.0 s each, about 20.0 s left`."""
+        told = [one for one in self.finished if one[0] not in SILENT or record.done == record.total]
+        self.finished = []
+        if not told:
+            return None
+        title = told[-1][1] + (f", and {len(told) - 1} others" if len(told) > 1 else "")
+        left = self.time_left() if any(rule == TRAINING for rule, _ in told) else ""
+        return f"{_now()} {record.done} of {record.total} steps: {title}{left}"
+
+    def time_left(self) -> str:
+        """In proportion to what is done, from the second training on: how long one took with all that ran beside it."""
+        if not 1 < self.trained < self.trainings:
+            return ""
+        each = (time.monotonic() - self.began) / self.trained
+        left = duration(each * (self.trainings - self.trained))
+        return f"; {self.trained} of {self.trainings} trainings, one in {duration(each)}, about {left} left"
+
+    def job_error(self, record: Any) -> str:
+        """What failed, the end of its log, and the command."""
+        self.failed = True
+        _, title = self.titles.get(record.jobid, ("", record.rule_name))
+        command = [f"    command: {record.shellcmd}"] if record.shellcmd else []
+        return "\n".join([f"{_now()} FAILED: {title}", *_ends(record.log), *command])
+
+    def group_error(self, record: Any) -> str:
+        """Of jobs that share one of a cluster: its log. Theirs follow, one by one."""
+        return "\n".join([f"{_now()} FAILED: {len(record.job_error_info)} jobs that ran as one", *_ends(record.aux_logs)])
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+        except (OSError, ValueError):  # losing the terminal must not stop the workflow
+            pass
+
+
+def _now() -> str:
+    return time.strftime("[%H:%M:%S]")
+
+
+def _ends(paths: list[str]) -> list[str]:
+    """The last lines of logs, each below its path."""
+    found = []
+    for path in paths:
+        try:
+            lines = Path(path).read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        before = f", its last {SHOWN} of {len(lines)} lines" if len(lines) > SHOWN else "" if lines else ": nothing"
+        found += [f"    {path}{before}", *(f"    | {line}" for line in lines[-SHOWN:])]
+    return found

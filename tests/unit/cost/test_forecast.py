@@ -1,0 +1,72 @@
+"""What a command would train, in words, and how long all of it takes."""
+
+from pathlib import Path
+
+import pytest
+
+from fedrepro.cost.forecast import Forecast, Job, makespan
+from fedrepro.cost.rates import Rates, image_counts
+from fedrepro.data.registry import load_registry
+from fedrepro.files import write_json
+
+ROOT = Path(__file__).parents[3]
+
+
+def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
+    """Of runs a, b, ...: a seed of `a` takes 1,000 s, of `b` 2,000 s; of the others nothing is known."""
+    known = {"a": 1000.0, "b": 2000.0}
+    rates = Rates(ROOT, {})
+    rates.seconds = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
+    config = lambda name: {"model": name, "dataset": "mnist", "partition": "iid", "rounds": 5}  # noqa: E731
+    runs = {name: {"run_id": name, "method_label": "fedavg", "config": config(name)} for name in jobs}
+    kept = lambda seeds: {} if seeds else {8: "receipt"}  # noqa: E731
+    return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
+
+
+def test_a_line_before_any_training() -> None:
+    """How much, how long, and what is not known of."""
+    assert forecast({"a": []}).announcement(2) == ""
+    known = "training 2 runs with 3 seeds in all: about 1.1 core-hours, 33 min 20 s with 2 cores, by published runs"
+    assert forecast({"a": [8, 9], "b": [8]}).announcement(2) == known
+    assert forecast({"a": [8, 9], "b": [8], "c": []}).announcement(None).endswith("about 1.1 core-hours, by published runs")
+    assert (
+        forecast({"a": [8], "x": [8]})
+        .announcement(1)
+        .endswith("16 min 40 s on one core, by published runs, and 1 run of unknown length")
+    )
+    unknown = "training 1 run with 1 seed in all; how long that takes the first ones will tell: nothing like them is published"
+    assert forecast({"x": [8]}).announcement(2) == unknown
+    assert "about 16 min 40 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
+
+
+def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
+    """Those that train first; unknown ones are named."""
+    trains, unknown, kept, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
+    assert trains == "fedavg                mnist a iid, 5 rounds; train seeds 8, 9: 16 min 40 s each"
+    assert unknown.endswith("train seeds 8: unknown time")
+    assert kept.endswith("kept (receipt): 8")
+    assert count == "2 runs to train with 3 seeds in all, 1 seed kept"
+    assert total == "about 33 min 20 s on one core, by published runs"
+    assert left == "not counted: 1 run, since nothing like x on mnist is published"
+
+
+def test_what_follows_is_counted_in_seeds_of_the_run() -> None:
+    """Runs of 1,000, 2,000 and unknown seconds a seed, two seeds each."""
+    assert forecast({"a": [8, 9], "b": [8, 9], "c": [8, 9], "d": []}).later() == {"a": 4.0, "b": 0.0, "c": 0.0}
+
+
+@pytest.mark.parametrize(("slots", "seconds"), [(1, 18.0), (2, 10.0), (3, 7.0), (9, 7.0)])
+def test_makespan_by_hand(slots: int, seconds: float) -> None:
+    """7, 5, 3, 3 with two slots: 7 + 3 and 5 + 3; the longest job alone is the least."""
+    assert makespan([3.0, 7.0, 3.0, 5.0], slots) == seconds
+    assert makespan([], slots) == 0
+
+
+def test_how_many_images_there_are(tmp_path: Path) -> None:
+    """From the registry; or else from prepared arrays of any shape; unknown where neither says."""
+    entry = load_registry(ROOT / "data" / "registry.yaml")["digits"]
+    assert image_counts(tmp_path, entry) == (1297, 500)
+    silent = entry.model_copy(update={"images": None})
+    assert image_counts(tmp_path, silent) is None
+    write_json(tmp_path / "data/arrays/digits/1x28x28/manifest.json", {"counts": {"train": 7, "test": 3}})
+    assert image_counts(tmp_path, silent) == (7, 3)

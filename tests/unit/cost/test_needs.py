@@ -1,0 +1,142 @@
+"""What published seeds tell of others, by hand; and what a cluster is asked for: enough to train each of them again."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrepro.cost import needs
+from fedrepro.cost.needs import EMBEDDED, MARGIN_MEMORY, MARGIN_TIME, START_MIB, START_MINUTES, UNKNOWN, Needs
+from fedrepro.cost.rates import Rates
+from fedrepro.data.registry import REGISTRY, load_registry
+
+ROOT = Path(__file__).parents[3]
+DATA = load_registry(ROOT / REGISTRY)
+MNIST = 60_000 + 10_000 / 3  # samples of a full pass with its evaluation, in samples that are trained on
+
+
+def settings(**changed: Any) -> dict[str, Any]:
+    """Of a round with all of MNIST and one evaluation."""
+    usual = {"dataset": "mnist", "model": "cnn", "input_shape": [1, 28, 28], "method": "a", "rounds": 100, "batch_size": 10}
+    return usual | {"local_epochs": 1, "participation": 1.0, "local_validation": 0.0} | changed
+
+
+def publish(root: Path, name: str, config: dict[str, Any], wall_s: float, mib: float, device: str = "cpu") -> None:
+    """A published seed of a hundred rounds, as far as costs go."""
+    path = root / f"reports/full/paper/evidence/{config['dataset']}-{config['model']}-{name}/seed8.json"
+    path.parent.mkdir(parents=True)
+    cost, curves = {"wall_s": wall_s, "peak_rss_mib": mib}, {"round": list(range(100))}
+    path.write_text(json.dumps({"config": config, "cost": cost, "environment": {"device": device}, "curves": curves}))
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Rates:
+    """A round takes 1 s, 4 s with method b, 0.2 s where a fifth of the clients take part, 0.1 s on a GPU."""
+    publish(tmp_path, "one", settings(), 100, 500)
+    publish(tmp_path, "slow", settings(method="b"), 400, 900)
+    publish(tmp_path, "light", settings(participation=0.2), 20, 400)
+    publish(tmp_path, "gpu", settings(), 10, 2000, "cuda")
+    publish(tmp_path, "wide-x", settings(model="cnn-wide"), 9999, 9999)  # its folder's name has `-cnn-` in it too
+    publish(tmp_path, "large", settings(input_shape=[3, 32, 32]), 9999, 9999)
+    (tmp_path / "reports/full/paper/evidence/mnist-cnn-broken").mkdir()
+    (tmp_path / "reports/full/paper/evidence/mnist-cnn-broken/seed8.json").write_text("{")
+    return Rates(tmp_path, DATA)
+
+
+FIFTH = (12_000 + 10_000 / 3) / MNIST  # the work of a round with a fifth of the clients
+
+
+@pytest.mark.parametrize(
+    ("changed", "device", "seconds", "at_most"),
+    [
+        ({}, "cpu", 100, (100, 500)),  # the same
+        ({"rounds": 250}, "cpu", 250, (250, 500)),  # 1 s a round
+        ({"method": "b"}, "cpu", 400, (400, 900)),
+        ({"method": "new"}, "cpu", 250, (400, 900)),  # of those with as much work the middle, or the slowest
+        ({"local_epochs": 2}, "cpu", 100 * (MNIST + 60_000) / MNIST, (100 * (MNIST + 60_000) / MNIST, 500)),
+        ({"evaluate_every": 10}, "cpu", 100 * (60_000 + 1_000 / 3) / MNIST, (100, 500)),  # less work is no promise of less time
+        ({"local_validation": 0.8}, "cpu", 20, (20, 400)),  # a fifth of the samples, as with a fifth of the clients
+        ({"batch_size": 20}, "cpu", 100, (100, 500)),
+        ({"dataset": "fashion_mnist"}, "cpu", 100, (100, 500)),  # as large, and through the same network
+        ({}, "cuda", 10, (10, 2000)),
+    ],
+)
+def test_a_seed_takes_what_its_like_took(
+    changed: dict, device: str, seconds: float, at_most: tuple[float, float], rates: Rates
+) -> None:
+    """By hand, from the seeds of `rates`; time goes with trained samples and a third of those that are evaluated."""
+    assert rates.seconds(settings(**changed), device) == pytest.approx(seconds)
+    assert rates.at_most(settings(**changed), device) == pytest.approx(at_most)
+
+
+def test_what_is_not_known_is_not_guessed(rates: Rates) -> None:
+    """Another network or shape; on a GPU a time of a CPU is none, but a limit; without a size of the data nothing is known."""
+    for changed in ({"model": "resnet"}, {"input_shape": [1, 64, 64]}, {"dataset": "nothing"}):
+        assert rates.seconds(settings(**changed)) is rates.at_most(settings(**changed)) is None
+    assert rates.seconds(settings(model="cnn-wide"), "cuda") is None
+    assert rates.at_most(settings(model="cnn-wide"), "cuda") == (9999, 9999)
+
+
+def test_epochs_of_a_schedule_are_counted(rates: Rates) -> None:
+    """4, 3 and 2 in three rounds: three times one epoch."""
+    config = settings(rounds=3, local_epochs=4, epochs="fewer(every=1)")
+    assert rates.work(config) == rates.work(settings(local_epochs=3))
+
+
+def test_seeds_workers_and_attempts_add_up(rates: Rates) -> None:
+    """Time goes with the seeds, memory with the processes, both with the attempts. Short trainings on CPUs share a job."""
+    one = needs.of(rates, settings(), "cpu", seeds=1)
+    assert one == Needs(START_MIB + MARGIN_MEMORY * 500, math.ceil(START_MINUTES + MARGIN_TIME * 100 / 60), "short")
+    many = needs.of(rates, settings(), "cpu", seeds=6, workers=2)
+    assert many == Needs(START_MIB + MARGIN_MEMORY * 1000, math.ceil(START_MINUTES + MARGIN_TIME * 600 / 60), None)
+    assert one.at(3) == Needs(3 * one.mem_mb, 3 * one.minutes, "short")
+    assert needs.of(rates, settings(), "cuda", seeds=1).group is None
+
+
+@pytest.mark.parametrize(("dataset", "known", "group"), [("digits", EMBEDDED, "short"), ("mnist", UNKNOWN, None)])
+def test_where_nothing_is_published(dataset: str, known: tuple[float, float], group: str | None, rates: Rates) -> None:
+    """Data that a library brings are small."""
+    seconds, mib = known
+    asked = needs.of(rates, settings(dataset=dataset, model="resnet"), "cpu", seeds=1)
+    expected = math.ceil(START_MIB + MARGIN_MEMORY * mib), math.ceil(START_MINUTES + MARGIN_TIME * seconds / 60)
+    assert (asked.mem_mb, asked.minutes, asked.group) == (*expected, group)
+
+
+def test_every_published_seed_would_have_had_enough() -> None:
+    """Of all evidence in this repository: at least half as much again in time, and a quarter in memory."""
+    records, rates = evidence(), Rates(ROOT, DATA)
+    for record in records:
+        asked = needs.of(rates, record["config"], record["environment"]["device"], seeds=1)
+        assert asked.minutes * 60 > 1.5 * record["cost"]["wall_s"], record["run_id"]
+        assert asked.mem_mb > 1.25 * record["cost"]["peak_rss_mib"] * 1.048576, record["run_id"]
+
+
+def test_a_published_table_is_forecast_within_a_factor_of_two() -> None:
+    """Of each paper and scale all runs together, though some seeds shared their cores with other work."""
+    rates, sums = Rates(ROOT, DATA), {}
+    for record in evidence():
+        found = rates.seconds(record["config"], record["environment"]["device"])
+        assert found
+        one = sums.setdefault(record["place"], [0.0, 0.0])
+        one[0] += found
+        one[1] += record["cost"]["wall_s"]
+    assert len(sums) > 5
+    assert {place: guess / took for place, (guess, took) in sums.items() if not 0.5 < guess / took < 2} == {}
+
+
+def evidence() -> list[dict[str, Any]]:
+    paths = sorted(ROOT.glob("reports/*/*/evidence/*/seed*.json"))
+    assert paths
+    return [json.loads(path.read_text()) | {"place": "/".join(path.parts[-5:-3])} for path in paths]
+
+
+def test_thousands_of_jobs_cost_no_time(rates: Rates) -> None:
+    """Evidence is read once."""
+    rates.seconds(settings())
+    begun = time.process_time()
+    for seeds in range(5000):
+        rates.seconds(settings(rounds=seeds + 1))
+    assert time.process_time() - begun < 1
