@@ -1,5 +1,6 @@
 # The only graph: data -> what is drawn -> training -> reports. Loads and validates here, rules live in rules/*.smk.
-from fedrepro.workflow import Workflow, session
+from fedrepro.workflow import session
+from fedrepro.workflow.graph import Workflow
 
 configfile: "params.yaml"
 

@@ -56,7 +56,7 @@ rule page:
     shell: "fedrepro page {input.plans} --out reports/{wildcards.place} > {log} 2>&1"
 
 rule summary:
-    input: FLOW.documents()
+    input: FLOW.reports("json", figure="")
     output: "results/summary.json", "results/means.json"
     log: "logs/report/summary.log"
     message: "means of all tables, for dvc metrics"

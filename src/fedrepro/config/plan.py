@@ -134,6 +134,12 @@ class Run:
         return parse(self.method)
 
     @property
+    def ahead(self) -> str:
+        """The run that trains the rounds which this one shares with others of the plan; "" where it is this one, or none."""
+        first = self.forks[-1].runs[0] if self.forks else ""
+        return first if first != self.run_id else ""
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What its run_id decides alone, as training takes it; the sources of its values may be told differently one day."""
         return {key: getattr(self, key) for key in ("run_id", "method", "method_label", "config", "inputs")}

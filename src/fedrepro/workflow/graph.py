@@ -40,8 +40,7 @@ class Workflow:
 
     @classmethod
     def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
-        """Snakemake's `workflow` of `params` (params.yaml with --config merged in). A mistake ends the process: one line, exit
-        code 2."""
+        """Of Snakemake's `workflow` and its `params`, params.yaml with --config. A mistake is one line and exit code 2."""
         with session.one_line():
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
             return cls(load_project(Path(), params), workflow)
@@ -108,8 +107,7 @@ class Workflow:
         return [path for run_id, seeds in tried for path in self.results(made.runs[run_id], seeds)]
 
     def results(self, run: Run, seeds: Iterable[int]) -> list[str]:
-        """Published evidence of these seeds, which is a source, and the jobs that train the others: those that are missing, and
-        those that other code of a part or of the partition scheme made."""
+        """Published evidence of these seeds, a source, and the jobs of those that are missing or that other code made."""
         find = lambda seed: self.store.find(run.run_id, seed)  # noqa: E731
         fresh = lambda seed: find(seed) if receipts.fresh(Path(), run.run_id, seed, run.config) else None  # noqa: E731
         return self._public(receipts.RUNS / run.run_id, seeds, find, fresh)
@@ -145,10 +143,9 @@ class Workflow:
     def _ahead(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """The jobs of the run that trains the rounds which this one shares with others of its plan, unless it is published."""
         for made in self.made.values():
-            for fork in reversed(made.runs[run_id].forks) if run_id in made.runs else ():
-                if (first := fork.runs[0]) != run_id and first in made.asked:
-                    wanted, found = {*map(str, seeds)}, self.results(made.runs[first], made.asked[first])
-                    return [path for path in found if "/jobs/" in path and wanted & {*Path(path).name.split("-")}]
+            if run_id in made.runs and (first := made.runs[run_id].ahead) in made.asked:
+                found, wanted = self.results(made.runs[first], made.asked[first]), {*map(str, seeds)}
+                return [path for path in found if "/jobs/" in path and wanted & {*Path(path).name.split("-")}]
         return []
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
@@ -159,13 +156,10 @@ class Workflow:
         """The arrays whose labels an artifact is drawn from."""
         return read_json(CONFIGS / drawn / f"{artifact}.json")["native"]
 
-    def reports(self) -> list[str]:
-        """The reports of params.yaml's tables, under their short names."""
-        return [f"reports/{place}{table}.{'svg' if is_figure(table) else 'md'}" for place, table in self.tables]
-
-    def documents(self) -> list[str]:
-        """The JSON reports that the summary is made from: those of tables."""
-        return [f"reports/{place}{table}.json" for place, table in self.tables if not is_figure(table)]
+    def reports(self, table: str = "md", figure: str = "svg") -> list[str]:
+        """Of params.yaml's tables and figures under their short names, with these endings; "" leaves them out."""
+        each = ((place, name, figure if is_figure(name) else table) for place, name in self.tables)
+        return [f"reports/{place}{name}.{ending}" for place, name, ending in each if ending]
 
     def trained(self, checkpoints: Any) -> list[str]:
         """What params.yaml's tables need of trainings."""

@@ -16,7 +16,8 @@ from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
 from fedrepro.files import write_json
-from fedrepro.workflow import Workflow, graph, session
+from fedrepro.workflow import graph, session
+from fedrepro.workflow.graph import Workflow
 from fedrepro.workflow.jobs import jobs
 
 ROOT = Path(__file__).parents[3]
@@ -141,7 +142,7 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
     It trains what its table trains."""
     flow = load(tables=["fedlaw/table3", "fedlaw/figure15"])
     assert flow.reports() == ["reports/table3.md", "reports/figure15.svg"]
-    assert flow.documents() == ["reports/table3.json"]
+    assert flow.reports("json", figure="") == ["reports/table3.json"]
     assert "results/plans/full/fedlaw/figure15.json" in flow.page("full/fedlaw/")["plans"]
     assert {*flow.evidence("full/fedlaw/", "figure15", None)} < {*flow.evidence("full/fedlaw/", "table3", None)}
     found = counts(dry_run("reports/figure15.svg", "reports/demo/fedlaw/index.html", "results/summary.json"))
