@@ -42,9 +42,21 @@ class Forecast:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """run_id -> seconds a seed, of the runs that train and of which something like them is published."""
-        found = {job.run["run_id"]: self.rates.seconds(job.run["config"], self.device) for job in self.training}
-        return {run_id: seconds for run_id, seconds in found.items() if seconds is not None}
+        """run_id -> seconds a seed, of the runs that train and of which something like them is published. Rounds that several of
+        them share count for the first one."""
+        found: dict[str, float] = {}
+        for place, job in enumerate(self.training):
+            seconds = self.rates.seconds(job.run["config"], self.device)
+            if seconds is not None:
+                own = 1 - self._shared(job, self.training[:place]) / job.run["config"]["rounds"]
+                found[job.run["run_id"]] = seconds * own
+        return found
+
+    @staticmethod
+    def _shared(job: Job, before: "list[Job]") -> int:
+        """How many rounds one of the jobs before it has trained by then."""
+        known = {other.run["run_id"] for other in before}
+        return max((fork["round"] for fork in job.run.get("forks", ()) if known & {*fork["runs"]}), default=0)
 
     @property
     def training(self) -> list[Job]:

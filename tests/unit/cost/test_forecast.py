@@ -50,6 +50,16 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     assert left == "not counted: 1 run, since nothing like x on mnist is published"
 
 
+def test_rounds_that_runs_share_count_once() -> None:
+    """`b` goes on from round 4 of the five that `a` trains: 1,000 s and a fifth of 2,000. Alone it trains all of them."""
+    both, alone = forecast({"a": [8], "b": [8]}), forecast({"b": [8]})
+    for made in (both, alone):
+        for job in made.jobs:
+            job.run["forks"] = [{"round": 4, "models": 1, "runs": ["a", "b"]}]
+    assert both.seconds == {"a": 1000.0, "b": pytest.approx(400.0)}
+    assert alone.seconds == {"b": 2000.0}
+
+
 def test_what_follows_is_counted_in_seeds_of_the_run() -> None:
     """Runs of 1,000, 2,000 and unknown seconds a seed, two seeds each."""
     assert forecast({"a": [8, 9], "b": [8, 9], "c": [8, 9], "d": []}).later() == {"a": 4.0, "b": 0.0, "c": 0.0}
