@@ -232,14 +232,16 @@ class Table(Strict):
                     raise ValueError(f"budget of {place}: tune: {unknown('key that a cell tunes', key, tuned)}")
 
 
-# How those of several axes are joined.
+# How those of several axes are joined. What begins with + is added: `fedavg` and `+ima` are `fedavg+ima`.
 _TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+", "published": "+"}
+_ADDED = {"label": " "}  # what stands before the + then
 
 
 def _joined(one: Any, other: Any) -> dict[str, Any]:
     """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise.
 
     A name in print is a method's: `fedavg` with `ima` is `fedavg+ima`, with {data: mnist} it is {method: fedavg, data: mnist}.
+    An entry `{}` adds nothing: `[{}, {key: +ima, label: + IMA, method: ima}]` gives each entry before it without and with IMA.
     """
     for part in (one, other):
         if not isinstance(part, dict):
@@ -254,7 +256,8 @@ def _joined(one: Any, other: Any) -> dict[str, Any]:
         elif isinstance(mine, dict) and isinstance(added, dict) and not (mine.keys() & added.keys()):
             found[key] = mine | added
         elif key in _TEXTS and isinstance(mine, str) and isinstance(added, str):
-            found[key] = f"{mine}{_TEXTS[key]}{added}"
+            between = _ADDED.get(key, "") if added.startswith("+") else _TEXTS[key]
+            found[key] = f"{mine}{between}{added}"
         else:
             raise ValueError(f"two axes give {key}: {mine!r} and {added!r}")
     return found
