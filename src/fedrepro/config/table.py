@@ -84,8 +84,8 @@ class Header(Strict):
     """A row or a column. A cell merges its row and its column; what both give is the row's.
 
     `method`: parts, joined with those of the other axis. `published`: the columns of the published CSV that pick the cell's
-    line; a bare word is the CSV's `method`. Entries of the axis that has the methods go by their key; other entries without
-    `published` are ours, and nothing in them is printed.
+    line; a bare word is the CSV's `method`, and a column's that begins with + is added to the row's. Entries of the axis that
+    has the methods go by their key; other entries without `published` are ours, and nothing in them is printed.
     """
 
     key: str
@@ -161,7 +161,8 @@ class Table(Strict):
                 own = {"method": entry.key}
             if own is None or entry in self.companions:
                 return None
-            found |= own
+            name = own.get("method", "")
+            found |= own | ({"method": found.get("method", "") + name} if name.startswith("+") else {})
         return found
 
     @field_validator("remarks")
