@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from types import UnionType
 from typing import Any, TypeVar
 
 from fedrepro.errors import UserError
@@ -173,7 +174,7 @@ def unknown(noun: str, name: object, known: list[str]) -> str:
 
 
 def coerce(where: str, value: Any, kind: Any) -> Any:
-    """`value` as `kind` (int, float, bool, str or an optional one of them). An int serves as a float, nothing else converts."""
+    """`value` as `kind` (int, float, bool, str, one of several, or none). An int serves as a float, nothing else converts."""
     if kind in (int, float, bool, str):
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
@@ -184,9 +185,12 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
     options = getattr(kind, "__args__", ())
     if value is None and type(None) in options:
         return None
-    for option in options:
-        if option is not type(None):
-            return coerce(where, value, option)
+    kinds = [option for option in options if option is not type(None)]
+    if isinstance(kind, UnionType) and len(kinds) > 1:  # such as a round or a share of them: each stays what it is
+        known = " or ".join(_ARTICLE[option] for option in kinds)
+        require(type(value) in kinds, where, value, f"must be {known}")
+    for option in sorted(kinds, key=lambda option: type(value) is not option):
+        return coerce(where, value, option)
     return value
 
 

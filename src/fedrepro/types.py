@@ -156,7 +156,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What a server part may read, and where it notes scalars."""
+    """What a server part may read, and where it notes scalars and asks something of others."""
 
     cohort: Cohort  # as it stands: `Method.apply` puts in what transforms made of it
     network: Network  # in training mode; its running statistics become those of the global model
@@ -170,6 +170,7 @@ class ServerContext:
     smallest_batch: int = 1  # smaller ones are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
     kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept where the round's models are
+    starting_over: set[str] = field(default_factory=set)  # slots: a part may add one behind its own, see `Method.apply`
     together: Callable[[Asked], Tree] = Asked.alone  # answers `gradient`; an engine may answer several seeds at once
 
     def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:

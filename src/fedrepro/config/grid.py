@@ -190,6 +190,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})
         method = _method(layers.method, given)
+        sources = argument_sources(method, layers.method, arguments, layers.table.source)
+        method = layers.followed(method, sources, values["rounds"], file)
     if 1 <= values["batch_size"] < known.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
@@ -223,7 +225,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         method_label=method.label,
         config=spec.as_dict(),
         sources={key: item.source for key, item in settings.items() if key not in REPORTED},
-        argument_sources=argument_sources(method, layers.method, arguments, layers.table.source),
+        argument_sources=sources,
         inputs=dict(_inputs(spec, entry.name, entry.sha)),
         keep=keep,
     )

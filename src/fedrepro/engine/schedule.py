@@ -2,27 +2,34 @@
 
 `exponential` is FedLAW's; `cosine(half=false)` is Elastic aggregation's, whose first round has twice client_lr;
 `exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases, and for epochs
-`constant+fewer(start=300)` another. They are written for a number of rounds; `scaled` makes of them what fewer rounds take. No
-torch: settings are read everywhere.
+`constant+fewer(start=300)` another. They are written for a number of rounds; `scaled` makes of them what fewer rounds take. A
+start may also be a share of the rounds, `start=0.75`, which it stays, or `start=method`: where the run's method has its own
+`start`, which `of_method` puts in. No torch: settings are read everywhere.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require
+from fedrepro.rounds import first as first_round
+from fedrepro.rounds import require_start
 
 SCHEDULES = Registry("schedule")
 # The setting -> what it is if nothing is said, which is left out of a run's name.
 DEFAULTS = {"schedule": "exponential", "epochs": "constant"}
+METHOD = "method"  # as a start: where the run's method has its own
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there.
+
+    A share of the rounds names the round that it names in a method (`fedrepro.rounds.first`).
 
     `settings`: those that may take it. `lengths`: its arguments that count rounds, with the least that each may be.
     """
@@ -31,7 +38,7 @@ class Schedule:
     settings: ClassVar[tuple[str, ...]] = ("schedule",)
     lengths: ClassVar[dict[str, int]] = {}
 
-    start: int = 0
+    start: int | float | str = 0
 
     def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
         """The rate (or epochs) `t` rounds after `start`, of the `rounds` left there. `first`: reached before; `decay`:
@@ -141,7 +148,7 @@ class Fewer(Schedule):
 @lru_cache
 def schedules(text: str, setting: str = "schedule") -> tuple[Schedule, ...]:
     """The schedules that `text` names. UserError for unknown ones, those that are not for this setting, and unless they start
-    at 0 and then each after the other."""
+    at 0 and then each after the other; whether a share lies after a round, `phases` knows."""
     try:
         found = tuple(SCHEDULES.make(call) for call in parse(text))
     except UserError as error:
@@ -149,12 +156,56 @@ def schedules(text: str, setting: str = "schedule") -> tuple[Schedule, ...]:
     for one in found:
         known = ", ".join(name for name in SCHEDULES.names() if setting in SCHEDULES.get(name).settings)
         require(setting in one.settings, setting, text, f"{one.name} is not for this setting; use {known}")
+        where = f"{setting} = {text!r}: {one.name}: start"
+        if isinstance(one.start, str):
+            require(one.start == METHOD, where, one.start, f"must be a round, a share of the rounds or {METHOD}")
+        elif isinstance(one.start, float):
+            require_start(where, one.start)
     starts = [one.start for one in found]
-    if starts[0] != 0 or any(after <= before for before, after in pairwise(starts)):
+    for kind in (int, float, str):
+        _require_order(text, setting, starts, [start for start in starts if type(start) is kind])
+    return found
+
+
+def _require_order(text: str, setting: str, starts: Sequence[int | float | str], among: Sequence[Any]) -> None:
+    if starts[0] != 0 or any(after <= before for before, after in pairwise(among)):
         raise UserError(
             f"{setting} = {text!r}: starts at rounds {starts}; the first must start at 0, each other after the one before"
         )
-    return found
+
+
+@lru_cache
+def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], ...]:
+    """(the round that it starts at, schedule) of each in a run of so many rounds. UserError unless they follow each other."""
+    found = schedules(text, setting)
+    for one in found:
+        if isinstance(one.start, str):
+            raise UserError(f"{setting} = {text!r}: start = {one.start}: there is no method here to start with; give a round")
+    starts = [first_round(one.start, rounds) for one in found if not isinstance(one.start, str)]
+    _require_order(text, setting, starts, starts)
+    return tuple(zip(starts, found, strict=True))
+
+
+def of_method(text: str, setting: str, method: str) -> str:
+    """`text` for a run of this method (its canonical name): `start=method` is the `start` of the part that has one.
+
+    Where no part has one there is no such phase: the schedule before it goes on. UserError for two parts that differ in it.
+    """
+    found = schedules(text, setting)
+    if all(one.start != METHOD for one in found):
+        return text
+    starts = {
+        f"{call.name}(start={call.arguments['start']})": call.arguments["start"]
+        for call in parse(method)
+        if "start" in call.arguments
+    }
+    if len(set(starts.values())) > 1:
+        raise UserError(
+            f"{setting} = {text!r}: the method has {' and '.join(starts)}; give them one start, or the phase a round"
+        )
+    own = next(iter(starts.values()), None)
+    made = [replace(one, start=own) if one.start == METHOD and own is not None else one for one in found]
+    return "+".join(str(SCHEDULES.canonical(one)) for one in made if one.start != METHOD)
 
 
 def canonical(text: str, setting: str = "schedule") -> str:
@@ -166,47 +217,47 @@ def canonical(text: str, setting: str = "schedule") -> str:
 def scaled(text: str, setting: str, rounds: int, of: int) -> str:
     """`text`, which is written for `of` rounds, for a run of `rounds`: the very text where no round is named in it.
 
-    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`); what counts
-    per round (a factor, client_lr_decay) stays. Phases that would fall together are kept a round apart, and the last one gets a
-    round (our choice: a phase that is written down is never left out in silence).
+    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`). A start that
+    is a share already stays, and so does the method's, which follows with the method (`methods.compose.scaled`), and what counts
+    per round (a factor, client_lr_decay). Phases that would fall together are kept a round apart, and the last one gets a round
+    (our choice: a phase that is written down is never left out in silence).
     UserError for a start that the `of` rounds never reach, and for more phases than `rounds`.
     """
     found = schedules(text, setting)
     if min(rounds, of) < 1:  # is refused elsewhere
         return text
-    if found[-1].start >= of:
+    starts = [one.start for one in found if isinstance(one.start, int)]
+    if starts[-1] >= of:
+        raise UserError(f"{setting} = {text!r}: start = {starts[-1]} is never reached in {of} rounds; make it less than {of}")
+    if len(starts) > rounds:
         raise UserError(
-            f"{setting} = {text!r}: start = {found[-1].start} is never reached in {of} rounds; make it less than {of}"
-        )
-    if len(found) > rounds:
-        raise UserError(
-            f"{setting} = {text!r}: {len(found)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
+            f"{setting} = {text!r}: {len(starts)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
         )
     part = lambda count: -(-count * rounds // of)  # noqa: E731
-    made: list[Schedule] = []
-    for place, one in enumerate(found):
-        latest = rounds - (len(found) - place)
-        start = min(max(part(one.start), place and made[-1].start + 1), latest)
+    for place, start in enumerate(starts):
+        latest = rounds - (len(starts) - place)
+        starts[place] = min(max(part(start), place and starts[place - 1] + 1), latest)
+    numbered, made = iter(starts), []
+    for one in found:
         lengths = {key: max(least, part(getattr(one, key))) for key, least in one.lengths.items()}
-        made.append(replace(one, start=start, **lengths))
+        made.append(replace(one, start=next(numbered) if isinstance(one.start, int) else one.start, **lengths))
     return text if rounds == of or tuple(made) == found else "+".join(str(SCHEDULES.canonical(one)) for one in made)
 
 
 def epochs(text: str, local_epochs: int, round: int, rounds: int) -> int:
     """The number of epochs of `round` (from 0), of `rounds` in all: what the schedules say, rounded down, at least 1."""
-    return max(1, math.floor(_value(schedules(text, "epochs"), local_epochs, 1.0, round, rounds) + 1e-9))
+    return max(1, math.floor(_value(phases(text, "epochs", rounds), local_epochs, 1.0, round, rounds) + 1e-9))
 
 
 def rate(text: str, client_lr: float, decay: float, round: int, rounds: int) -> float:
     """The learning rate of `round` (from 0), of `rounds` in all."""
-    return _value(schedules(text), client_lr, decay, round, rounds)
+    return _value(phases(text, "schedule", rounds), client_lr, decay, round, rounds)
 
 
-def _value(chosen: tuple[Schedule, ...], first: float, decay: float, round: int, rounds: int) -> float:
-    if len(chosen) == 1:  # asked for every client in every round
-        return chosen[0](first, round, rounds, decay)
-    for now, after in pairwise(chosen):
-        if round < after.start:
-            return now(first, round - now.start, rounds - now.start, decay)
-        first = now(first, after.start - now.start, rounds - now.start, decay)
-    return chosen[-1](first, round - chosen[-1].start, rounds - chosen[-1].start, decay)
+def _value(chosen: tuple[tuple[int, Schedule], ...], first: float, decay: float, round: int, rounds: int) -> float:
+    for (begun, now), (end, _) in pairwise(chosen):
+        if round < end:
+            return now(first, round - begun, rounds - begun, decay)
+        first = now(first, end - begun, rounds - begun, decay)
+    begun, now = chosen[-1]
+    return now(first, round - begun, rounds - begun, decay)

@@ -74,7 +74,9 @@ class RunSpec:
         require(0 < self.participation <= 1, "participation", self.participation, "must be greater than 0 and at most 1")
         object.__setattr__(self, "augment", augment.canonical(self.augment))
         for key in ("schedule", "epochs"):
-            object.__setattr__(self, key, schedule.canonical(getattr(self, key), key))
+            text = schedule.canonical(schedule.of_method(getattr(self, key), key, self.method), key)
+            schedule.phases(text, key, self.rounds)
+            object.__setattr__(self, key, text)
         if is_text(self.input_shape):
             require(self.normalise == "unit", "normalise", self.normalise, "text has no pixels to be scaled; set it to unit")
             require(self.augment == augment.NONE, "augment", self.augment, "changes images, and this is text; set it to none")

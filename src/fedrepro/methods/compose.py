@@ -1,11 +1,11 @@
 """From a name such as `fedprox(mu=0.01)+fixed_gamma` to a method: parts found by the registry, one for each slot."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fedrepro import tree
+from fedrepro import rounds, tree
 from fedrepro.errors import UserError
 from fedrepro.lazy import torch
 from fedrepro.methods.parts import (
@@ -104,7 +104,8 @@ class Method:
     def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
         """One round on the server: what `ctx.cohort` sent becomes the next global model.
 
-        Running statistics are those of `ctx.network`, which starts anew with each context.
+        Running statistics are those of `ctx.network`, which starts anew with each context. The parts of a slot that is
+        `starting_over` work from their first state in this round; the state of before stays, and what they made is dropped.
         """
         parts: dict[str, tuple] = {}
 
@@ -112,7 +113,10 @@ class Method:
             after = []
             # Checkpoints from before a slot was there know nothing of it.
             for part, own in zip(self._served[slot], state.parts.get(slot, ()), strict=True):
-                x, own = part(x, own, ctx)
+                if slot in ctx.starting_over:
+                    x, _ = part(x, part.init(state.params), ctx)
+                else:
+                    x, own = part(x, own, ctx)
                 after.append(own)
             parts[slot] = tuple(after)
             return x
@@ -193,3 +197,18 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
     given = {name: {key: value for key, value in those.items() if value is not None} for name, those in arguments.items()}
     fill = lambda calls: [Call(call.name, given.get(call.name, {}) | call.arguments) for call in calls]  # noqa: E731
     return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))
+
+
+def scaled(method: Method, now: int, of: Callable[[str], int]) -> Method:
+    """`method` for a run of `now` rounds. `of`: the number of rounds that a `part.argument` is written for.
+
+    Whole numbers that are rounds (`Part.counts_rounds`) become the same share of the rounds, as starts of schedules do.
+    """
+    calls = []
+    for part in method.parts:
+        call = PARTS.canonical(part)
+        named = {key: call.arguments[key] for key in sorted(part.counts_rounds) if isinstance(call.arguments[key], int)}
+        found = {key: rounds.scaled(value, now, of(f"{part.name}.{key}")) for key, value in named.items()}
+        calls.append(Call(call.name, call.arguments | found))
+    text = "+".join(map(str, calls))
+    return method if text == str(method) else compose(text)

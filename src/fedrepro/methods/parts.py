@@ -7,7 +7,7 @@ part is a frozen dataclass in its own file, registered for one slot; the base cl
 Tree, a tensor, a number, or a tuple or dict of those.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from fedrepro import tree
@@ -45,6 +45,19 @@ class Part:
 
     sends: ClassVar[int] = 0  # vectors [D] that a client sends for it, besides its model
     receives: ClassVar[int] = 0  # vectors [D] that a client is sent for it, besides the model
+
+    counts_rounds: ClassVar[frozenset[str]] = frozenset()  # arguments that are a round where they are whole numbers
+
+    def begins(self, rounds: int) -> int | None:
+        """The round (from 0), of so many, from which it changes anything. None: from the first.
+
+        Up to there a run is the same without the part, which remembers at most, and only what it can `inherit`.
+        """
+        return None
+
+    def remembers(self, rounds: int) -> int:
+        """Of how many of the last rounds it takes the global weights when it begins."""
+        return 0
 
     def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
         """What a client measures at `ctx.anchor` on its held-out samples before it trains; the network is in evaluation mode.
@@ -151,7 +164,8 @@ class LocalRule(Part):
 class ServerPart(Part):
     """What the server's slots share: x goes in, the new x comes out, and with it the part's state for the next round.
 
-    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`.
+    What x is, the slot says. Parts that need more find it in `ctx`: the cohort, say, in `ctx.cohort`. One whose work does not
+    fit what a later slot remembers adds that slot to `ctx.starting_over`, for this round.
     """
 
     def init(self, params: Tree) -> Any:
@@ -184,6 +198,15 @@ class Refine(ServerPart):
 
 class Average(ServerPart):
     """Weights -> weights [D]: an average over rounds; what it returns is evaluated and sent to the clients."""
+
+    def inherit(self, history: Sequence[Tree]) -> Any:
+        """Its state before a round up to `begins`, of a run that did without it so far.
+
+        `history`: the weights [D] that it would have been handed, oldest first. They are the global weights after each of the
+        last `remembers` rounds in which clients trained, or after all of those if there were fewer, as long as no average
+        behind it has begun.
+        """
+        raise NotImplementedError
 
 
 class Buffers(Part):
