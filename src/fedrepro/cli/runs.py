@@ -1,6 +1,7 @@
 """fedrepro run | plan."""
 
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,12 +86,13 @@ def _run_file(path: Path, options: Namespace) -> None:
 
 
 def _identified(jobs: "list[selection.Job]") -> list[Job]:
-    """As training takes them, with the rounds whose models tables keep."""
-    return [(run.identity | {"keep": run.keep}, seeds) for run, seeds in jobs]
+    """As training takes them, with the rounds whose models tables keep, and those that they share."""
+    return [(run.identity | {"keep": run.keep, "forks": [asdict(fork) for fork in run.forks]}, seeds) for run, seeds in jobs]
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
     device = cards.choose(device)  # before torch is there
+    from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
 
     later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs
@@ -104,6 +106,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             again=options.again and not options.fresh,
             fresh=options.fresh,
             keep=_kept_rounds(entry, options.keep),
+            forks=tuple(Fork(**one) for one in entry.get("forks", ())),
             later=later.get(entry["run_id"], 0.0),
             read=read,
         )

@@ -24,6 +24,7 @@ from fedrepro.config.varied import varied
 from fedrepro.data import partition
 from fedrepro.data.labels import NO_GROUPS
 from fedrepro.data.registry import Entry
+from fedrepro.engine import forks
 from fedrepro.engine.artifacts import artifacts
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
@@ -100,7 +101,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         columns=tuple(Column(one.key, one.shown, one.metric or table.metric, one.group) for one in columns),
         cells=tuple(cells),
         candidates=tuple(tried),
-        runs=runs,
+        runs=_forked(runs),
         deviations=tuple(paper.deviations),
         disagreements=tuple(paper.disagreements),
         known_gaps=tuple(paper.known_gaps),
@@ -112,6 +113,12 @@ def _add(runs: dict[str, Run], run: Run) -> None:
     """Cells that share a run keep its models together."""
     kept = runs[run.run_id].keep if run.run_id in runs else []
     runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept}))
+
+
+def _forked(runs: dict[str, Run]) -> dict[str, Run]:
+    """With the rounds at which they part."""
+    shared = forks.share(runs)
+    return {run_id: replace(run, forks=shared.get(run_id, [])) for run_id, run in runs.items()} if shared else runs
 
 
 def _without_run(layers: Layers, printed: float | None, note: str, line: dict[str, str]) -> Place:

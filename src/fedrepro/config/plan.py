@@ -13,6 +13,7 @@ from fedrepro.config.reading import Reading, make
 from fedrepro.config.schema import Deviation, Disagreement, PrintedSeeds
 from fedrepro.config.spreads import Spread
 from fedrepro.config.table import Metric
+from fedrepro.engine.forks import Fork
 from fedrepro.engine.identity import require_settings
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -125,6 +126,7 @@ class Run:
     sources: dict[str, Any] = field(default_factory=dict)  # setting -> where its value is from
     argument_sources: dict[str, Any] = field(default_factory=dict)
     keep: list[int] = field(default_factory=list)  # rounds, counted from 1, whose models are kept
+    forks: list[Fork] = field(default_factory=list)  # where the run parts from others of the plan, whose rounds it shares
 
     @property
     def calls(self) -> list[Call]:

@@ -33,6 +33,8 @@ class Progress:
     wall_s: float
     samples: int
     started_at: str
+    shared: int = 0  # rounds that another run trained, see `fedrepro.engine.fork_point`
+    shared_s: float = 0.0  # what they took of wall_s
 
 
 # Path, key of the run, the server's state, what each client keeps, and where the run stands.

@@ -18,6 +18,7 @@ from fedrepro.engine.client_side import personal
 from fedrepro.engine.clock import Clock
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import predict
+from fedrepro.engine.fork_point import ForkPoint, Saved, remember
 from fedrepro.engine.kept import Keeper
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
@@ -37,6 +38,7 @@ class Checkpoints:
     path: Path
     key: str
     every_s: float = 20.0
+    forks: tuple[ForkPoint, ...] = ()  # states that other runs go on from, or that this one may go on from
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class SeedRun:
         task = runner.task
         state = runner.method.init(task.params, task.buffers)
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
-        saved = checkpoint.load(checkpoints.path, checkpoints.key, task.params.flat.device) if checkpoints and resume else None
+        saved = _saved(runner, checkpoints, keeper) if checkpoints and resume else None
         if saved:
             state, runner.own, progress = saved
         made = cls(runner, checkpoints, report, keeper, state, progress, Clock(progress.wall_s))
@@ -202,6 +204,11 @@ class SeedRun:
     def rounds(self) -> int:
         """All of the run's, unless the training is only there for some models."""
         return (self.keeper and self.keeper.until) or self.runner.task.spec.rounds
+
+    @property
+    def forks(self) -> tuple[ForkPoint, ...]:
+        """Where the rounds that other runs share end."""
+        return self.checkpoints.forks if self.checkpoints else ()
 
     @property
     def outcome(self) -> Outcome:
@@ -222,7 +229,7 @@ class SeedRun:
         if cohort is not None:  # otherwise no client has training data, and the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
             ctx = server_context(task, self.state, cohort, round, notes, together)
-            self.state = self.runner.method.apply(self.state, ctx)
+            self.state = remember(self.forks, round, self.state.past, self.runner.method.apply(self.state, ctx))
             if self.keeper:
                 self.keeper.add(ctx.kept)
             for name, values_K in cohort.notes.items():
@@ -249,6 +256,21 @@ class SeedRun:
             self.status = "diverged"
         elif progress.round == self.rounds:
             self.status = "finished"
+        for point in self.forks:
+            if point.round == progress.round and not self.status:
+                point.save(self.runner.method, task.spec.rounds, self.state, self.runner.own, progress)
+
+
+def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper: Keeper | None) -> Saved | None:
+    """Where a seed goes on: at its checkpoint, or where the rounds end that it shares with another run, whichever is later; not
+    behind a round whose models it is to keep."""
+    device, rounds = runner.task.params.flat.device, runner.task.spec.rounds
+    own = checkpoint.load(to.path, to.key, device)
+    least, most = own[2].round if own else 0, min(keeper.rounds, default=rounds) if keeper else rounds
+    for point in sorted(to.forks, key=lambda point: -point.round):
+        if least < point.round < most and point.path.exists() and (found := point.load(runner.method, rounds, device)):
+            return found
+    return own
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Trains the seeds of one run, one after another; what is finished is kept, what was begun goes on from its checkpoint."""
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,10 @@ from fedrepro.data import partition
 from fedrepro.engine import again, environment, fingerprints, kept, live, results, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.fork_point import FOLDER as FORKS
+from fedrepro.engine.fork_point import ForkPoint
+from fedrepro.engine.forks import Fork, trunk
+from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
@@ -40,6 +45,7 @@ class Options:
         int, ...
     ] = ()  # rounds, counted from 1, whose models are kept; a finished seed is trained again as far as needed
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
+    forks: tuple[Fork, ...] = ()  # rounds that the run shares with others, see `fedrepro.engine.forks`
     fresh: bool = False  # train finished seeds from the start too; the new result replaces the old one
 
 
@@ -163,13 +169,34 @@ class _Job:
     def checkpoints(self, task: Task, seeds: list[int], ending: str = "", more: dict[str, Any] | None = None) -> Checkpoints:
         """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with."""
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
+        key = self._key(self.run["run_id"], self.run["config"], task, seeds, more)
+        return Checkpoints(path, key, self.options.checkpoint_s, self._fork_points(task, seeds))
+
+    def _key(self, of: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, **(more or {})}
-        how |= {"code": fingerprints.deciding(self.run["config"])}  # nor with other code of a part
+        how |= {"code": fingerprints.deciding(config)}  # nor with other code of a part
         how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
         how |= {"together": seeds} if self.engine == "vectorised" else {}
-        key = canonical_hash({"run": self.run["run_id"], "seed": task.seed, "inputs": task.inputs, **how})
-        return Checkpoints(path, key, self.options.checkpoint_s)
+        return canonical_hash({"run": of, "seed": task.seed, "inputs": task.inputs, **how})
+
+    def _fork_points(self, task: Task, seeds: list[int]) -> tuple[ForkPoint, ...]:
+        """Where rounds end that the seed shares with other runs; none for a training that is to begin at round 0."""
+        found = []
+        for fork in self.options.forks if not self.options.fresh else ():
+            early = trunk(self.run["config"], fork.round)
+            key = self._key(settings_hash(early), early, task, seeds)
+            path = self.options.root / FORKS / key / f"seed{task.seed}-round{fork.round}.pt"
+            found.append(ForkPoint(fork.round, fork.models, path, key))
+        return tuple(found)
+
+    def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
+        """Takes away the states that no run goes on from any more: all that share them have this seed."""
+        for fork, point in zip(self.options.forks, points, strict=False):
+            if all(results.kept(self.options.root, run_id, task.seed) for run_id in fork.runs):
+                point.path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # another seed's is still there
+                    point.path.parent.rmdir()
 
     def reporter(self, task: Task, after: int, at_once: int = 1) -> "_Reporter":
         """`after`: seeds of this run that follow; `at_once`: seeds that share each round."""
@@ -193,13 +220,17 @@ class _Job:
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             **traffic(task, self._method, progress.round),
         }
+        if progress.shared:
+            cost |= {"shared_rounds": progress.shared, "shared_s": round(progress.shared_s, 3)}
         found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
         if self.engine == "vectorised":
             found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)
         results.write_seed(root, run_id, evidence, outcome)
-        live.remove(self.checkpoints(task, seeds).path)
+        saved = self.checkpoints(task, seeds)
+        live.remove(saved.path)
         results.confirm(root, run_id, task.seed, task.inputs)
+        self._close_forks(task, saved.forks)
         shown = (self.options.read or self._last_round)(evidence)
         say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
 

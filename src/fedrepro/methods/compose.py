@@ -37,6 +37,7 @@ class ServerState:
     buffers: Tree  # running statistics of the global model, [D']
     shared: Any  # the client rule's state on the server
     parts: dict[str, tuple]  # slot -> the states of its parts, in their order
+    past: tuple[Tree, ...] = ()  # global weights of the rounds before, oldest first, where another run will go on from here
 
 
 @dataclass(frozen=True)

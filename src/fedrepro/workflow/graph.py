@@ -167,7 +167,16 @@ class Workflow:
         """All that one run reads for these seeds."""
         inputs = read_json(CONFIGS / f"{run_id}.json")["inputs"]
         drawn = [path for kind in FOLDERS for path in self.drawn(kind, inputs[kind], seeds)]
-        return [f"{inputs['arrays']}/manifest.json", *drawn]
+        return [f"{inputs['arrays']}/manifest.json", *drawn, *self._ahead(run_id, seeds)]
+
+    def _ahead(self, run_id: str, seeds: Sequence[int]) -> list[str]:
+        """The jobs of the run that trains the rounds which this one shares with others of its plan, unless it is published."""
+        for made in self.made.values():
+            for fork in reversed(made.runs[run_id].forks) if run_id in made.runs else ():
+                if (first := fork.runs[0]) != run_id and first in made.asked:
+                    wanted, found = {*map(str, seeds)}, self.results(made.runs[first], made.asked[first])
+                    return [path for path in found if "/jobs/" in path and wanted & {*Path(path).name.split("-")}]
+        return []
 
     def drawn(self, kind: str, artifact: str, seeds: Sequence[int]) -> list[str]:
         """The jobs that draw an artifact for these seeds."""

@@ -7,6 +7,7 @@ that is missing or older beside complete results (they were pulled, made by hand
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine import diagnosed
 from fedrepro.engine.artifacts import FOLDERS, definitions
+from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import write_text
 from fedrepro.typed import text
@@ -64,11 +66,12 @@ def write_configs(project: Project, made: Plan) -> None:
 
 
 def _config(run: Run, calls: dict[str, str]) -> str:
-    """With the rounds that other tables keep, and the diagnostics that they call: none is forgotten."""
+    """With the rounds that other tables keep or share, and the diagnostics that they call: none is forgotten."""
     path = CONFIGS / f"{run.run_id}.json"
     known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     kept = sorted({*run.keep, *known.get("keep", [])})
-    return _json(run.identity | {"keep": kept, "calls": known.get("calls", {}) | calls})
+    forks = [asdict(one) for one in joined([*(Fork(**one) for one in known.get("forks", [])), *run.forks])]
+    return _json(run.identity | {"keep": kept, "forks": forks, "calls": known.get("calls", {}) | calls})
 
 
 def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:

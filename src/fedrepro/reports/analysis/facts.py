@@ -30,8 +30,9 @@ def about(plan: Plan, evidence: Evidence, cells: list[Cell]) -> About:
         runs_done=len(receipts),
         published=sum(is_published(Path(receipt.path)) for receipt in receipts),
         runs_planned=plan.runs_asked,
-        wall_s=round(math.fsum(one.wall_s for one in cost), 1),
+        wall_s=round(math.fsum(one.wall_s - one.shared_s for one in cost), 1),
         peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in cost), default=None),
+        sharing=sum(one.shared_s > 0 for one in cost),
     )
 
 

@@ -161,8 +161,9 @@ def _about(tables: Sequence[Made], cost: Sequence[PageCost], plans: Sequence[Pla
         runs_done=len(seeds),
         published=sum(is_published(Path(one.evidence)) for one in seeds),
         runs_planned=len(planned),
-        wall_s=round(sum(one.wall_s for one in seeds), 1),
+        wall_s=round(sum(one.wall_s - one.shared_s for one in seeds), 1),
         peak_rss_mib=max((one.peak_rss_mib or 0.0 for one in seeds), default=None),
+        sharing=sum(one.shared_s > 0 for one in seeds),
     )
 
 

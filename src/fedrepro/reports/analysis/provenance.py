@@ -55,6 +55,7 @@ def seed_cost(receipt: Receipt) -> SeedCost:
         finished_at=cost.finished_at,
         commit=receipt.environment.commit,
         evidence=receipt.path,
+        shared_s=cost.shared_s,
     )
 
 

@@ -179,8 +179,9 @@ class PageAbout:
     runs_done: int
     published: Annotated[int, doc("of those: their evidence is published; the others were trained here")]
     runs_planned: int
-    wall_s: float
+    wall_s: Annotated[float, doc("seconds; rounds that several runs share are counted once")]
     peak_rss_mib: float | None
+    sharing: Annotated[int, doc("runs that went on from another's rounds")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,8 @@ class Cost:
     client_rounds: Annotated[int | None, doc("with the bytes: what a real deployment would send in the whole run")] = None
     bytes_up: int | None = None
     bytes_down: int | None = None
+    shared_rounds: Annotated[int, doc("rounds that another run trained, which this one went on from")] = 0
+    shared_s: Annotated[float, doc("what they took, of wall_s")] = 0.0
 
 
 @dataclass(frozen=True)

@@ -125,8 +125,9 @@ class About:
     runs_done: int
     published: Annotated[int, doc("of those: their evidence is published; the others were trained here")]
     runs_planned: int
-    wall_s: float
+    wall_s: Annotated[float, doc("seconds; rounds that several runs share are counted once")]
     peak_rss_mib: float | None
+    sharing: Annotated[int, doc("runs that went on from another's rounds")] = 0
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ class SeedCost:
     finished_at: str
     commit: str | None
     evidence: Annotated[str, doc("path from the project root")]
+    shared_s: Annotated[float, doc("of wall_s, what the rounds took that another run trained")] = 0.0
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,10 @@ def total_cost(about: About | PageAbout) -> str:
     if not about.runs_done:
         return "Nothing has run yet."
     peak = f"{about.peak_rss_mib:,.0f} MiB"
-    return f"{about.runs_done} runs, {duration(about.wall_s)} of computing in all, at most {peak} each."
+    said = f"{about.runs_done} runs, {duration(about.wall_s)} of computing in all, at most {peak} each."
+    if about.sharing:
+        said += f" {about.sharing} of them went on from rounds that another run had trained; those are counted once."
+    return said
 
 
 def differences(

@@ -1,0 +1,74 @@
+"""The state at a round that several runs share: the first one there leaves it, the others go on from it, to the same bits.
+
+    results/checkpoints/forks/<key>/seed8-round225.pt    a checkpoint, with the global models of the rounds just before
+
+`key` is a hash of all that decides those rounds: the settings without what begins later (`forks.trunk`), seed, inputs, engine,
+device, code of the parts. The file goes once all runs that share it have the seed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from fedrepro.engine import checkpoint
+from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.forks import late
+from fedrepro.methods.compose import Method, ServerState
+from fedrepro.tree import Tree
+
+FOLDER = checkpoint.FOLDER / "forks"
+Saved = tuple[ServerState, dict[int, dict[str, Tree]], Progress]
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """One round (from 0) of one seed; `models`: the global models of so many rounds before it are kept with it."""
+
+    round: int
+    models: int
+    path: Path
+    key: str
+
+    def save(
+        self, method: Method, rounds: int, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress
+    ) -> None:
+        """Leaves the state as it is before `round`, unless another run has."""
+        wanted = min(self.models, self.round)
+        if len(state.past) >= wanted and not self.path.exists():
+            early = replace(_without(method, self.round, rounds, state), past=state.past[len(state.past) - wanted :])
+            checkpoint.save(self.path, self.key, early, own, progress)
+
+    def load(self, method: Method, rounds: int, device: torch.device | str) -> Saved | None:
+        """What a seed of `method` goes on from in `round`; None where no run has left it, or too few models with it."""
+        found = checkpoint.load(self.path, self.key, device)
+        if found is None or len(found[0].past) < min(self.models, self.round):
+            return None
+        state, own, progress = found
+        return _with(method, self.round, rounds, state), own, replace(progress, shared=self.round, shared_s=progress.wall_s)
+
+
+def remember(points: Iterable[ForkPoint], round: int, past: tuple[Tree, ...], state: ServerState) -> ServerState:
+    """`state` after `round`, with the global models that later `points` will need; `past`: those of the rounds before."""
+    needed = [point.models for point in points if point.round - point.models <= round < point.round]
+    return replace(state, past=(*past, state.params)[-max(needed) :]) if any(needed) else state
+
+
+def _without(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
+    """The state as a run has it that has none of the averages that begin in `round` or later."""
+    each = zip(method.averages, state.parts["average"], strict=True)
+    early = tuple(own for part, own in each if not late(part.begins(rounds), round))
+    return replace(state, parts=state.parts | {"average": early})
+
+
+def _with(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
+    """The state with that of the averages that begin in `round` or later, as they have it after the rounds before."""
+    early, made = iter(state.parts["average"]), []
+    for part in method.averages:
+        if late(part.begins(rounds), round):
+            past = state.past[max(0, len(state.past) - part.remembers(rounds)) :]
+            made.append(part.inherit(past))
+        else:
+            made.append(next(early))
+    return replace(state, parts=state.parts | {"average": tuple(made)}, past=())

@@ -1,0 +1,106 @@
+"""Which rounds runs share. An average over rounds changes nothing before its start, and a late phase of a schedule neither.
+
+Up to there a run with it and a run without it are the same, and trained once; `fedrepro.engine.fork_point` keeps the state.
+
+No torch: plans say it of their runs, so that the jobs know.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from fedrepro.engine import schedule
+from fedrepro.engine.spec import RunSpec
+from fedrepro.files import canonical_hash
+from fedrepro.methods.compose import Method, compose
+from fedrepro.rounds import first
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A round at which runs part. `models`: how many global models before it those that go on need, of the last rounds."""
+
+    round: int  # from 0: the first that they do not share
+    models: int
+    runs: list[str] = field(default_factory=list)  # those that share all rounds before it; the first one trains them
+
+
+class Run(Protocol):
+    """What is read of a run."""
+
+    @property
+    def config(self) -> dict[str, Any]: ...
+
+
+R = TypeVar("R", bound=Run)
+
+
+def starts(config: Mapping[str, Any]) -> list[int]:
+    """The rounds, from 1 up, at which something of a run begins: a part of its method, a phase of a schedule."""
+    rounds = config["rounds"]
+    found = {part.begins(rounds) for part in _method(config["method"]).averages}
+    for setting, default in schedule.DEFAULTS.items():
+        found |= {first(phase.start, rounds) for phase in schedule.schedules(config.get(setting, default), setting)}
+    return sorted(start for start in found if start and start < rounds)
+
+
+def trunk(config: Mapping[str, Any], round: int) -> dict[str, Any]:
+    """The settings of a run without what begins in `round` or later: they decide all rounds before it."""
+    spec = RunSpec(**config)
+    early: dict[str, Any] = {key: _early(getattr(spec, key), key, round, spec.rounds) for key in schedule.DEFAULTS}
+    return replace(spec, **early, method=str(before(_method(spec.method), round, spec.rounds))).as_dict()
+
+
+def _early(text: str, setting: str, round: int, rounds: int) -> str:
+    phases = [phase for phase in schedule.schedules(text, setting) if first(phase.start, rounds) < max(1, round)]
+    return "+".join(str(schedule.SCHEDULES.canonical(phase)) for phase in phases)
+
+
+def before(method: Method, round: int, rounds: int) -> Method:
+    """`method` without the averages that begin in `round` or later, of `rounds` in all."""
+    return replace(method, averages=tuple(part for part in method.averages if not late(part.begins(rounds), round)))
+
+
+def late(begins: int | None, round: int) -> bool:
+    """Whether what begins there changes nothing before `round`."""
+    return begins is not None and begins >= round
+
+
+def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
+    """run_id -> where the run parts from others of `runs`, for those that share rounds with one. Of each group the run that was
+    planned first trains the rounds that all share."""
+    found: dict[str, list[Fork]] = {}
+    ways = {run_id: starts(run.config) for run_id, run in runs.items()}
+    for round in sorted({start for own in ways.values() for start in own}):
+        groups: dict[str, list[str]] = {}
+        for run_id, run in runs.items():
+            if round < run.config["rounds"]:
+                groups.setdefault(canonical_hash(trunk(run.config, round)), []).append(run_id)
+        for group in groups.values():
+            if len(group) > 1 and any(round in ways[run_id] for run_id in group):
+                models = max(_remembers(runs[run_id].config, round) for run_id in group)
+                for run_id in group:
+                    found.setdefault(run_id, []).append(Fork(round, models, group))
+    return found
+
+
+def joined(found: Iterable[Fork]) -> list[Fork]:
+    """One of each round, with the runs of several plans."""
+    made: dict[int, Fork] = {}
+    for one in sorted(found, key=lambda fork: fork.round):
+        other = made.get(one.round, one)
+        made[one.round] = Fork(one.round, max(other.models, one.models), list(dict.fromkeys([*other.runs, *one.runs])))
+    return list(made.values())
+
+
+def _remembers(config: Mapping[str, Any], round: int) -> int:
+    """How many global models before `round` the parts need that begin there or later."""
+    rounds = config["rounds"]
+    averages = _method(config["method"]).averages
+    return max((part.remembers(rounds) for part in averages if late(part.begins(rounds), round)), default=0)
+
+
+@cache
+def _method(text: str) -> Method:
+    return compose(text)
