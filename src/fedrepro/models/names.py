@@ -46,6 +46,8 @@ MODELS: dict[str, Known] = {
     "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
     "resnet20_gn": Known("resnet", _COLOUR, {"blocks": 3, "groups": 2}),
     "resnet18": Known("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
+    "fedima_cnn_fmnist": Known("fedima_cnn", _GREY, {"width": 32}, smallest_side=16),
+    "fedima_cnn_cifar": Known("fedima_cnn", _COLOUR, {"width": 64}, smallest_side=16),
     "char_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 64, "layers": 1}),
     "shakespeare_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 256, "layers": 2}),
     "grid_detector": Known("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),

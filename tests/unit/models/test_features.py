@@ -20,6 +20,8 @@ WIDTHS = {
     "fedgh_cnn": 128,
     "mcmahan_cifar": 192,
     "reddi_emnist": 128,
+    "fedima_cnn_fmnist": 128,
+    "fedima_cnn_cifar": 128,
     "char_lstm": 64,
     "shakespeare_lstm": 256,
 }

@@ -51,6 +51,8 @@ INPUTS = {
     "fedgh_cnn_relu": FEDGH_CNN.__getitem__,
     "mcmahan_cifar": {"conv1": 75, "conv2": 1600, "fc1": 4096, "fc2": 384, "fc3": 192}.__getitem__,
     "reddi_emnist": {"conv1": 9, "conv2": 288, "fc1": 9216, "fc2": 128}.__getitem__,
+    "fedima_cnn_fmnist": {"conv1": 25, "conv2": 800, "fc1": 512, "fc2": 384, "fc3": 128}.__getitem__,
+    "fedima_cnn_cifar": {"conv1": 75, "conv2": 1600, "fc1": 1600, "fc2": 384, "fc3": 128}.__getitem__,
     "char_lstm": {"lstm1": 64, "fc": 64}.__getitem__,
     "shakespeare_lstm": {"lstm1": 256, "lstm2": 256, "fc": 256}.__getitem__,
     "grid_detector": {"conv1": 27, "conv2": 144, "conv3": 288, "conv4": 576, "conv5": 576, "head": 64}.__getitem__,

@@ -62,6 +62,13 @@ def reddi_emnist() -> nn.Sequential:
     return nn.Sequential(*convolutions, *linears(9216, 128, 10))
 
 
+def fedima_cnn(channels: int, width: int, flat: int) -> nn.Sequential:
+    """Two 5x5 convolutions without padding, each with ReLU and 2x2 pooling, then 384-128-10."""
+    first = [nn.Conv2d(channels, width, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(width, width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*first, *second, *linears(flat, 384, 128, 10))
+
+
 def linears(*widths: int) -> list[nn.Module]:
     """Linear layers with ReLU between them."""
     layers = [layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
@@ -131,6 +138,8 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "fedgh_cnn_relu": lambda: fedgh_cnn(nn.ReLU()),
     "mcmahan_cifar": mcmahan_cifar,
     "reddi_emnist": reddi_emnist,
+    "fedima_cnn_fmnist": lambda: fedima_cnn(1, 32, 512),
+    "fedima_cnn_cifar": lambda: fedima_cnn(3, 64, 1600),
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -161,6 +170,8 @@ PARAMETERS = [
     ("mcmahan_cifar", (3, 24, 24), 10, 1_068_298),
     ("reddi_emnist", (1, 28, 28), 62, 1_206_590),
     ("reddi_emnist", (1, 28, 28), 10, 1_199_882),
+    ("fedima_cnn_fmnist", (1, 28, 28), 10, 274_026),
+    ("fedima_cnn_cifar", (3, 32, 32), 10, 772_682),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
 SMALL |= {
@@ -172,6 +183,7 @@ SMALL |= {
     "resnet18": (1, 32, 35),
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
+SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20)}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
     "mlp": 1,
@@ -185,6 +197,8 @@ SMALLEST = {
     "fedgh_cnn": 10,
     "mcmahan_cifar": 4,
     "reddi_emnist": 6,
+    "fedima_cnn_fmnist": 16,
+    "fedima_cnn_cifar": 16,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 
