@@ -5,7 +5,7 @@ every registered part, and chains of them: registering a part enrols it in the s
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
@@ -19,9 +19,10 @@ import fedrepro.methods  # noqa: F401  registers the parts
 from fedrepro import rng, tree
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.local import TrainingNetwork
+from fedrepro.engine.loop import start_of
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Task
-from fedrepro.methods.compose import Method, compose
+from fedrepro.methods.compose import Method, ServerState, compose
 from fedrepro.methods.parts import PARTS, REPEATABLE, LocalRule
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.models import Model, build, initial, ops
@@ -131,11 +132,23 @@ def tiny_model() -> Model:
     """16-6-3 with ReLU: 123 parameters."""
     layout = Layout.of({"fc1.weight": (6, 16), "fc1.bias": (6,), "fc2.weight": (CLASSES, 6), "fc2.bias": (CLASSES,)})
 
-    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-        h = ops.relu(ops.linear(ops.flatten(x), params["fc1.weight"], params["fc1.bias"]))
-        return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), buffers
+    def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+        return ops.relu(ops.linear(ops.flatten(x), params["fc1.weight"], params["fc1.bias"])), buffers
 
-    return Model("tiny", (1, 4, 4), CLASSES, layout, Layout.of({}), forward)
+    def head(params: Tree, h: Tensor) -> Tensor:
+        return ops.linear(h, params["fc2.weight"], params["fc2.bias"])
+
+    return Model("tiny", (1, 4, 4), CLASSES, layout, Layout.of({}), _whole(features, head), features, head)
+
+
+def _whole(features: Callable[..., tuple[Tensor, Tree]], head: Callable[[Tree, Tensor], Tensor]) -> Callable:
+    """`forward` of a model of two parts."""
+
+    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+        h, buffers = features(params, buffers, x, train)
+        return head(params, h), buffers
+
+    return forward
 
 
 def lenet_model() -> Model:
@@ -156,13 +169,16 @@ def norm_model() -> Model:
     layout = Layout.of(shapes | {f"{norm}.{kind}": (4,) for norm in norms for kind in ("weight", "bias")})
     running = Layout.of({f"{norm}.running_{kind}": (4,) for norm in norms for kind in ("mean", "var")})
 
-    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+    def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
         norm = BatchNorms(params, buffers, train)
         for number in (1, 2):
             x = ops.relu(norm(f"bn{number}", ops.conv2d(x, params[f"conv{number}.weight"], stride=2, padding=1)))
-        return ops.linear(x.mean((-2, -1)), params["fc.weight"], params["fc.bias"]), norm.after()
+        return x.mean((-2, -1)), norm.after()
 
-    return Model("tiny_norm", (1, 4, 4), CLASSES, layout, running, forward)
+    def head(params: Tree, h: Tensor) -> Tensor:
+        return ops.linear(h, params["fc.weight"], params["fc.bias"])
+
+    return Model("tiny_norm", (1, 4, 4), CLASSES, layout, running, _whole(features, head), features, head)
 
 
 # The toy models by name; each learns something in three rounds.
@@ -270,6 +286,11 @@ def linear_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), *
 def one_weight(w: float) -> Tree:
     """The weight of ONE_WEIGHT."""
     return Tree(ONE_WEIGHT.layout, torch.tensor([w], dtype=torch.float64))
+
+
+def first_state(task: Task, method: Method) -> ServerState:
+    """The server's state before round 0."""
+    return method.init(task.params, task.buffers, start_of(task))
 
 
 def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: Any) -> ServerContext:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedrepro import tree
 from fedrepro.lazy import Tensor, torch
-from fedrepro.tree import Tree
+from fedrepro.tree import Layout, Tree
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,15 @@ class Batch:
     def take(self, index_B: Tensor) -> "Batch":
         """The samples at the given positions."""
         return Batch(self.x.index_select(0, index_B), self.y.index_select(0, index_B))
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """What `Network.head` reads and makes. Its parameters may lie anywhere among the model's."""
+
+    parameters: Layout  # of the layer alone, in the model's order
+    features: tuple[int, ...]  # shape of one sample's features: (F,), or (T, F) of text
+    classes: int  # C
 
 
 class Network(Protocol):
@@ -67,6 +76,11 @@ class Network(Protocol):
 
     def squared_gradient(self, params: Tree, x: Tensor) -> Tree | None:
         """Of the outputs' squared norm, mean over the batch, likewise; no running statistics move."""
+        ...
+
+    @property
+    def last_layer(self) -> LastLayer:
+        """Of what shapes that layer is. UserError for a model that has none."""
         ...
 
 
@@ -103,9 +117,20 @@ class ClientContext:
     client_lr: float | Tensor  # this round's learning rate, after the schedule
     num_steps: int | Tensor  # T, how many steps this client takes this round
     cohort_size: int | Tensor = 1  # K, clients that train this round
+    round: int = 0  # from 0; the same for all clients that are handed in at once
+    rounds: int = 1  # R, of the whole run
+    local_epochs: int = 1  # E in this round; `num_steps` is a multiple of it
     solver: Solver = Solver(0.0, 0.0)  # the local solver, see `LocalRule.solver`
     shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
     own: dict[str, Tree] = field(default_factory=dict)  # this client's state from its last round, or `LocalRule.init_own`
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a client rule may read before round 0, besides the initial weights."""
+
+    network: Network
+    rng: Callable[[str], np.random.Generator]  # a stream for a purpose, fixed by the seed
 
 
 @dataclass(frozen=True)

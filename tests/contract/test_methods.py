@@ -11,6 +11,7 @@ import torch
 
 from fedrepro.engine import checkpoint
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
@@ -169,7 +170,7 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
     """As users train: every tensor of the server's state and of what clients keep is float32 after two rounds, and the result
     is that of float64 within a hundredth of what training did."""
     task, method = make_task(model, dtype=torch.float32, keep_client_momentum=True, rounds=2), compose(text)
-    runner, state = SequentialEngine(task, method), method.init(task.params, task.buffers)
+    runner, state = SequentialEngine(task, method), toy.first_state(task, method)
     for round in range(2):
         cohort, _ = runner.run_cohort(state, round)
         assert cohort is not None
@@ -200,7 +201,7 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
     task, method = make_task(model, keep_client_momentum=True), compose(text)
     kept = [t.clone() for t in tensors_of(task)]
     runner = SequentialEngine(task, method)
-    state = method.init(task.params, task.buffers)
+    state = toy.first_state(task, method)
     for round in range(2):
         before, own = clones(state), dict(runner.own)
         own_before = clones(own)
@@ -221,12 +222,13 @@ def test_what_travels_is_declared(text: str, model: str) -> None:
     """A message has as many vectors as `sends` says; clients do without shared state unless it `receives`; and clients'
     statistics matter to the server exactly when a part says that it `reads_buffers`."""
     task, method = make_task(model), compose(text)
-    state = method.init(task.params, task.buffers)
+    state = toy.first_state(task, method)
     cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
     assert cohort is not None
     sent = 0 if cohort.messages is None else cohort.messages.flat.numel()
-    assert sent == method.client.sends * cohort.updates.flat.numel()
-    if isinstance(state.shared, Tree) and not method.client.receives:
+    more, receives_more = method.client.numbers(TrainingNetwork(task.model, task.buffers))
+    assert sent == method.client.sends * cohort.updates.flat.numel() + more * len(cohort.clients)
+    if isinstance(state.shared, Tree) and not (method.client.receives or receives_more):
         unknown = dataclasses.replace(state, shared=state.shared.like(torch.full_like(state.shared.flat, math.nan)))
         assert same(SequentialEngine(task, method).run_cohort(unknown, 0)[0], cohort)
     lost = dataclasses.replace(cohort, buffers=cohort.buffers.like(torch.full_like(cohort.buffers.flat, math.nan)))
@@ -240,7 +242,7 @@ def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> N
     """What `save` writes, `load` gives back bit for bit, states of parts and of clients and running statistics included."""
     task, method = make_task(model, keep_client_momentum=True), compose(text)
     runner = SequentialEngine(task, method)
-    state = method.init(task.params, task.buffers)
+    state = toy.first_state(task, method)
     cohort, _ = runner.run_cohort(state, 0)
     assert cohort is not None
     state = method.apply(state, toy.server_context(task, cohort))

@@ -48,6 +48,11 @@ IDENTITIES = [
     ("per_fedavg(inner_lr=0, variant=hessian_free)", "fedavg", 0),
     ("pfedme(lam=0)", "server_sgd(server_lr=1e-15)", 1e-14),  # which does not move either
     ("pfnm(sigma0=1e9)", "mean(weighting=uniform)", 1e-12),  # units stay where all clients started from the same
+    ("fedasam(rho=0)", "fedavg", 0),
+    ("fedasam(rho=1e-9)", "fedavg", 1e-7),
+    ("fedfa(coefficient=0, calibrate_from=1)", "fedavg", 0),
+    ("fedgma(threshold=0)", "fedavg", 0),
+    ("fedgma(threshold=0, variant=and)", "fedavg", 0),
     ("elastic(tau=1e9)+server_sgd(server_lr=1e-9)", "fedavg", 1e-8),
 ]
 # The same, for limits that lie in the setting: method and setting, twice.

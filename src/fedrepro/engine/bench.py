@@ -18,7 +18,7 @@ from fedrepro.methods.compose import Method, ServerState
 from fedrepro.models import Model, build, initial
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
+from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver, Start
 
 # Arguments of parts that count passes over the proxy set.
 PASSES = ("server_epochs", "passes")
@@ -72,9 +72,14 @@ class Bench:
             client_lr=1e-6,
             num_steps=count,
             solver=rule.solver(Solver(self.spec.client_momentum, self.spec.weight_decay)),
-            shared=rule.init_shared(params),
+            round=self.spec.rounds - 1,  # in which a method does all that it ever does
+            rounds=self.spec.rounds,
+            shared=rule.draw_shared(params, self._start(buffers)),
             own=rule.init_own(params),
         )
+
+    def _start(self, buffers: Tree) -> Start:
+        return Start(TrainingNetwork(self.model, buffers), lambda purpose: rng.stream(0, purpose))
 
     def forward(self, count: int) -> Callable[[], Tensor]:
         """Evaluation of `count` images."""
@@ -113,7 +118,7 @@ class Bench:
             proxy_batch_size=self.spec.proxy_batch_size,
             smallest_batch=self.model.smallest_batch,
         )
-        state = method.init(params, buffers)
+        state = method.init(params, buffers, self._start(buffers))
         return lambda: method.apply(state, ctx)
 
     def _weights(self) -> tuple[Tree, Tree]:

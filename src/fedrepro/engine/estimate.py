@@ -60,6 +60,7 @@ class Rates:
     limit_s: float = 30.0
     spent_s: float = 0.0
     _steps: dict[tuple, Affine] = field(default_factory=dict)
+    _gradients: dict[tuple, int] = field(default_factory=dict)  # of a local step, by the keys of `_steps`
     _forwards: dict[tuple, float] = field(default_factory=dict)
     _servers: dict[tuple, Affine] = field(default_factory=dict)
 
@@ -113,14 +114,15 @@ class Rates:
         return self._steps[key]
 
     def _step(self, bench: "Bench") -> Affine:
-        """Seconds of a local step by its images. What an image costs is the model's, the overhead is the client rule's.
+        """Seconds of a local step by its images. What an image costs in a gradient is the model's, the overhead is the client
+        rule's, and so is the number of gradients.
 
         Once time is up, another rule's overhead serves.
         """
         alike = (*bench.model_key, bench.spec.batch_size)
         key = (*alike, str(PARTS.canonical(bench.method.client)))
         if key not in self._steps:
-            other = next((step for known, step in self._steps.items() if known[:-1] == alike), None)
+            other = next((self._with(known, bench) for known in self._steps if known[:-1] == alike), None)
             if other and self.spent_s >= self.limit_s:
                 return other
             large = bench.spec.batch_size
@@ -128,7 +130,13 @@ class Rates:
             small_s = self._one_step(bench, small)
             large_s = small_s + (large - small) * other.each if other else self._one_step(bench, large)
             self._steps[key] = Affine.through((small, small_s), (large, large_s))
+            self._gradients[key] = bench.method.client.gradients_per_step
         return self._steps[key]
+
+    def _with(self, known: tuple, bench: "Bench") -> Affine:
+        """The step of another rule, with as many gradients as this method's rule takes."""
+        step, times = self._steps[known], bench.method.client.gradients_per_step / self._gradients[known]
+        return Affine(step.overhead * times, step.each * times)
 
     def _one_step(self, bench: "Bench", size: int) -> float:
         alone = self._timed(bench.steps(size, 1))

@@ -12,10 +12,10 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import LocalRule
-from fedrepro.models import Model
+from fedrepro.models import Model, no_last_layer
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import VELOCITY, Batch, ClientContext
+from fedrepro.types import VELOCITY, Batch, ClientContext, LastLayer
 
 
 class TrainingNetwork:
@@ -45,13 +45,18 @@ class TrainingNetwork:
     def features(self, params: Tree, x: Tensor) -> Tensor:
         """What the last layer reads."""
         if self.model.features is None:
-            raise UserError(f"{self.model.name}: has no last layer whose input would be features; choose another model")
+            raise UserError(no_last_layer(self.model.name))
         return self._pass(self.model.features, params, x)
 
     def head(self, params: Tree, features: Tensor) -> Tensor:
         """The last layer, alone."""
         assert self.model.head is not None
         return self.model.head(params, features)
+
+    @property
+    def last_layer(self) -> LastLayer:
+        """Of what shapes that layer is."""
+        return self.model.last_layer
 
     def _pass(self, forward: Callable[..., tuple[Tensor, Tree]], params: Tree, x: Tensor) -> Tensor:
         more: dict[str, Tensor] = {}

@@ -28,7 +28,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Asked, Cohort, ServerContext
+from fedrepro.types import Asked, Cohort, ServerContext, Start
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class SeedRun:
     ) -> "SeedRun":
         """From the last checkpoint, or from round 0: without one, or if not `resume`."""
         task = runner.task
-        state = runner.method.init(task.params, task.buffers)
+        state = runner.method.init(task.params, task.buffers, start_of(task))
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
         saved = _saved(runner, checkpoints, keeper) if checkpoints and resume else None
         if saved:
@@ -308,6 +308,11 @@ def save(seeds: Sequence[SeedRun]) -> bool:
         for seed, to in each:
             live.write(to.path, seed.progress, to.every_s)
     return True
+
+
+def start_of(task: Task) -> Start:
+    """What a client rule reads before round 0."""
+    return Start(TrainingNetwork(task.model, task.buffers), lambda purpose: rng.stream(task.seed, f"start/{purpose}"))
 
 
 def server_context(

@@ -1,5 +1,6 @@
 """What a real deployment of a run would send. Nothing is sent here: clients are simulated in one process."""
 
+from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import Method
 
@@ -13,7 +14,7 @@ def traffic(task: Task, method: Method, rounds: int) -> dict[str, int]:
     """
     cohorts = task.cohorts[:rounds].tolist()
     client_rounds = sum(task.trains(client) for cohort in cohorts for client in cohort)
-    up, down = method.traffic(task.params.flat.numel(), task.buffers.flat.numel())
+    up, down = method.traffic(task.params.flat.numel(), task.buffers.flat.numel(), TrainingNetwork(task.model, task.buffers))
     return {
         "client_rounds": client_rounds,
         "bytes_up": client_rounds * up * BYTES,

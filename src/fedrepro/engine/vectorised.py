@@ -78,9 +78,9 @@ def run_together(
     """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    rows.sort(key=lambda row: (-row.epochs, -row.full, -row.rest))
+    rows.sort(key=lambda row: (rounds[row.seed], -row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
-    alike = [list(group) for _, group in groupby(rows, key=lambda row: row.epochs)]  # seeds may be at different rounds
+    alike = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], row.epochs))]
     trained = [_Chunk(seeds, group[at : at + size]).train() for group in alike for at in range(0, len(group), size)]
     order = {(row.seed, row.client): place for place, row in enumerate(rows)}
     found: list[tuple[Cohort | None, int]] = []
@@ -119,7 +119,7 @@ class _Seed:
 
 
 class _Chunk:
-    """Rows that train together, with as many epochs each: sorted by their number of full batches, the most first."""
+    """Rows of one round, with as many epochs each, that train together: sorted by their full batches, the most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
         self.seeds, self.rows, first = seeds, rows, seeds[0]
@@ -224,6 +224,9 @@ class _Chunk:
             client_lr=self.client_lr[at],
             num_steps=self.num_steps[at].to(self.client_lr.dtype),  # rules divide by it
             cohort_size=self.cohort_size[at],
+            round=self.seeds[self.rows[0].seed].round,
+            rounds=self.task.spec.rounds,
+            local_epochs=self.rows[0].epochs,
             solver=self.solver,
             shared=None if self.shared is None else _take(self.shared, at),
             own={name: _take(one, at) for name, one in self.own.items()},

@@ -26,7 +26,7 @@ from fedrepro.methods.parts import (
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, parse, unknown
 from fedrepro.tree import Tree
-from fedrepro.types import ServerContext
+from fedrepro.types import Network, ServerContext, Start
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,19 @@ class Method:
         """Whether clients make models of their own from the global one, which are evaluated too."""
         return type(self.client).personalise is not LocalRule.personalise
 
-    def traffic(self, parameters: int, buffers: int) -> tuple[int, int]:
+    def traffic(self, parameters: int, buffers: int, network: Network | None = None) -> tuple[int, int]:
         """Numbers that one client sends and receives in a round, of models with so many parameters and running statistics.
+
+        `network`: the model itself, for parts that have more than vectors of such lengths travel (`Part.numbers`).
 
         The statistics travel, both ways, where a part reads the clients': otherwise they are the server's own affair.
         Single numbers (a count of steps, a learning rate) are left out.
         """
         statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
         sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
-        return parameters * sent + statistics, parameters * received + statistics
+        more = [part.numbers(network) for part in self.parts] if network else []
+        up, down = (sum(each) for each in zip((0, 0), *more, strict=True))
+        return parameters * sent + statistics + up, parameters * received + statistics + down
 
     @cached_property
     def label(self) -> str:
@@ -97,10 +101,11 @@ class Method:
         """The canonical name: every part with every argument; parses back to the same method."""
         return "+".join(str(PARTS.canonical(part)) for part in self.parts)
 
-    def init(self, params: Tree, buffers: Tree) -> ServerState:
-        """The server's state before round 0."""
+    def init(self, params: Tree, buffers: Tree, start: Start | None = None) -> ServerState:
+        """The server's state before round 0. `start`: for client rules that draw their state (`LocalRule.draw_shared`)."""
+        shared = self.client.draw_shared(params, start) if start else self.client.init_shared(params)
         parts = {slot: tuple(part.init(params) for part in chosen) for slot, chosen in self._served.items()}
-        return ServerState(params, buffers, self.client.init_shared(params), parts)
+        return ServerState(params, buffers, shared, parts)
 
     def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
         """One round on the server: what `ctx.cohort` sent becomes the next global model.

@@ -14,7 +14,7 @@ from fedrepro import tree
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, ClientContext, Cohort, ServerContext, Solver
+from fedrepro.types import Batch, ClientContext, Cohort, Network, ServerContext, Solver, Start
 
 SLOTS = ("client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers")
 REPEATABLE = frozenset({"transform", "rescale", "refine", "average"})
@@ -59,6 +59,10 @@ class Part:
         """Of how many of the last rounds it takes the global weights when it begins."""
         return 0
 
+    def numbers(self, network: Network) -> tuple[int, int]:
+        """Numbers that a client sends and is sent for it, besides vectors [D]."""
+        return 0, 0
+
     def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
         """What a client measures at `ctx.anchor` on its held-out samples before it trains; the network is in evaluation mode.
 
@@ -97,6 +101,11 @@ class LocalRule(Part):
         other, so that a sample may be in several. The first are those that FedAvg takes.
         """
         return 1
+
+    @property
+    def gradients_per_step(self) -> int:
+        """How many gradients of the model a step takes: what an image costs is estimated from it."""
+        return self.batches_per_step
 
     @property
     def pull(self) -> float:
@@ -147,6 +156,10 @@ class LocalRule(Part):
     def init_shared(self, params: Tree) -> Tree | None:
         """State that the server keeps for this rule."""
         return None
+
+    def draw_shared(self, params: Tree, start: Start) -> Tree | None:
+        """The same, for a rule that needs the model or the seed's random numbers for it: it overrides this one instead."""
+        return self.init_shared(params)
 
     def init_own(self, params: Tree) -> Named:
         """State that each client keeps between its rounds, by name; `finish` hands on the same names."""

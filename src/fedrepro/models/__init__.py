@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
 
@@ -12,13 +12,32 @@ from fedrepro.lazy import Tensor, torch
 from fedrepro.models.names import MODELS
 from fedrepro.registry import unknown
 from fedrepro.tree import Layout, Tree
-from fedrepro.types import Batch
+from fedrepro.types import Batch, LastLayer
 
 
 def _cross_entropy() -> Callable[[Tensor, Tensor], Tensor]:
     from fedrepro.models import ops  # needs torch to be read
 
     return ops.cross_entropy
+
+
+def no_last_layer(name: str) -> str:
+    """What a user is told who asks for the features of such a model."""
+    return f"{name}: has no last layer whose input would be features; choose another model"
+
+
+class _Seen(Tree):
+    """Zeros that remember which of their tensors were read."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout, torch.zeros(layout.size))
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Tensor:
+        self.names.add(name)
+        return super().__getitem__(name)
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,19 @@ class Model:
     def parameters(self) -> int:
         """Number of trainable parameters, D."""
         return self.layout.size
+
+    @cached_property
+    def last_layer(self) -> LastLayer:
+        """Shapes of what `head` reads, found by calling it once. UserError for a model without it."""
+        if self.features is None or self.head is None:
+            raise UserError(no_last_layer(self.name))
+        params, seen = Tree(self.layout, torch.zeros(self.parameters)), _Seen(self.layout)
+        x = self.random(1, torch.Generator().manual_seed(0)).x
+        with torch.no_grad():
+            features, _ = self.features(params, self.first_buffers(), x, False)
+            self.head(seen, features)
+        shapes = {name: shape for name, shape in zip(self.layout.names, self.layout.shapes, strict=True) if name in seen.names}
+        return LastLayer(Layout.of(shapes), tuple(features.shape[1:]), self.classes)
 
     @property
     def smallest_batch(self) -> int:
