@@ -54,6 +54,13 @@ IDENTITIES = [
     ("fedgma(threshold=0)", "fedavg", 0),
     ("fedgma(threshold=0, variant=and)", "fedavg", 0),
     ("elastic(tau=1e9)+server_sgd(server_lr=1e-9)", "fedavg", 1e-8),
+    ("ima(window=1, start=0)", "fedavg", 0),
+    ("ima(window=1, start=0)+fedadam+scaffold", "fedadam+scaffold", 0),
+    ("ima(start=3)", "fedavg", 0),  # of three rounds none is left for it
+    ("ima_averages(start=3)+fedyogi", "fedyogi", 0),
+    ("ima_averages(window=1, start=0)", "fedavg", 0),
+    ("ima_averages(window=2, start=1)", "ima(window=2, start=1)", 1e-12),
+    ("ima_averages(start=0)+fedprox(mu=0.3)", "ima(start=0)+fedprox(mu=0.3)", 1e-12),
 ]
 # The same, for limits that lie in the setting: method and setting, twice.
 ONE_STEP = {"cohorts": toy.ALONE, "proxy_batch_size": 12}

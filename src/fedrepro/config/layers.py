@@ -12,8 +12,8 @@ from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
-from fedrepro.methods.compose import Method, expand, scaled
-from fedrepro.registry import coerce, named_arguments, parse, unknown
+from fedrepro.methods.compose import Method, expand, for_rounds
+from fedrepro.registry import coerce, parse, unknown
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
@@ -24,7 +24,6 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 # name -> default of those that a paper's files need not give
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
-_FOLLOWED = "; its rounds are the same share of {} as of {}"  # behind a source
 TUNED = "tuned"  # the source of a value that a candidate of a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
 
@@ -105,17 +104,10 @@ class Layers:
         return "+".join(entry.method for entry in (self.row, self.column) if entry.method)
 
     def followed(self, method: Method, sources: dict[str, str], rounds: int, where: str) -> Method:
-        """The method in a run of so many `rounds`: its arguments that are rounds follow them as schedules do, see `settings`.
-
-        `sources` of its arguments says which of them did.
-        """
+        """The method in a run of so many `rounds`: its arguments that are rounds follow them as schedules do (`settings`)."""
         whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
         of = lambda name: int(str(whole)) if sources[name] in ("scale", EDITED) else self._protocol_rounds  # noqa: E731
-        found = scaled(method, rounds, of)
-        before, after = (named_arguments(str(one)) for one in (method, found))
-        for name in (name for name in after if after[name] != before[name]):
-            sources[name] += _FOLLOWED.format(rounds, of(name))
-        return found
+        return for_rounds(method, rounds, of)
 
     @property
     def metric(self) -> Metric:
@@ -285,7 +277,7 @@ def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: s
         raise UserError(f"{where}: {error}") from error
     if text == item.value:
         return item
-    return Sourced(value=text, source=item.source + _FOLLOWED.format(now, of))
+    return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {now} as of {of}")
 
 
 def _multiply(times: float, below: Sourced | None, key: str) -> float | int:

@@ -217,8 +217,8 @@ def canonical(text: str, setting: str = "schedule") -> str:
 def scaled(text: str, setting: str, rounds: int, of: int) -> str:
     """`text`, which is written for `of` rounds, for a run of `rounds`: the very text where no round is named in it.
 
-    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`). A start that
-    is a share already stays, and so does the method's, which follows with the method (`methods.compose.scaled`), and what counts
+    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`). A start
+    that is a share stays, and so do the method's, which follows with the method (`methods.compose.for_rounds`), and what counts
     per round (a factor, client_lr_decay). Phases that would fall together are kept a round apart, and the last one gets a round
     (our choice: a phase that is written down is never left out in silence).
     UserError for a start that the `of` rounds never reach, and for more phases than `rounds`.

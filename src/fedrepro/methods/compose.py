@@ -205,7 +205,7 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
     return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))
 
 
-def scaled(method: Method, now: int, of: Callable[[str], int]) -> Method:
+def for_rounds(method: Method, now: int, of: Callable[[str], int]) -> Method:
     """`method` for a run of `now` rounds. `of`: the number of rounds that a `part.argument` is written for.
 
     Whole numbers that are rounds (`Part.counts_rounds`) become the same share of the rounds, as starts of schedules do.

@@ -114,3 +114,72 @@ def test_a_start_beyond_the_protocol_is_refused(files: Files) -> None:
         UserError, match=r"table1\.yaml: fedavg, mnist: schedule = .* start = 200 is never reached in 200 rounds"
     ):
         files.plan(FULL)
+
+
+OWN = "exponential+constant(start=method, value=0.001)"
+
+
+def own(start: float) -> str:
+    return f"exponential(start=0, factor=null)+constant(start={start}, value=0.001)"
+
+
+@pytest.fixture
+def averaged(files: Files) -> Files:
+    """One schedule for rows with and without IMA, which starts where the paper says: in round 150 of 200."""
+    files.paper["protocol"] |= sourced(schedule=OWN)
+    files.paper["methods"]["ima"] = sourced(start=150)
+    files.table["rows"][1]["method"] = "fedprox+ima"
+    return files
+
+
+@pytest.mark.parametrize(
+    ("params", "start"),
+    [
+        (FULL, 150),
+        ({"scale": "short"}, 15),
+        ({"scale": "demo"}, 8),
+        (FULL | {"settings": {"rounds": 100}}, 75),
+        # A person's own round is for the person's own rounds; a share is a share.
+        (FULL | {"settings": {"rounds": 100}, "methods": {"some": {"ima": {"start": 60}}}}, 60),
+        ({"scale": "short", "methods": {"some": {"ima": {"start": 0.5}}}}, 0.5),
+    ],
+)
+def test_a_phase_starts_with_the_method(averaged: Files, params: dict[str, Any], start: float) -> None:
+    """By scale and by params.yaml; a row without IMA has no such phase, and the run that it always had."""
+    made = averaged.plan(params)
+    run = run_of(made, "fedprox")
+    assert run["config"]["schedule"] == own(start)
+    assert f"ima(window=5, start={start})" in run["config"]["method"]
+    assert "schedule" not in run_of(made, "fedavg")["config"]
+    without = run_of(made, "fedavg")
+    del averaged.paper["protocol"]["schedule"]
+    assert run_of(averaged.plan(params), "fedavg") == without | {"sources": run_of(averaged.plan(params), "fedavg")["sources"]}
+
+
+def test_a_round_in_the_tables_own_text_is_one_of_the_protocol(averaged: Files) -> None:
+    averaged.table["rows"][1]["method"] = "fedprox+ima(start=101)"
+    run = run_of(averaged.plan({"scale": "short"}), "fedprox")
+    assert run["config"]["schedule"] == own(11)  # 10.1, rounded up
+    assert "start=11" in run["config"]["method"]
+
+
+def test_a_methods_start_in_trials(averaged: Files) -> None:
+    """Of 50 of 200 rounds a quarter, and of those that params.yaml makes; what is tried is the protocol's."""
+    averaged.table["rows"][1]["tune"] = {"ima.start": [100, 0.5], "rounds": 50}
+    made = averaged.plan(FULL)
+    trials = {made["runs"][one["trial"]["run_id"]]["config"]["schedule"] for one in made["candidates"]}
+    whole = {made["runs"][one["run_id"]]["config"]["schedule"] for one in made["candidates"]}
+    assert trials == {own(25), own(0.5)}
+    assert whole == {own(100), own(0.5)}
+    averaged.table["rows"][1]["tune"] = {"client_lr": [0.1, 0.2], "rounds": 50}
+    made = averaged.plan(FULL | {"settings": {"rounds": 100}, "methods": {"some": {"ima": {"start": 60}}}})
+    assert {made["runs"][one["trial"]["run_id"]]["config"]["schedule"] for one in made["candidates"]} == {own(15)}
+
+
+def test_two_starts_are_refused(averaged: Files) -> None:
+    averaged.table["rows"][1]["method"] = "fedadam+ima+ima_averages"
+    with pytest.raises(UserError) as caught:
+        averaged.plan(FULL)
+    assert "table1.yaml" in str(caught.value)
+    assert "the method has ima_averages(start=0.75) and ima(start=150); give them one" in str(caught.value)
+    assert "\n" not in str(caught.value)

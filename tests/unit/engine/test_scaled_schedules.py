@@ -4,6 +4,8 @@ import pytest
 
 from fedrepro.engine import schedule
 from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose, for_rounds
+from tests import toy
 
 LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
 
@@ -30,6 +32,18 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
             "constant(start=0, value=null)+constant(start=6, value=0.1)+constant(start=7, value=0.2)",
         ),
         ("constant+constant(start=1, value=0.1)", 2, "constant+constant(start=1, value=0.1)"),
+        # Shares stay, and so does what follows the method; lengths and other starts follow.
+        ("exponential+constant(start=0.75)", 40, "exponential+constant(start=0.75)"),
+        (
+            "exponential+stage(start=0.75, every=20)",
+            40,
+            "exponential(start=0, factor=null)+stage(start=0.75, every=2, factor=0.5)",
+        ),
+        (
+            "exponential+constant(start=200)+exponential(start=method, factor=0.97)",
+            40,
+            "exponential(start=0, factor=null)+constant(start=20, value=null)+exponential(start=method, factor=0.97)",
+        ),
         # Nothing in these is a number of rounds.
         ("exponential", 40, "exponential"),
         ("cosine(half=false)", 40, "cosine(half=false)"),
@@ -40,7 +54,7 @@ def test_written_for_400_rounds(text: str, rounds: int, expected: str) -> None:
     """The same share of `rounds`, rounded up; the rate then reaches every phase."""
     found = schedule.scaled(text, "schedule", rounds, 400)
     assert found == expected
-    assert schedule.schedules(found)[-1].start < rounds
+    assert schedule.phases(schedule.of_method(found, "schedule", "fedavg"), "schedule", rounds)[-1][0] < rounds
 
 
 def test_epochs_written_for_400_rounds() -> None:
@@ -59,3 +73,75 @@ def test_phases_that_have_no_round_are_refused(rounds: int, of: int, says: str) 
     with pytest.raises(UserError) as caught:
         schedule.scaled(LATE, "schedule", rounds, of)
     assert str(caught.value) == f"schedule = {LATE!r}: {says}"
+
+
+LENGTHS = (2, 3, 4, 5, 7, 10, 40, 99, 100, 200, 300, 400)
+
+
+def begins(text: str, rounds: int) -> int:
+    """The round from which the method's only average changes anything."""
+    (average,) = compose(text).averages
+    found = average.begins(rounds)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("rounds", LENGTHS)
+@pytest.mark.parametrize("start", ["0.75", "0.5", "0.07", "0.999", "0.3333333333333333"])
+def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rounds: int) -> None:
+    """Whether written twice or once; the phase before has it less one."""
+    method = str(compose(f"ima(start={start})"))
+    for phase in (start, "method"):
+        spec = toy.make_spec(schedule=f"constant+constant(start={phase}, value=0.01)", rounds=rounds, method=method)
+        late = [t for t in range(rounds) if spec.client_lr_at(t) == 0.01]
+        assert late == list(range(begins(method, rounds), rounds))
+        assert late
+        assert toy.RunSpec(**spec.as_dict()) == spec
+
+
+@pytest.mark.parametrize("rounds", LENGTHS)
+@pytest.mark.parametrize("start", [1, 150, 225, 300, 399])
+def test_a_round_of_400_is_the_same_one_in_a_schedule_and_in_a_method(start: int, rounds: int) -> None:
+    """Scaled to another number of rounds, and there before the end."""
+    method = for_rounds(compose(f"fedadam+ima(start={start})"), rounds, lambda name: 400)
+    text = schedule.scaled(f"constant+constant(start={start}, value=0.01)", "schedule", rounds, 400)
+    assert schedule.phases(text, "schedule", rounds)[-1][0] == begins(str(method), rounds) < rounds
+
+
+def test_a_round_that_is_never_reached_stays_so() -> None:
+    """In a method, whose start then means never."""
+    assert begins(str(for_rounds(compose("ima(start=400)"), 40, lambda name: 400)), 40) == 40
+    shared = compose("ima(start=0.75)")
+    assert for_rounds(shared, 40, lambda name: 400) is shared
+
+
+def test_without_a_methods_start_the_schedule_before_goes_on() -> None:
+    """And the run has the name that it has without the phase."""
+    text = "exponential+exponential(start=method, factor=0.97)"
+    assert toy.make_spec(schedule=text, method=str(compose("fedadam"))) == toy.make_spec(method=str(compose("fedadam")))
+    late = toy.make_spec(schedule=text, rounds=4, method=str(compose("ima")), client_lr=0.1, client_lr_decay=0.9)
+    assert [late.client_lr_at(t) for t in range(4)] == pytest.approx([0.1, 0.09, 0.081, 0.0729])  # from round 3 on 0.97
+    longer = toy.make_spec(schedule=text, rounds=6, method=str(compose("ima(start=3)")), client_lr=0.1, client_lr_decay=0.9)
+    assert [longer.client_lr_at(t) for t in range(3, 6)] == pytest.approx([0.0729, 0.0729 * 0.97, 0.0729 * 0.97**2])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("constant+constant(start=1.5)", "constant: start = 1.5: must be a round"),
+        ("constant+constant(start=late)", "constant: start = 'late': must be a round, a share of the rounds or method"),
+        ("constant(start=method)", "starts at rounds ['method']; the first must start at 0"),
+        ("constant+constant(start=0.7)+constant(start=0.5)", "starts at rounds [0, 0.7, 0.5]; the first must start at 0"),
+        ("constant+constant(start=0.5)+constant(start=2)", "starts at rounds [0, 2, 2]; the first must start at 0"),
+    ],
+)
+def test_mistakes_are_one_line(text: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        toy.make_spec(schedule=text, rounds=4, method=str(compose("ima")))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_phase_of_the_methods_needs_one_to_be_asked_for_a_rate() -> None:
+    with pytest.raises(UserError, match="start = method: there is no method here to start with; give a round"):
+        schedule.rate("constant+constant(start=method)", 0.1, 1.0, 0, 4)
