@@ -81,11 +81,15 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
         assert_close(found, train(task, compose(text), engine="plain"), 1e-12)
 
 
+LARGE = ("resnet18", "fedima_resnet18", "fedima_vgg11", "fedima_alexnet")  # some ten million parameters take their time
+
+
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
-    """One of the models on images of 20 pixels or windows of 20 characters at most: clients with last batches of 4, 3 and of
-    one sample at batches of 8; one round of one epoch."""
-    sizes = (9, 3) if name == "resnet18" else (20, 17, 9, 11, 8)  # its 11 million parameters take their time
-    shape, classes = tuple(min(places, 20) for places in MODELS[name].input_shape), 10
+    """One of the models on images of 20 pixels, or the fewest it takes, or windows of 20 characters at most: clients with last
+    batches of 4, 3 and of one sample at batches of 8; one round of one epoch."""
+    sizes = (9, 3) if name in LARGE else (20, 17, 9, 11, 8)
+    most = 8 if name == "fedima_resnet18" else max(20, MODELS[name].smallest_side)
+    shape, classes = tuple(min(places, most) for places in MODELS[name].input_shape), 10
     model, base = build(name, shape, classes), toy.make_task(seed=seed)
 
     def draw(purpose: str, count: int) -> Batch:
@@ -123,7 +127,7 @@ STACKABLE = [name for name in MODELS if MODELS[name].stackable]
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [(name, torch.float64) for name in STACKABLE] + [(name, torch.float32) for name in STACKABLE if name != "resnet18"],
+    [(name, torch.float64) for name in STACKABLE] + [(name, torch.float32) for name in STACKABLE if name not in LARGE],
 )
 def test_every_model(name: str, dtype: torch.dtype) -> None:
     """Two seeds at once against each alone, both against the plain form, one round: in float64 to 1e-10 (1e-8 behind BatchNorm)

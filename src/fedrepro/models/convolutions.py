@@ -5,7 +5,8 @@ multiply-adds, with both. Its other kernels differ, so the two gradients are ask
 known answers are asked for in each process):
 
 - of the input, without a stride: a forward convolution with the filters turned round. Where that needs a wider margin than half
-  a filter, part of the margin is laid around the data beforehand;
+  a filter, part of the margin is laid around the data beforehand. With filters larger than 3 x 3 and more than 64 output
+  channels, which AVX-512 adds in another order on a map of 7 x 7, 64 channels at a time;
 - of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding, or with a stride
   where the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding:
   the margin above and below is made so wide that only the kernel for AVX2 takes it; the zeros there change no sum;
@@ -13,7 +14,7 @@ known answers are asked for in each process):
   in another way; a 1 x 1 filter on a single place takes no stride.
 
 Measured on the shapes of our models and around them. `tests/portable` compares every registered model; one with filters of
-5 x 5 and hundreds of channels may fail there.
+5 x 5 and hundreds of input channels may fail there.
 """
 
 import torch
@@ -26,6 +27,7 @@ from fedrepro.models import kernels
 
 _LAST = torch.channels_last
 _COLOURS = 3  # with at most 3 input channels, AVX2 and AVX-512 sum the weight gradient in the same order
+_MANY = 64  # channels of a 5 x 5 filter that both sum in one go, whatever the image's size
 
 
 def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
@@ -82,7 +84,14 @@ def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -
     within = [min(margin, side // 2) for margin, side in zip(margins, weight.shape[2:], strict=True)]
     around = [margin - inner for margin, inner in zip(margins, within, strict=True)]
     turned = weight.flip(2, 3).transpose(0, 1).contiguous(memory_format=_LAST)
-    return F.conv2d(_framed(g, (around[0], around[0]), around[1]), turned, padding=within)
+    g = _framed(g, (around[0], around[0]), around[1])
+    if weight.shape[2] > 3 and g.shape[1] > _MANY:
+        parts = zip(g.split(_MANY, 1), turned.split(_MANY, 1), strict=True)
+        first, *others = (F.conv2d(p.contiguous(memory_format=_LAST), channels_last(q), padding=within) for p, q in parts)
+        for each in others:
+            first.add_(each)
+        return first
+    return F.conv2d(g, turned, padding=within)
 
 
 def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:

@@ -22,6 +22,10 @@ WIDTHS = {
     "reddi_emnist": 128,
     "fedima_cnn_fmnist": 128,
     "fedima_cnn_cifar": 128,
+    "fedima_cnn_digits": 128,
+    "fedima_resnet18": 128,
+    "fedima_vgg11": 128,
+    "fedima_alexnet": 512,
     "char_lstm": 64,
     "shakespeare_lstm": 256,
 }

@@ -33,6 +33,15 @@ def resnet18_inputs(layer: str) -> int:
     return 4 * resnet_inputs(layer)
 
 
+def fedima_resnet_inputs(layer: str) -> int:
+    """As above with a 3x3 stem, and 128 features behind a layer of 512 inputs."""
+    return {"conv": 27, "fc": 512, "head": 128}.get(layer) or resnet18_inputs(layer)
+
+
+VGG = {"conv1": 27, "conv2": 576, "conv3": 1152, "conv4": 2304, "conv5": 2304} | dict.fromkeys(
+    ("conv6", "conv7", "conv8"), 4608
+)
+ALEXNET = {"conv1": 363, "conv2": 1600, "conv3": 1728, "conv4": 3456, "conv5": 2304, "fc1": 9216, "fc2": 1024, "fc3": 512}
 FEDGH_CNN = {"conv1": 75, "conv2": 800, "fc1": 9216, "fc2": 128}
 # How many inputs a unit of each layer has.
 INPUTS = {
@@ -53,6 +62,10 @@ INPUTS = {
     "reddi_emnist": {"conv1": 9, "conv2": 288, "fc1": 9216, "fc2": 128}.__getitem__,
     "fedima_cnn_fmnist": {"conv1": 25, "conv2": 800, "fc1": 512, "fc2": 384, "fc3": 128}.__getitem__,
     "fedima_cnn_cifar": {"conv1": 75, "conv2": 1600, "fc1": 1600, "fc2": 384, "fc3": 128}.__getitem__,
+    "fedima_cnn_digits": {"conv1": 75, "conv2": 1600, "conv3": 1600, "fc1": 1152, "fc2": 384, "fc3": 128}.__getitem__,
+    "fedima_resnet18": fedima_resnet_inputs,
+    "fedima_vgg11": (VGG | {"fc1": 512, "fc2": 128}).__getitem__,
+    "fedima_alexnet": ALEXNET.__getitem__,
     "char_lstm": {"lstm1": 64, "fc": 64}.__getitem__,
     "shakespeare_lstm": {"lstm1": 256, "lstm2": 256, "fc": 256}.__getitem__,
     "grid_detector": {"conv1": 27, "conv2": 144, "conv3": 288, "conv4": 576, "conv5": 576, "head": 64}.__getitem__,

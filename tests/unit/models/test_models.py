@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.models import Model, build, initial, ops
+from fedrepro.models import fedima_alexnet as fedima_alexnet_model
 from fedrepro.models.names import MODELS
 from fedrepro.tree import Tree
 
@@ -67,6 +68,46 @@ def fedima_cnn(channels: int, width: int, flat: int) -> nn.Sequential:
     first = [nn.Conv2d(channels, width, 5), nn.ReLU(), nn.MaxPool2d(2)]
     second = [nn.Conv2d(width, width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     return nn.Sequential(*first, *second, *linears(flat, 384, 128, 10))
+
+
+def normed(channels: int, width: int, size: int, groups: int, stride: int = 1) -> list[nn.Module]:
+    """A convolution that keeps the size of an image (k11 with stride 4: padding 2), GroupNorm, ReLU."""
+    padding = 2 if size == 11 else size // 2
+    return [nn.Conv2d(channels, width, size, stride, padding), nn.GroupNorm(groups, width), nn.ReLU()]
+
+
+def fedima_cnn_digits() -> nn.Sequential:
+    """Three 5x5 convolutions, each normed and pooled, then 1152-384-128-10; no ReLU behind the 128, the feature."""
+    layers = [[*normed(before, after, 5, 2), nn.MaxPool2d(2)] for before, after in ((3, 64), (64, 64), (64, 128))]
+    last = [nn.Linear(1152, 384), nn.ReLU(), nn.Linear(384, 128), nn.Linear(128, 10)]
+    return nn.Sequential(*layers[0], *layers[1], *layers[2], nn.Flatten(), *last)
+
+
+def fedima_resnet18(classes: int = 10) -> nn.Sequential:
+    """3x3 stem, four stages of two blocks with 64 to 512 channels, GroupNorm of two groups; 512-128-classes without ReLU."""
+    norm = lambda width: nn.GroupNorm(2, width)  # noqa: E731
+    stem = [nn.Conv2d(3, 64, 3, padding=1, bias=False), norm(64), nn.ReLU()]
+    body = [Block(before, after, norm) for before, after in pairwise([64, 64, 64, 128, 128, 256, 256, 512, 512])]
+    last = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 128), nn.Linear(128, classes)]
+    return nn.Sequential(*stem, *body, *last)
+
+
+def fedima_vgg11() -> nn.Sequential:
+    """64, M, 128, M, 256, 256, M, 512, 512, M, 512, 512, M; 512-128-10 without ReLU."""
+    layers: list[nn.Module] = []
+    channels = 3
+    for width in (64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0):
+        layers += normed(channels, width, 3, 2) if width else [nn.MaxPool2d(2)]
+        channels = width or channels
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 128), nn.Linear(128, 10))
+
+
+def fedima_alexnet() -> nn.Sequential:
+    """torchvision's convolutions with GroupNorm of 32 groups; 9216-1024-512-10, no dropout."""
+    pool = lambda: nn.MaxPool2d(3, 2)  # noqa: E731
+    first = [*normed(3, 64, 11, 32, stride=4), pool(), *normed(64, 192, 5, 32), pool()]
+    second = [*normed(192, 384, 3, 32), *normed(384, 256, 3, 32), *normed(256, 256, 3, 32), pool()]
+    return nn.Sequential(*first, *second, nn.AdaptiveAvgPool2d(6), nn.Flatten(), *linears(9216, 1024, 512, 10))
 
 
 def linears(*widths: int) -> list[nn.Module]:
@@ -140,6 +181,10 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "reddi_emnist": reddi_emnist,
     "fedima_cnn_fmnist": lambda: fedima_cnn(1, 32, 512),
     "fedima_cnn_cifar": lambda: fedima_cnn(3, 64, 1600),
+    "fedima_cnn_digits": fedima_cnn_digits,
+    "fedima_resnet18": fedima_resnet18,
+    "fedima_vgg11": fedima_vgg11,
+    "fedima_alexnet": fedima_alexnet,
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -172,6 +217,12 @@ PARAMETERS = [
     ("reddi_emnist", (1, 28, 28), 10, 1_199_882),
     ("fedima_cnn_fmnist", (1, 28, 28), 10, 274_026),
     ("fedima_cnn_cifar", (3, 32, 32), 10, 772_682),
+    ("fedima_cnn_digits", (3, 28, 28), 10, 806_090),
+    ("fedima_resnet18", (3, 32, 32), 10, 11_235_786),
+    ("fedima_resnet18", (3, 32, 32), 100, 11_247_396),
+    ("fedima_vgg11", (3, 32, 32), 100, 9_304_548),
+    ("fedima_alexnet", (3, 224, 224), 7, 12_438_599),
+    ("fedima_alexnet", (3, 64, 64), 7, 12_438_599),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
 SMALL |= {
@@ -183,7 +234,8 @@ SMALL |= {
     "resnet18": (1, 32, 35),
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
-SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20)}
+SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_digits": (2, 8, 17)}
+SMALL |= {"fedima_resnet18": (1, 8, 9), "fedima_vgg11": (1, 32, 35), "fedima_alexnet": (1, 63, 66)}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
     "mlp": 1,
@@ -199,6 +251,9 @@ SMALLEST = {
     "reddi_emnist": 6,
     "fedima_cnn_fmnist": 16,
     "fedima_cnn_cifar": 16,
+    "fedima_cnn_digits": 8,
+    "fedima_vgg11": 32,
+    "fedima_alexnet": 63,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 
@@ -290,6 +345,18 @@ def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
         torch.testing.assert_close(after.flat[k], left.flat, rtol=0, atol=1e-10)
         expected = tree.gradient(lambda p, k=k, own=own: ops.cross_entropy(model.forward(p, own, x[k], train)[0], y[k]), mine)
         torch.testing.assert_close(together.flat[k], expected.flat, rtol=1e-11, atol=1e-10)
+
+
+@pytest.mark.parametrize("places", [*range(1, 15), 20])
+def test_alexnet_means_over_windows_as_torch(places: int) -> None:
+    """Means and gradients of torch's adaptive pooling to 6 x 6, for maps of one to twenty places a side."""
+    x = normal(2, 3, places, 7).requires_grad_()
+    found = fedima_alexnet_model._windows(fedima_alexnet_model._windows(x, -2), -1)
+    expected = nn.functional.adaptive_avg_pool2d(x, 6)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    pull = normal(2, 3, 6, 6, seed=1)
+    (mine,), (theirs,) = (torch.autograd.grad(y, x, pull) for y in (found, expected))
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
