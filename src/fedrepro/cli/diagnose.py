@@ -1,15 +1,24 @@
 """fedrepro diagnose: what a diagnostic measures on the kept models of a run."""
 
 from argparse import Namespace
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro import console
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
+if TYPE_CHECKING:
+    from fedrepro.diagnostics.diagnostic import Diagnostic
+    from fedrepro.engine.diagnosed import Value
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
 ROOT = Path()
+LOADED = 4  # rounds whose models stay in memory, since neighbours are measured together
 
 
 def diagnose(options: Namespace) -> None:
@@ -31,15 +40,37 @@ def diagnose(options: Namespace) -> None:
     environment.choose_products(device, spec.products)
     for seed in options.seeds or _seeds(run["run_id"]):
         index = kept.load_index(ROOT, run["run_id"], seed)
+        shas = {int(number): sha256 for number, sha256 in index["rounds"].items()}
+        load = partial(_load, run["run_id"], seed, shas, device)
         task = cache(partial(load_task, spec, inputs, seed, device))
-        values: list[diagnosed.Value] = []
-        for number, sha256 in index["rounds"].items():
-            models = kept.load_round(ROOT, run["run_id"], seed, int(number), sha256, device)
-            values += diagnostic.measure(models, task)
+        measured = {number: [*found] for number, found in _measured(diagnostic, [*shas], spec.rounds, load, task)}
+        if shas and not measured and index["reached"] == spec.rounds:
+            others = " ".join(str(one) for one in diagnostic.earlier(max(shas), spec.rounds) if one not in shas and one >= 1)
+            what = f"round {max(shas)} of {run['run_id']} is measured with others, and {others} not kept"
+            raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
         about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": index["rounds"]}
         target = diagnosed.measured_path(ROOT, run["run_id"], call, seed)
+        values = [value for found in measured.values() for value in found]
         diagnosed.write(target, about | {"reached": index["reached"]}, values)
-        console.say(f"{target}: {call} of {len(index['rounds'])} rounds")
+        console.say(f"{target}: {call} of {len(measured)} rounds")
+
+
+def _measured(
+    diagnostic: "Diagnostic", rounds: list[int], of: int, load: "Callable[[int], Kept]", task: "Callable[[], Task]"
+) -> "Iterator[tuple[int, Iterator[Value]]]":
+    """The values of each of the kept `rounds`; without those whose earlier rounds exist, and are not kept."""
+    load = lru_cache(LOADED)(load)
+    for number in rounds:
+        others = [one for one in diagnostic.earlier(number, of) if one >= 1]
+        if {*others} <= {*rounds}:
+            models = replace(load(number), others={one: load(one) for one in others})
+            yield number, diagnostic.measure(models, task)
+
+
+def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> "Kept":
+    from fedrepro.engine import kept
+
+    return kept.load_round(ROOT, run_id, seed, number, shas[number], device)
 
 
 def _configuration(text: str) -> Path:

@@ -48,6 +48,7 @@ class Forecast:
         rates = Rates(device, limit_s=limit_s)
         self.jobs, self.device, self.unknown = jobs, device, set()
         self.seconds: dict[str, float] = {}  # run_id -> seconds a seed
+        self.measuring = 0.0  # seconds of diagnostics on the models that trainings keep
         for job in jobs:
             spec = RunSpec(**job.run["config"])
             environment.choose_products(device, spec.products)
@@ -56,6 +57,8 @@ class Forecast:
                 self.unknown.add(spec.dataset)
             elif job.to_train:
                 self.seconds[job.run["run_id"]] = rates.seconds(spec, *counts)
+                calls, rounds = job.run.get("calls", {}).values(), len(job.run.get("keep", ()))
+                self.measuring += len(job.to_train) * rates.measuring(spec, calls, rounds, *counts)
         self.took_s = time.monotonic() - began
 
     @property
@@ -105,9 +108,16 @@ class Forecast:
         ]
         if self.seconds:
             found.append(self.sentence(cores))
+        if self.measuring:
+            found.append(f"then {self.measurements}")
         if self.unknown:
             found.append(f"not counted: {_listed(self.unknown)}, of unknown size before it is prepared")
         return found
+
+    @property
+    def measurements(self) -> str:
+        """What diagnostics take, one after another."""
+        return f"about {duration(self.measuring)} to measure kept models"
 
     def sentence(self, cores: int) -> str:
         """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds."""
@@ -148,7 +158,7 @@ def forecast(
         seeds = sum(len(job.to_train) for job in made.jobs)
         text = f"training {_count(len(made.jobs), 'run')} with {_count(seeds, 'seed')} in all"
         if made.seconds:
-            text += f": {made.sentence(cores)}"
+            text += f": {made.sentence(cores)}" + (f", then {made.measurements}" if made.measuring else "")
         return text + (f", and {_listed(made.unknown)}, of unknown size" if made.unknown else ""), made
     except Exception as error:
         return f"how long this takes is not known ({type(error).__name__}: {error})", None

@@ -38,7 +38,7 @@ def run(options: Namespace) -> None:
         from fedrepro.store import Store
 
         follow, candidates = selection.foreseen(plan, cells, Store.of(ROOT))
-        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options)
+        _forecast(_measured(plan, selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
         return
@@ -90,6 +90,15 @@ def _identified(jobs: "list[selection.Job]") -> list[Job]:
     return [(run.identity | {"keep": run.keep, "forks": [asdict(fork) for fork in run.forks]}, seeds) for run, seeds in jobs]
 
 
+def _measured(plan: "Plan", jobs: "list[selection.Job]") -> list[Job]:
+    """With the diagnostics that cells of the plan show: the workflow measures them after the trainings."""
+    calls: dict[str, dict[str, str]] = {}
+    for cell in plan.planned:
+        if cell.diagnostic:
+            calls.setdefault(cell.run_id or "", {})[cell.diagnostic] = cell.diagnostic
+    return [(run | {"calls": calls.get(run["run_id"], {})}, seeds) for run, seeds in _identified(jobs)]
+
+
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
     device = cards.choose(device)  # before torch is there
     from fedrepro.engine.forks import Fork
@@ -138,7 +147,7 @@ def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
 
 def foretell(plan: "Plan", device: str, options: Namespace) -> None:
     """What all of a plan would train, and how long that takes."""
-    _forecast(_identified(selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+    _forecast(_measured(plan, selection.jobs(plan, plan.cells, plan.seeds)), device, options)
 
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:

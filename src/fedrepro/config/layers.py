@@ -1,7 +1,7 @@
 """Where the value of a setting or of a method's argument comes from: layer upon layer, each value with its source."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import reduce
 
@@ -154,7 +154,7 @@ class Layers:
         return replace(self, trial_rounds=asked) if asked and asked < rounds else self
 
     def keep(self, rounds: int) -> list[int]:
-        """The rounds of a run of so many `rounds` whose models the table keeps.
+        """The rounds of a run of so many `rounds` whose models the table keeps, with those that the diagnostic needs besides.
 
         UserError when the protocol does not have them, or when a diagnostic is read at rounds of which none is kept.
         """
@@ -165,7 +165,21 @@ class Layers:
         read = make(text).window(protocol) if self.table.reads else range(protocol)
         if self.metric.diagnostic and not {*keep} & {number + 1 for number in read}:
             raise UserError(f"keep = {keep}: {self.metric.name} is read at {text}, of which no round is kept; add it to keep")
-        return sorted({At(one).scaled(rounds / protocol).round for one in keep})
+        kept = {At(one).scaled(rounds / protocol).round for one in keep}
+        return sorted({*kept, *self._earlier(kept, rounds)})
+
+    def _earlier(self, kept: Iterable[int], rounds: int) -> Iterator[int]:
+        """UserError where the protocol has too few rounds; in a run of fewer the diagnostic measures what it can."""
+        if self.metric.diagnostic is None:
+            return
+        from fedrepro.diagnostics.diagnostic import make as diagnostic
+
+        made, keep, protocol = diagnostic(self.metric.diagnostic), self.table.keep, self._protocol_rounds
+        if all(min(made.earlier(one, protocol), default=1) < 1 for one in keep):
+            first = min(made.earlier(max(keep), protocol))
+            raise UserError(f"keep = {keep}: {made.name} measures round {max(keep)} with round {first}; keep a later round")
+        for one in kept:
+            yield from (other for other in made.earlier(one, rounds) if other >= 1)
 
     @property
     def _protocol_rounds(self) -> int:

@@ -1,6 +1,6 @@
 """How far the clients' models lie from the global model after local training: ||w_k - x||, Euclidean, all parameters.
 
-FedIMA's "locality", the distance of clients' models that its bound contains. Running statistics are no parameters.
+The largest is FedIMA's "locality", max_i ||w_i - w||, which its bound contains. Running statistics are no parameters.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
 from fedrepro.engine.diagnosed import Value
 from fedrepro.registry import require
 
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 @DIAGNOSTICS.register("client_distance")
 @dataclass(frozen=True)
-class ClientDistance:
+class ClientDistance(Diagnostic):
     """`to`: x is the global model after the round, or before it. `relative`: divided by ||x||.
 
-    A round's value is the mean over its cohort, each client counting once. A round in which no client trained has none.
+    A round's value is the mean over its cohort, each client counting once; `client_distance_max` is the largest. A round in
+    which no client trained has none.
     """
 
     to: str = "after"
     relative: bool = False
-    metrics: ClassVar[tuple[str, ...]] = ("client_distance",)
+    metrics: ClassVar[tuple[str, ...]] = ("client_distance", "client_distance_max")
 
     def __post_init__(self) -> None:
         require(self.to in ("after", "before"), "to", self.to, "must be after or before")
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
-        """The mean, then each client; computed in float64."""
-        (metric,) = self.metrics
+        """The mean, each client, then the largest; computed in float64."""
+        metric, largest = self.metrics
         x = (kept.after if self.to == "after" else kept.before).params.flat.double()
         distances = tree.norm(kept.params.like(kept.params.flat.double() - x)).tolist()
         scale = float(tree.norm(kept.before.params.like(x))) if self.relative else 1.0
@@ -43,3 +44,5 @@ class ClientDistance:
             yield Value(kept.round, metric, sum(each) / len(each))
         for client, value in zip(kept.clients, each, strict=True):
             yield Value(kept.round, metric, value, client=client)
+        if each:
+            yield Value(kept.round, largest, max(each))

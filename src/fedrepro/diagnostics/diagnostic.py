@@ -1,7 +1,8 @@
 """What every diagnostic is: a frozen dataclass of arguments that measures the models of one round."""
 
+import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
@@ -14,19 +15,57 @@ if TYPE_CHECKING:
 DIAGNOSTICS = Registry("diagnostic")
 
 
-class Diagnostic(Protocol):
+class Passes(NamedTuple):
+    """What a diagnostic computes in one round, for the forecast: `models` are evaluated on `samples` images of the test set, or
+    of the clients' training images; None: on all of them."""
+
+    models: int
+    on: str = "test"
+    samples: int | None = None
+
+
+class Diagnostic:
     """Its docstring gives formula and source. The same models give the same values: what is drawn has a stream of its own."""
 
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]  # names of what it measures, for a table's `metric`
+    x: ClassVar[str] = "x"  # what the x of its curves counts, in words for an axis
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
 
-        `kept`: the global model before and after the round, and the models of its clients. `task` loads the setting on first
-        use: model, training and test images, which client has which of them, the proxy set.
+        `kept`: the global model before and after the round, and the models of its clients; `kept.others`: the same of the
+        rounds that `earlier` names, as far as they exist. `task` loads the setting on first use: model, training and test
+        images, which client has which of them, the proxy set.
         """
-        ...
+        raise NotImplementedError
+
+    def earlier(self, round: int, of: int) -> tuple[int, ...]:
+        """The other rounds that it needs the models of, to measure `round` of a run `of` so many; those below 1 do not exist.
+        Planning keeps them."""
+        return ()
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """What one round costs, where so many clients train in it."""
+        return ()
+
+
+def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:
+    """The `count` rounds before `round`, oldest first, each `apart` rounds from the next; below 1 it is a share of the run."""
+    step = max(1, math.floor(apart * of + 0.5)) if apart < 1 else int(apart)
+    return tuple(round - step * number for number in range(count, 0, -1))
+
+
+def require_apart(apart: float) -> None:
+    """UserError unless `spaced` knows it."""
+    right = 0 < apart < 1 or (apart >= 1 and apart == int(apart))
+    require(right, "apart", apart, "must be a whole number of rounds, or a share of them between 0 and 1")
+
+
+def require_data(on: str, samples: int | None) -> None:
+    """UserError unless these are samples that models can be evaluated on."""
+    require(on in ("test", "train"), "on", on, "must be test or train")
+    require(samples is None or samples >= 1, "samples", samples, "must be at least 1, or null for all")
 
 
 def make(text: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 from fedrepro.registry import require
@@ -25,7 +25,7 @@ LEAST = 0.1  # a client has a label if it fills at least this share of its sampl
 
 @DIAGNOSTICS.register("label_sharing")
 @dataclass(frozen=True)
-class LabelSharing:
+class LabelSharing(Diagnostic):
     """`of`: the softmax weights or the scores before it. `rule`, for what is marked:
 
     nearest: of every client its k highest fields, without its own, where k clients share a label with it. threshold: the M

@@ -54,6 +54,24 @@ class Measured(NamedTuple):
         last = max((v.round for v in found), default=None)
         return {(v.x, v.y): v.value for v in found if v.round == last and v.value is not None}  # type: ignore[misc]
 
+    def line(self, metric: str, round: int) -> dict[float, float]:
+        """x -> value, of one round; empty for a metric that is no curve over x."""
+        found = [
+            v for v in self.values if (v.metric, v.client, v.y, v.round) == (metric, None, None, round) and v.x is not None
+        ]
+        return {v.x: v.value for v in found if v.value is not None}  # type: ignore[misc]
+
+    def marks(self, metric: str, round: int) -> dict[str, tuple[float, float, float]]:
+        """Mark -> (x, y, value), of one round: metrics called `<metric>/<mark>` that stand at a place of that surface."""
+        found = [v for v in self.values if v.metric.startswith(f"{metric}/") and v.round == round and v.value is not None]
+        marked = [v for v in found if v.x is not None and v.y is not None]
+        return {v.metric.removeprefix(f"{metric}/"): (v.x, v.y, v.value) for v in marked}  # type: ignore[misc]
+
+    def last(self, rounds: Iterable[int], metric: str) -> int | None:
+        """The last of `rounds` in which `metric` has values at places x."""
+        wanted = {*rounds}
+        return max((v.round for v in self.values if v.metric == metric and v.x is not None and v.round in wanted), default=None)
+
     def covers(self, rounds: Iterable[int]) -> bool:
         """Whether all of these rounds were measured, so far as the seed reached them."""
         return all(str(number) in self.about["models"] or number > self.about["reached"] for number in rounds)

@@ -10,7 +10,7 @@ share for each sample likewise. Our choice; start-up and reading data are left o
 import heapq
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,6 +80,20 @@ class Rates:
         evaluated = evaluations * each_time * self._forward(bench)
         round_s = local + self._server(bench, cohort, proxy, step) + self._probed(bench, cohort, train_images, step)
         return spec.rounds * round_s + evaluated + evaluations * self._personalised(bench, train_images, step)
+
+    def measuring(self, spec: RunSpec, calls: Iterable[str], rounds: int, train_images: int, test_images: int) -> float:
+        """Seconds that diagnostics take on the models of so many kept `rounds` of one seed: forward passes, and nothing else."""
+        import fedrepro.diagnostics  # noqa: F401  (registers them)
+        from fedrepro.diagnostics.diagnostic import make
+
+        cohort = participation.cohort_size({"ratio": spec.participation, "clients": spec.clients})
+        counts = {"test": test_images - spec.proxy_per_class * spec.classes}
+        counts["train"] = int(train_images * (1 - spec.local_validation))
+        passes = [one for call in calls for one in make(call).passes(cohort)]
+        images = sum(one.models * min(one.samples or counts[one.on], counts[one.on]) for one in passes)
+        if not images:
+            return 0.0
+        return rounds * images * self._forward(Bench.of(spec, compose(spec.method), self.device, self.engine))
 
     def _probed(self, bench: "Bench", cohort: int, train_images: int, step: Affine) -> float:
         """Seconds of what a cohort measures on its held-out samples."""

@@ -124,7 +124,12 @@ def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
 
 def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:
     """Of one of the `pieces`."""
-    logits, y = predict(model, params, buffers, piece.data.x), piece.data.y
+    return counted(model, predict(model, params, buffers, piece.data.x), piece)
+
+
+def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
+    """Of the logits [n, C] of a piece."""
+    y = piece.data.y
     top = logits.topk(min(3, logits.shape[-1])).indices
     right = logits.argmax(-1) == y
     correct, among_three = int(right.sum()), int((top == y.unsqueeze(-1)).sum())

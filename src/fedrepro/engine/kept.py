@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from fedrepro import tree
 from fedrepro.engine.diagnosed import KEPT, kept_path
 from fedrepro.engine.records import Record, Row, curves
 from fedrepro.errors import UserError
@@ -54,11 +55,17 @@ class Kept:
     buffers: Tree  # their running statistics, [K, D']
     weights: Tensor  # their data-size weights, which sum to 1, [K]
     server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
+    others: dict[int, "Kept"] = field(default_factory=dict)  # by round, those that a diagnostic asks for besides
 
     @property
     def updates(self) -> Tree:
         """w_k - w, [K, D]."""
         return self.params.like(self.params.flat - self.before.params.flat)
+
+    @property
+    def mean(self) -> Global:
+        """The mean of the clients' models by their data-size weights, with their running statistics."""
+        return Global(*(tree.weighted_sum(self.weights, of) for of in (self.params, self.buffers)))
 
 
 @dataclass
@@ -145,11 +152,11 @@ def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, devi
         )
     about, tensors = _about(path), load_file(path, device=device)
     layouts = {kind: Layout(tuple(about[kind]["names"]), tuple(map(tuple, about[kind]["shapes"]))) for kind in _KINDS}
-    tree = lambda who, kind: Tree(layouts[kind], tensors[f"{who}.{kind}"])  # noqa: E731
-    before, after = (Global(*(tree(who, kind) for kind in _KINDS)) for who in ("before", "after"))
+    of = lambda who, kind: Tree(layouts[kind], tensors[f"{who}.{kind}"])  # noqa: E731
+    before, after = (Global(*(of(who, kind) for kind in _KINDS)) for who in ("before", "after"))
     clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
     server = {name.removeprefix(_SERVER): one for name, one in tensors.items() if name.startswith(_SERVER)}
-    return Kept(round, before, after, clients, tree("clients", "params"), tree("clients", "buffers"), weights, server)
+    return Kept(round, before, after, clients, of("clients", "params"), of("clients", "buffers"), weights, server)
 
 
 _KINDS, _SERVER = ("params", "buffers"), "server."

@@ -73,6 +73,7 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
         name = diagnosed.curve_name(call, metric)
         receipt.curves[name] = found.curve(metric, rounds, run.keep)
         receipt.surfaces[name] = found.surface(metric, run.keep)
+        receipt.measured[name] = found
 
 
 def load_table(path: Path) -> Table:

@@ -58,6 +58,7 @@ class Receipt:
     environment: Environment
     cost: Cost
     surfaces: dict[str, Any] = field(default_factory=dict)  # of diagnostics: name of the curve -> {(x, y): value}
+    measured: dict[str, Any] = field(default_factory=dict)  # likewise: name of the curve -> its `diagnosed.Measured`
     path: str = ""  # from the project's root
     code: dict[str, str] = field(default_factory=dict)  # fingerprints of what made it; empty in older evidence
 

@@ -1,0 +1,76 @@
+"""Loss and error of the average of the first k clients' models, k = 1, ..., K: how much each further model helps. FedIMA,
+section 5.3.3 and Figure 4: the variance of its bound falls with the number of averaged models, with diminishing returns.
+
+The paper does not say which clients come first. Here it is the mean over some random orders (our choice).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedrepro import rng
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.lazy import torch
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("averaged_models")
+@dataclass(frozen=True)
+class AveragedModels(Diagnostic):
+    """`orders` of the clients, drawn anew for each round. Models count by their data, weights sum to 1. `on`: the test set or
+    all clients' training samples; `samples` of them, or all.
+
+    `averaged_error` and `averaged_loss` are curves over k; the round's value is that of all K models.
+    """
+
+    orders: int = 5
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = ("averaged_error", "averaged_loss")
+    x: ClassVar[str] = "number of averaged models"
+
+    def __post_init__(self) -> None:
+        require(self.orders >= 1, "orders", self.orders, "must be at least 1")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Of every order all but the last, which all orders share."""
+        return (Passes(self.orders * (clients - 1) + 1, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Of both metrics: the curve, then the round's value. Nothing where no client trained."""
+        from fedrepro.engine import several
+        from fedrepro.engine.kept import Global
+
+        count = len(kept.clients)
+        if not count:
+            return
+        setting = task()
+        data = several.samples_of(setting, self.on, self.samples)
+        draw = rng.stream(setting.seed, "averaged_models", kept.round)
+        sizes = kept.weights.double().cpu()
+        rows = [_shares(sizes, draw.permutation(count)[:k].tolist()) for _ in range(self.orders) for k in range(1, count)]
+        models = Global(kept.params, kept.buffers)
+        found = several.evaluated_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), models, data)
+        for metric, key in zip(self.metrics, ("error", "loss"), strict=True):
+            *some, whole = (getattr(one, key) for one in found)
+            for k in range(1, count):
+                each = some[k - 1 :: count - 1]
+                yield Value(kept.round, metric, sum(each) / len(each), x=float(k))
+            yield Value(kept.round, metric, whole, x=float(count))
+            yield Value(kept.round, metric, whole)
+
+
+def _shares(sizes_K: "torch.Tensor", chosen: "list[int]") -> "torch.Tensor":
+    """Weights [K] of the `chosen` models by their data; alike where they have none."""
+    found = torch.zeros_like(sizes_K)
+    found[chosen] = sizes_K[chosen]
+    if not float(found.sum()):
+        found[chosen] = 1.0
+    return found / found.sum()

@@ -1,0 +1,94 @@
+"""Linear CKA between the outputs of clients' models on the same samples. Kornblith et al., "Similarity of Neural Network
+Representations Revisited", ICML 2019, https://arxiv.org/abs/1905.00414. FedIMA's measure of the covariance in its bound
+(section 5.3.4, Figure 4), which does not say which kernel it takes: linear is our choice.
+
+With X [n, d] and Y [n, d'], columns less their means: ||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F). Between 0 and 1; orthogonal
+transformations and isotropic scaling of either leave it as it is.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.errors import UserError
+from fedrepro.lazy import Tensor, torch
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+    from fedrepro.types import Batch
+
+
+@DIAGNOSTICS.register("cka")
+@dataclass(frozen=True)
+class Cka(Diagnostic):
+    """`of`: outputs, the logits, or features, what the last layer reads. `on`: the test set or all clients' training samples;
+    `samples` of them, or all.
+
+    The round's `cka` is the mean over pairs of clients; those between clients x and y are a matrix. Nothing where fewer than
+    two trained. Outputs that are the same for all samples have none.
+    """
+
+    of: str = "outputs"
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = ("cka",)
+
+    def __post_init__(self) -> None:
+        require(self.of in ("outputs", "features"), "of", self.of, "must be outputs or features")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Every client's model."""
+        return (Passes(clients, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """The mean, then the matrix."""
+        from fedrepro.engine import several
+
+        count = len(kept.clients)
+        if count < 2:
+            return
+        setting = task()
+        each = self._each(kept, setting, several.samples_of(setting, self.on, self.samples))
+        scales = [float((one.T @ one).norm()) for one in each]
+        found = {(i, j): _ratio(each[i], each[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
+        yield Value(kept.round, "cka", sum(found.values()) / len(found))
+        for x in range(count):
+            for y in range(count):
+                value = found[min(x, y), max(x, y)] if x != y else 1.0
+                yield Value(kept.round, "cka", value, x=float(x), y=float(y))
+
+    def _each(self, kept: "Kept", task: "Task", data: "Batch") -> "list[Tensor]":
+        """What each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
+        features."""
+        from fedrepro.engine.evaluate import pieces
+
+        forward = task.model.forward if self.of == "outputs" else task.model.features
+        if forward is None:
+            raise UserError(f"{self.name}: {task.model.name} has no features; take of=outputs")
+        parts = [piece.data.x for piece in pieces(data)]
+        found = []
+        for params, buffers in zip(kept.params.flat, kept.buffers.flat, strict=True):
+            of = kept.params.like(params), kept.buffers.like(buffers)
+            with torch.no_grad():
+                rows = torch.cat([forward(*of, part, False)[0].double() for part in parts])
+            rows = rows.flatten(0, -2) if task.model.reads_text else rows.flatten(1)
+            found.append(rows - rows.mean(0))
+        return found
+
+
+def linear_cka(x: "Tensor", y: "Tensor") -> float:
+    """Of [n, d] and [n, d']; not a number where all rows of one are the same."""
+    x, y = (one.double() - one.double().mean(0) for one in (x, y))
+    return _ratio(x, y, float((x.T @ x).norm()) * float((y.T @ y).norm()))
+
+
+def _ratio(x: "Tensor", y: "Tensor", scale: float) -> float:
+    """Of centred columns."""
+    return float((y.T @ x).square().sum()) / scale if scale else float("nan")

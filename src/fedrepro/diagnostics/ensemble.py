@@ -1,0 +1,66 @@
+"""Weighted-model ensembling beside weighted averaging: sum p_i f(w_i; x) and f(sum p_i w_i; x). FedIMA, Lemma 1: they differ by
+O(D^2), where D is the largest distance of a client's model from the average. The p_i are the clients' shares of the data.
+
+Limiting cases: one client, or a network that is linear in its weights, and the two are the same.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("ensemble")
+@dataclass(frozen=True)
+class Ensemble(Diagnostic):
+    """`outputs`: what the ensemble averages, logits or probabilities; the paper says outputs alone. `on`: the test set or all
+    clients' training samples; `samples` of them, or all.
+
+    `ensemble_loss` and `ensemble_error` are those of the averaged outputs, `average_loss` and `average_error` those of the
+    averaged weights. Nothing where no client trained.
+    """
+
+    outputs: str = "logits"
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = ("ensemble_loss", "ensemble_error", "average_loss", "average_error")
+
+    def __post_init__(self) -> None:
+        known = ("logits", "probabilities")
+        require(self.outputs in known, "outputs", self.outputs, "must be logits or probabilities")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Every client's model, and the average."""
+        return (Passes(clients + 1, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """The four, summed in float64."""
+        from fedrepro.engine import several
+        from fedrepro.engine.kept import Global
+
+        if not kept.clients:
+            return
+        setting = task()
+        data = several.samples_of(setting, self.on, self.samples)
+        weights_K = kept.weights.double()
+        weights_K = weights_K / weights_K.sum()
+        models, right, loss, count = Global(kept.params, kept.buffers), 0, 0.0, 0
+        for outputs, y in several.outputs_of(setting.model, models, data, self.outputs == "probabilities"):
+            mean = (weights_K[:, None, None] * outputs).sum(0)
+            right += int((mean.argmax(-1) == y).sum())
+            logits = mean.log() if self.outputs == "probabilities" else mean
+            loss += float(setting.model.loss(logits, y)) * len(y)
+            count += len(y)
+        (average,) = several.evaluated_sums(setting.model, weights_K[None], models, data)
+        found = (loss / count, 100 - 100 * right / count, average.loss, average.error)
+        for metric, value in zip(self.metrics, found, strict=True):
+            yield Value(kept.round, metric, value)

@@ -1,0 +1,96 @@
+"""Loss and error on the line through two models, (1 - a) w_A + a w_B. FedIMA, section 3.2, Figures 5(b) and 6; after Goodfellow
+et al., "Qualitatively characterizing neural network optimization problems", ICLR 2015.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_apart, require_data, spaced
+from fedrepro.engine.diagnosed import Value
+from fedrepro.lazy import torch
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Global, Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("line")
+@dataclass(frozen=True)
+class Line(Diagnostic):
+    """`between`: the global model `apart` rounds ago and this round's (rounds), this round's and the first client's of its
+    cohort (client), or the data-weighted mean of the clients' models and the global model that the server made (mean).
+    `apart` below 1 is a share of the run's rounds.
+
+    `points` values of a, from `start` to `stop`; `on`, `samples` as of `plane`. `line_loss` and `line_error` are curves over
+    a. `line_loss/first` and `/last` are those of the two models, `/lowest` the best of the curve, and `/gain` the better
+    model less the best point strictly between: above 0 there is something better than both. No value where a model is
+    missing; no gain where the curve has no point between them.
+    """
+
+    between: str = "rounds"
+    start: float = -0.5
+    stop: float = 1.5
+    points: int = 41
+    apart: float = 1.0
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = tuple(
+        f"line_{what}{mark}" for what in ("loss", "error") for mark in ("", "/first", "/last", "/lowest", "/gain")
+    )
+    x: ClassVar[str] = "from the first model (0) to the second (1)"
+
+    def __post_init__(self) -> None:
+        require(self.between in ("rounds", "client", "mean"), "between", self.between, "must be rounds, client or mean")
+        require(self.points >= 2, "points", self.points, "must be at least 2")
+        require(self.stop > self.start, "stop", self.stop, "must lie above start")
+        require_apart(self.apart)
+        require_data(self.on, self.samples)
+
+    def earlier(self, round: int, of: int) -> tuple[int, ...]:
+        """One, between rounds."""
+        return spaced(round, of, self.apart, 1) if self.between == "rounds" else ()
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Every point, and both models."""
+        return (Passes(self.points + 2, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Of both metrics: the curve, then its numbers."""
+        from fedrepro.engine import several
+
+        ends = self._ends(kept)
+        if not ends:
+            return
+        setting = task()
+        data = several.samples_of(setting, self.on, self.samples)
+        at = np.linspace(self.start, self.stop, self.points)
+        weights = torch.tensor([[1 - a, a] for a in (0.0, 1.0, *at)], dtype=torch.float64)
+        found = several.evaluated_sums(setting.model, weights, several.stacked(ends), data)
+        for what in ("loss", "error"):
+            first, last, *curve = (getattr(one, what) for one in found)
+            yield from (Value(kept.round, f"line_{what}", value, x=float(a)) for a, value in zip(at, curve, strict=True))
+            numbers = {"first": first, "last": last, "lowest": _least(curve)}
+            inside = [value for a, value in zip(at, curve, strict=True) if 0 < a < 1]
+            numbers |= {"gain": _least([first, last]) - _least(inside)} if inside else {}
+            yield from (Value(kept.round, f"line_{what}/{key}", value) for key, value in numbers.items())
+
+    def _ends(self, kept: "Kept") -> "tuple[Global, ...]":
+        from fedrepro.engine.kept import Global
+
+        if self.between == "rounds":
+            return tuple(one.after for one in (*kept.others.values(), kept)) if kept.others else ()
+        if not kept.clients:
+            return ()
+        if self.between == "mean":
+            return kept.mean, kept.after
+        return kept.after, Global(*(tree.like(tree.flat[0]) for tree in (kept.params, kept.buffers)))
+
+
+def _least(values: list[float]) -> float:
+    """Of the finite ones; not a number where there is none."""
+    return min((value for value in values if np.isfinite(value)), default=float("nan"))

@@ -1,0 +1,83 @@
+"""Several models on the same samples: points on a plane or a line between models, averages, clients' models.
+
+All of them are evaluated in one pass over the data: on a GPU stacked, on a CPU one model after another on each piece of it,
+since stacking costs more than it saves there (see `evaluate.predict`). Loss and error come out as `evaluate` has them, to the
+bit, so that a run's own curves and what is drawn around its models agree.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fedrepro.engine.evaluate import counted, pieces, predict, summary
+from fedrepro.engine.kept import Global
+from fedrepro.engine.task import Task
+from fedrepro.errors import UserError
+from fedrepro.models import Model
+from fedrepro.types import Batch
+
+WEIGHTS_AT_ONCE = 2**26  # of models that are evaluated together: 256 MiB in float32 (our choice)
+
+
+class Found(NamedTuple):
+    """What a model makes of some samples."""
+
+    loss: float  # mean, as the model trains: cross-entropy
+    error: float  # of the top-1 prediction, in percent
+
+
+def samples_of(task: Task, on: str, samples: int | None) -> Batch:
+    """The test set, or all clients' training samples in the order of the data set; of these `samples`, evenly spaced.
+
+    UserError for a model without class labels, which has no error.
+    """
+    if task.model.metrics is not None:
+        raise UserError(f"{task.spec.model}: has no classification error; take a diagnostic that needs none")
+    data = task.evaluation if on == "test" else task.train.take(torch.cat(task.client_index).sort().values)
+    count = len(data.x)
+    if samples is None or samples >= count:
+        return data
+    return data.take(torch.arange(samples, device=data.x.device) * count // samples)
+
+
+def stacked(models: Sequence[Global]) -> Global:
+    """M models as one, params [M, D], buffers [M, D']."""
+    params, buffers = models[0].params, models[0].buffers
+    return Global(
+        params.like(torch.stack([one.params.flat for one in models])),
+        buffers.like(torch.stack([one.buffers.flat for one in models])),
+    )
+
+
+def combined(weights_PM: Tensor, models: Global) -> Global:
+    """P sums of M models by weights [P, M], float64: params [P, D], buffers [P, D']. A weight of 1 alone gives that model, to
+    the bit. Running statistics are summed alike (our choice)."""
+    sums = lambda tree: tree.like((weights_PM.to(tree.flat.device) @ tree.flat.double()).to(tree.flat.dtype))  # noqa: E731
+    return Global(sums(models.params), sums(models.buffers))
+
+
+def evaluated(model: Model, models: Global, data: Batch) -> list[Found]:
+    """Each of P models, params [P, D], on all of `data`."""
+    tallies = [[] for _ in models.params.flat]
+    for piece in pieces(data):
+        for one, logits in zip(tallies, predict(model, models.params, models.buffers, piece.data.x), strict=True):
+            one.append(counted(model, logits, piece))
+    found = [summary(one) for one in tallies]
+    return [Found(one["test_loss"], 100 - one["test_accuracy"]) for one in found]
+
+
+def evaluated_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch) -> list[Found]:
+    """`combined` models on all of `data`: so many at a time that their weights fit in memory."""
+    at_once = max(1, WEIGHTS_AT_ONCE // max(1, models.params.layout.size))
+    return [one for part in weights_PM.split(at_once) for one in evaluated(model, combined(part, models), data)]
+
+
+@torch.no_grad()
+def outputs_of(model: Model, models: Global, data: Batch, probabilities: bool) -> Iterator[tuple[Tensor, Tensor]]:
+    """(outputs [P, n, C] in float64, labels [n]) of each piece of `data`; of text n counts characters. Logits, or their
+    softmax."""
+    for piece in pieces(data):
+        logits = predict(model, models.params, models.buffers, piece.data.x).double().flatten(1, -2)
+        yield logits.softmax(-1) if probabilities else logits, piece.data.y.flatten()
