@@ -100,10 +100,13 @@ class Across(Claim):
 
 
 class Level(Claim):
-    """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value."""
+    """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value.
+
+    Without `metric`: what the cell shows, in its unit.
+    """
 
     of: Annotated[list[str], Field(min_length=1)]  # rows
-    metric: str  # one of the curves that a run records
+    metric: str | None = None  # one of the curves that a run records
     unit: Literal["ratio", "percent", "rounds", "fraction", "weight", "loss", "norm", "eigenvalue"] = "ratio"  # of the metric
     side: Literal["above", "below"]
     value: float

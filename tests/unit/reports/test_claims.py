@@ -30,6 +30,7 @@ CLAIMS = {
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
     "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
     "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "cell": {"kind": "level", "of": ["fedlaw"], "columns": [B], "side": "above", "value": 81.0},
     "last": {
         "kind": "level",
         "of": ["fedlaw"],
@@ -176,6 +177,24 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
         assert list(found.numbers[0].per_seed.values()) == pytest.approx(means)
     else:
         assert "record no ratio" in found.why
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict"),
+    [
+        ([82.0, 82.1, 82.2], "reproduced"),
+        ([81.1, 82.0, 90.0], "direction only"),
+        ([80.9, 82.0, 90.0], "inconclusive"),
+        ([80.0, 80.1, 80.2], "contradicted"),
+        ([82.0, None, 82.2], "inconclusive"),
+        ([82.0], "not run"),
+    ],
+)
+def test_a_verdict_on_what_a_cell_shows(shown: list[float | None], verdict: str) -> None:
+    """Above 81; no curve is named."""
+    found = verdict_on("cell", accuracies={("fedlaw", B): shown})
+    assert found.verdict == verdict
+    assert found.numbers[0].label.endswith("(above 81)")
 
 
 def test_the_last_round_of_a_recorded_metric() -> None:

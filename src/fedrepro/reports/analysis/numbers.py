@@ -177,28 +177,36 @@ def across(claim: Across, source: Source) -> Numbers:
 
 
 def level(claim: Level, source: Source) -> Numbers:
-    """A metric that every round of a run records, as its mean over the rounds or as the last round has it, on the claimed side
-    of the value named, which is a bound of ours where the paper has none."""
+    """A metric that every round of a run records, as its mean over the rounds or as the last round has it; or what a cell shows.
+    On the claimed side of the value named, which is a bound of ours where the paper has none."""
     numbers = []
     for row, column in product(claim.rows, claim.columns):
-        curves = source.curves(row, column, claim.metric)
-        missing = source.missing((row, column))
-        if not missing and any(curve == {} for curve in curves.values()):
-            missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
-        over = (lambda values: values[-1]) if claim.read == "last" else mean
-        per_seed = {seed: over([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
-        side = 1 if claim.side == "above" else -1
-        when = "in the last round, " if claim.read == "last" else ""
-        label = f"{claim.metric} of {source.name(row, column)} ({when}{claim.side} {claim.value:g})"
+        per_seed, missing, unit, what = _leveled(claim, source, row, column)
+        label = f"{what}{claim.side} {claim.value:g})"
         about: dict[str, Any] = {
             "missing": missing,
             "reference": claim.value,
-            "side": side,
-            "unit": claim.unit,
+            "side": 1 if claim.side == "above" else -1,
+            "unit": unit,
             "signed": False,
         }
         numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
     return numbers, []
+
+
+def _leveled(claim: Level, source: Source, row: str, column: str) -> tuple[dict[int, float | None], str, str, str]:
+    """(value at each seed, what is missing, unit, how the label begins)."""
+    missing = source.missing((row, column))
+    if claim.metric is None:
+        cell = source.cells.get((row, column))
+        return dict(cell.per_seed) if cell else {}, missing, source.unit(row, column), f"{source.name(row, column)} ("
+    curves = source.curves(row, column, claim.metric)
+    if not missing and any(curve == {} for curve in curves.values()):
+        missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
+    over = (lambda values: values[-1]) if claim.read == "last" else mean
+    per_seed = {seed: over([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
+    when = "in the last round, " if claim.read == "last" else ""
+    return per_seed, missing, claim.unit, f"{claim.metric} of {source.name(row, column)} ({when}"
 
 
 def speed(claim: Speed, source: Source) -> Numbers:
