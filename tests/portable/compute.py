@@ -31,6 +31,7 @@ SCHEMES = (
     "dirichlet_per_client(beta=0.01)",
     "dirichlet_per_client(beta=1)",
     "dirichlet_first_come(beta=0.01)",
+    "dirichlet_unmapped(beta=0.5)",
     "dirichlet_balanced(alpha=0.1)",
     "log_normal_sizes(sigma=2)",
     "log_normal_dirichlet(sigma=0.3, alpha=100)",

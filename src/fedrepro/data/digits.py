@@ -24,15 +24,19 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
 
     `root` and `mirror` are there because all readers are called alike.
     """
-    from sklearn.datasets import load_digits
-
-    pixels, targets = map(np.asarray, load_digits(return_X_y=True))
-    images = np.rint(pixels.reshape(-1, *entry.native_shape) * (255 / _WHITE)).astype(np.uint8)
-    labels = targets.astype(np.int64)
+    images, labels = embedded()
     test = test_index(labels, entry.classes)
     train = np.setdiff1d(np.arange(len(labels)), test)
     source = Source(images[train], labels[train], images[test], labels[test], files={})
     return source.checked(entry.name, entry.content_sha256, "the images embedded in this scikit-learn")
+
+
+def embedded() -> tuple[np.ndarray, np.ndarray]:
+    """All images uint8 [1797, 1, 8, 8] in 0..255, and their labels int64."""
+    from sklearn.datasets import load_digits
+
+    pixels, targets = map(np.asarray, load_digits(return_X_y=True))
+    return np.rint(pixels.reshape(-1, 1, 8, 8) * (255 / _WHITE)).astype(np.uint8), targets.astype(np.int64)
 
 
 def test_index(labels: np.ndarray, classes: int) -> np.ndarray:

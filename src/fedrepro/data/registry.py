@@ -40,6 +40,8 @@ Kind = Literal[
     "yolo",
     "synthetic_text",
     "plays",
+    "digit_five",
+    "digit_domains",
 ]
 # What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
 KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -55,6 +57,8 @@ KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "yolo": (("class_names", "files"), ("urls", "test_share")),
     "synthetic_text": (("class_names", "content_sha256"), ()),
     "plays": (("files", "speakers", "test_share"), ("urls",)),
+    "digit_five": (("class_names", "files"), ("urls",)),
+    "digit_domains": (("class_names", "content_sha256"), ()),
 }
 _TORCHVISION_CLASSES = {"idx": ("MNIST", "FashionMNIST"), "cifar": ("CIFAR10", "CIFAR100")}
 _WITH_BOXES = ("synthetic_faces", "yolo")
@@ -183,7 +187,7 @@ class Entry(_Strict):
     @property
     def has_groups(self) -> bool:
         """Whether its samples are told apart by domain, writer or role."""
-        return bool(self.domains) or self.kind in (*_TEXT, "tff_h5")
+        return bool(self.domains) or self.kind in (*_TEXT, "tff_h5", "digit_five", "digit_domains")
 
     @property
     def statistics(self) -> dict[str, list[float]] | None:

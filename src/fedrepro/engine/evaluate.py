@@ -63,6 +63,8 @@ class Evaluated:
 
     def named(self, metrics: dict[str, float]) -> dict[str, float]:
         """Metrics that are called as the test set's, under this set's name: `proxy_accuracy` for `test_accuracy`."""
+        if self.name == "test":
+            return metrics
         return {f"{self.name}_{key.removeprefix('test_')}": value for key, value in metrics.items()}
 
 
@@ -77,7 +79,8 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Gro
 
     Top-3 counts a label that is among the three largest logits (all of them, where there are fewer classes). Of text every
     character of a window counts, each as the next one of those before it. With
-    `groups` also test_group_mean_accuracy, which counts each group alike, test_worst_group_accuracy and test_accuracy/<group>.
+    `groups` also test_group_mean_accuracy, which counts each group alike, test_worst_group_accuracy and, of at most
+    MOST_GROUPS, test_accuracy/<group> and domain_accuracy, the mean over groups under the name that tables of domains use.
     A model with its own metrics has those instead of accuracies, and its own objective for a loss.
     """
     if model.metrics is not None:
@@ -163,6 +166,7 @@ def _of_groups(tallies: list[Tally], names: tuple[str, ...]) -> dict[str, float]
         return {}
     counted = [[sum(part) for part in zip(*one, strict=True)] for one in zip(*(tally.groups for tally in tallies), strict=True)]
     found = {name: 100 * correct / count for name, (count, correct) in zip(names, counted, strict=True) if count}
-    each = {f"test_accuracy/{name}": value for name, value in found.items()} if len(names) <= MOST_GROUPS else {}
     mean = math.fsum(found.values()) / len(found)
+    each = {f"test_accuracy/{name}": value for name, value in found.items()} | {"domain_accuracy": mean}
+    each = each if len(names) <= MOST_GROUPS else {}
     return each | {"test_group_mean_accuracy": mean, "test_worst_group_accuracy": min(found.values())}

@@ -20,6 +20,7 @@ def test_holds_the_data_sets():
         "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
         "tinyshakespeare": ((80,), 90), "shakespeare": ((80,), 90),
         "synthetic_text": ((80,), 8), "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),
+        "digit_five": ((3, 28, 28), 10), "mnist-usps": ((3, 28, 28), 10), "digit_domains": ((3, 8, 8), 10),
     }  # fmt: skip
 
 
@@ -45,6 +46,12 @@ def test_checksums_are_those_that_torchvision_publishes():
     assert (f"{emnist.urls[0]}{emnist.files[0].name}", emnist.files[0].md5) == (datasets.EMNIST.url, datasets.EMNIST.md5)
     assert list(emnist.class_names) == datasets.EMNIST.classes_split_dict["byclass"]
     assert entries["emnist-writers"].class_names == emnist.class_names
+    digit_sums = {file.name: file.md5 for file in entries["digit_five"].files}
+    usps, svhn = datasets.USPS.split_list, datasets.SVHN.split_list
+    for url, name, md5 in (*usps.values(), svhn["train"], svhn["test"]):
+        assert digit_sums[name] == md5
+        assert url.removesuffix(name) in entries["digit_five"].urls
+    assert {file.name: file.md5 for file in entries["mnist"].files}.items() <= digit_sums.items()
     assert entries["cinic10"].class_names == entries["cifar10"].class_names
 
 

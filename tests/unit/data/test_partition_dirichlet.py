@@ -263,3 +263,35 @@ def test_balanced_repeats_until_the_minimum():
     assert [part.tolist() for part in again.parts] == [part.tolist() for part in drawn.parts]
     with pytest.raises(UserError, match=f"in {drawn.redraws} draws the smallest client got [0-9]+ samples at best; use fewer"):
         draw(scheme.format(drawn.redraws - 1), labels, 10, 12, 8)
+
+
+# --- dirichlet_unmapped
+
+
+def largest_share(scheme: str, seed: int) -> float:
+    """Mean over 20 clients of the share of a client's largest class; 2,000 samples of ten classes."""
+    labels = np.random.default_rng(3).permutation(np.arange(2000) % 10)
+    parts = draw(scheme, labels, 10, 20, seed).parts
+    return float(np.mean([np.bincount(labels[part], minlength=10).max() / len(part) for part in parts]))
+
+
+def test_unmapped_indices_are_nearly_iid_whatever_beta_is():
+    """As for iid, within four standard errors of 30 draws, at betas that give 0.27 to 1 where indices are mapped back."""
+    iid = np.array([largest_share("iid", seed) for seed in range(30)])
+    for beta in (0.001, 0.5, 100.0):
+        found = np.array([largest_share(f"dirichlet_unmapped(beta={beta})", seed) for seed in range(30)])
+        assert abs(found.mean() - iid.mean()) < 4 * np.hypot(found.std(), iid.std()) / np.sqrt(30)
+    assert largest_share("dirichlet_per_client(beta=0.5)", 8) > 2 * iid.mean()
+
+
+def test_unmapped_is_the_other_scheme_on_shuffled_labels():
+    """The parts are those of dirichlet_per_client on the labels that the same stream shuffles first."""
+    from fedrepro import rng
+    from fedrepro.data.partition.dirichlet_per_client import DirichletPerClient
+
+    labels = np.arange(60) % 3
+    stream = rng.stream(8, "partition")
+    expected = DirichletPerClient(0.5)(labels[stream.permutation(60)], 3, 4, stream).parts
+    found = draw("dirichlet_unmapped", labels, 3, 4, 8).parts
+    assert [part.tolist() for part in found] == [np.sort(part).tolist() for part in expected]
+    assert [len(part) for part in found] == [15] * 4

@@ -98,7 +98,10 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
         ("methods/adam.py", {f"part {name}" for name in ("adaptive_gws", "attentive_law", "fedlaw", "fedlaw_swa")}),
         ("methods/adaptive.py", {"part fedadagrad", "part fedadam", "part fedyogi"}),
         ("data/partition/hierarchy.py", {"partition pachinko"}),
-        ("models/batch_norm.py", {f"model resnet{depth}" for depth in ("8", "18", "20", "20_gn")}),
+        (
+            "models/batch_norm.py",
+            {f"model {name}" for name in ("fedima_resnet18", *(f"resnet{n}" for n in ("8", "18", "20", "20_gn")))},
+        ),
         ("models/ops.py", {ENGINE}),
         ("methods/parts.py", {ENGINE}),
         ("tree.py", {ENGINE}),

@@ -20,6 +20,7 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     dirichlet_first_come,
     dirichlet_per_class,
     dirichlet_per_client,
+    dirichlet_unmapped,
     iid,
     label_sets,
     log_normal_dirichlet,

@@ -1,0 +1,131 @@
+"""Domains of digits at 28x28 in colour: MNIST, SVHN, USPS, SynthDigits and MNIST-M, or those whose files an entry names.
+
+FedIMA's Digit Five after the public preparation of FedBN (Li et al., ICLR 2021, https://arxiv.org/abs/2102.07623): all images
+of a domain, of its published training and test parts, are split 80/20 within each class, and every domain is reduced to the
+training images that the smallest, USPS, has: 7,438 of 9,298. Up to 1,000 images of each class of a domain are tested.
+
+The split and the reduction are drawn once and for all, whatever a run's seed. Reduced classes keep their shares, rounded by
+largest remainders (our choice). Grey images are repeated over three channels; other sizes are scaled as `prepare.fit` does.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro import rng
+from fedrepro.data import digit_files as files
+from fedrepro.data.artifact import floor_share
+from fedrepro.data.download import Fetcher
+from fedrepro.data.prepare import fit
+from fedrepro.data.source import Source
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
+
+TRAIN, TEST_PER_CLASS, TEST_SHARE = 7438, 1000, 0.2
+
+_MNIST = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+
+
+def _mnist(folder: Path) -> files.Part:
+    paths = [folder / name for name in _MNIST]
+    return files.joined([files.read_idx(*paths[:2]), files.read_idx(*paths[2:])])
+
+
+def _usps(folder: Path) -> files.Part:
+    return files.joined([files.read_libsvm(folder / name) for name in ("usps.bz2", "usps.t.bz2")])
+
+
+def _usps_h5(folder: Path) -> files.Part:
+    return files.joined([files.read_h5(folder / "usps.h5", each) for each in ("train", "test")])
+
+
+def _mats(*names: str) -> Callable[[Path], files.Part]:
+    return lambda folder: files.joined([files.read_mat(folder / name) for name in names])
+
+
+# (domain, its files, how they are read): in this order. USPS is published in two formats.
+_READERS: tuple[tuple[str, tuple[str, ...], Callable[[Path], files.Part]], ...] = (
+    ("mnist", tuple(f"{name}.gz" for name in _MNIST), _mnist),
+    ("svhn", ("train_32x32.mat", "test_32x32.mat"), _mats("train_32x32.mat", "test_32x32.mat")),
+    ("usps", ("usps.bz2", "usps.t.bz2"), _usps),
+    ("usps", ("usps.h5",), _usps_h5),
+    (
+        "synth_digits",
+        ("synth_train_32x32.mat", "synth_test_32x32.mat"),
+        _mats("synth_train_32x32.mat", "synth_test_32x32.mat"),
+    ),
+    ("mnist_m", ("mnist_m.tar.gz",), lambda folder: files.joined([*files.read_mnist_m(folder / "mnist_m.tar.gz").values()])),
+)
+
+
+def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+    """The native arrays, domains as groups.
+
+    UserError when a file cannot be had, is not of its format, or belongs to no domain.
+    """
+    readers = _chosen(entry)
+    sums = {}
+    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
+        for file in entry.files:
+            packed = file.name.endswith(".gz") and not file.name.endswith(".tar.gz")
+            target = file.name.removesuffix(".gz") if packed else file.name
+            sums[target] = fetcher.fetch(file, target, unpack=packed)
+        arrays: dict[str, list[np.ndarray]] = {}
+        for group, (domain, read_files) in enumerate(readers):
+            images, labels = read_files(fetcher.folder)
+            train, test = split(labels, domain, f"{entry.name}: {domain}")
+            for part, index in (("train", train), ("test", test)):
+                arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
+                arrays.setdefault(f"{part}_labels", []).append(labels[index])
+                arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
+    whole: dict[str, Any] = {name: np.concatenate(each) for name, each in arrays.items()}
+    return Source(**whole, files=sums, group_names=tuple(domain for domain, _ in readers))
+
+
+def _chosen(entry: "Entry") -> list[tuple[str, Callable[[Path], files.Part]]]:
+    """The domains whose files `entry` names. UserError for a domain of which some are missing, and for a file of none."""
+    named, known = {file.name for file in entry.files}, set[str]()
+    chosen: list[tuple[str, Callable[[Path], files.Part]]] = []
+    for domain, names, reader in _READERS:
+        given = named & {*names}
+        if not given:
+            continue
+        if len(given) < len(names):
+            missing = min({*names} - given)
+            raise UserError(f"{entry.name}: files: {domain} also needs {missing}; add it in data/registry.yaml")
+        if any(other == domain for other, _ in chosen):
+            raise UserError(f"{entry.name}: files: {domain} is named twice, in two formats; leave one in data/registry.yaml")
+        chosen.append((domain, reader))
+        known |= given
+    if strange := sorted(named - known):
+        possible = ", ".join(name for _, names, _ in _READERS for name in names)
+        raise UserError(f"{entry.name}: files: {strange[0]} is of no domain; known: {possible}")
+    return chosen
+
+
+def split(labels: np.ndarray, domain: str, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """(training, test) indices of one domain, both ascending. UserError for too few images, beginning with `where`."""
+    train, test = [], []
+    for c in range(10):
+        order = rng.stream(0, f"digit-five/{domain}", c).permutation(np.flatnonzero(labels == c))
+        held_out = floor_share(TEST_SHARE, len(order))
+        test.append(order[: min(held_out, TEST_PER_CLASS)])
+        train.append(order[held_out:])
+    available = sum(map(len, train))
+    if available < TRAIN:
+        raise UserError(f"{where} has {available} training images, and {TRAIN} are needed; get its files again")
+    kept = _shares(np.array([len(part) for part in train]), TRAIN)
+    chosen = [part[:count] for part, count in zip(train, kept, strict=True)]
+    return np.sort(np.concatenate(chosen)), np.sort(np.concatenate(test))
+
+
+def _shares(sizes: np.ndarray, total: int) -> np.ndarray:
+    """`total` in the shares of whole `sizes`, whole numbers: the largest remainders are rounded up, earlier ones first."""
+    floor, left = np.divmod(sizes * total, sizes.sum())
+    up = np.argsort(-left, kind="stable")[: total - floor.sum()]
+    floor[up] += 1
+    return floor
