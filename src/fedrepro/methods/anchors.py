@@ -1,5 +1,5 @@
 """Feature anchors of FedFA: a point of the feature space for each class. Zhou, Zhang, Tsang, "FedFA: Federated Learning with
-Feature Anchors to Align Features and Classifiers for Heterogeneous Data", IEEE TMC 2023, https://arxiv.org/abs/2211.09299.
+Feature Anchors to Align Features and Classifiers for Heterogeneous Data", IEEE TMC 2024, https://arxiv.org/abs/2211.09299.
 
 All of it takes leading axes (clients). Labels of -100 are padding.
 """
@@ -20,11 +20,10 @@ _ONES = Layout.of({"first": (), "second": ()})
 
 def first(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tree:
     """Anchors [C, F] before round 0: different rows of the identity, or unit Gaussian rows where there are more classes than
-    features. Of the type and on the device of `like`. UserError for models of text, which make a vector for each character."""
-    if len(layer.features) != 1:
-        raise UserError(
-            "fedfa: anchors a single vector of features a sample, not one for each character of a text; leave it out"
-        )
+    features. Of the type and on the device of `like`. UserError for models of text, which make a vector for each character, and
+    for a last layer without parameters."""
+    if len(layer.features) != 1 or not layer.parameters.names:
+        raise UserError("fedfa: needs one vector of features a sample, and parameters behind it; choose another model")
     (width,), classes = layer.features, layer.classes
     if classes > width:
         rows = generator.standard_normal((classes, width))

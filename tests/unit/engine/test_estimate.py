@@ -106,7 +106,32 @@ def test_when_time_is_up_passes_cost_as_much_as_local_training(clock: dict[str, 
     assert again == pytest.approx(3 * (local + 100 * (0.01 + 30 * 0.001))), "another client rule on the same model"
 
 
-METHODS = ["fedavg", "fedprox", "feddyn", "fedlaw_swa", "feddf", "fedbe", "server_ft", "fedavg+proxy_buffers"]
+def test_two_gradients_a_step_cost_twice(clock: dict[str, float]) -> None:
+    """FedASAM's images by FedAvg's, of which only the overhead is measured anew: 0.01 s a step, 2 x 0.001 s an image. FedAvg's
+    by FedASAM's, once time is up: half of what that took."""
+    clock |= {"steps": 0.01, "image": 0.001}
+    rates = Rates()
+    rates.seconds(spec(), 1000, 200)
+    clock |= {"image": 0.002}
+    assert rates.seconds(spec("fedasam"), 1000, 200) == pytest.approx(3 * (25 * 0.01 + 800 * 0.002))
+    rates = Rates()
+    asam = rates.seconds(spec("fedasam"), 1000, 200)
+    rates.spent_s = rates.limit_s
+    assert rates.seconds(spec(), 1000, 200) == pytest.approx(asam / 2)
+
+
+METHODS = [
+    "fedavg",
+    "fedprox",
+    "fedasam",
+    "fedfa",
+    "feddyn",
+    "fedlaw_swa",
+    "feddf",
+    "fedbe",
+    "server_ft",
+    "fedavg+proxy_buffers",
+]
 
 
 @pytest.mark.parametrize("method", METHODS)

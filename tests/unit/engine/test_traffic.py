@@ -36,6 +36,15 @@ def test_a_rule_that_sends_and_receives_more_costs_more() -> None:
     assert traffic(task, method, 1) == {"client_rounds": 1, "bytes_up": 2 * each, "bytes_down": 3 * each}
 
 
+def test_numbers_that_are_no_vectors_count_as_they_are() -> None:
+    """FedFA's anchors: 3 classes by 6 features, both ways; none where they would decide nothing."""
+    task = toy.make_task(cohorts=((0,),), rounds=1)
+    parameters = task.params.flat.numel()
+    for text, more in (("fedfa", 18), ("fedfa(coefficient=0, calibrate_from=1)", 0)):
+        each = 4 * (parameters + more)
+        assert traffic(task, compose(text), 1) == {"client_rounds": 1, "bytes_up": each, "bytes_down": each}
+
+
 @pytest.mark.parametrize(
     ("text", "travel"),
     [("fedavg", True), ("feddyn", True), ("fedavg+server_buffers", False), ("fedavg+server_buffers+feddf", True)],

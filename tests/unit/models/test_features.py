@@ -46,9 +46,26 @@ def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
     assert features.shape != logits.shape or not torch.equal(features, logits)
 
 
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_what_is_told_of_the_last_layer(name: str) -> None:
+    """Its logits depend on all of the tensors that are named, and on no others; features and classes are the model's."""
+    model = build(name, MODELS[name].input_shape, 10)
+    params, layer = initial.draw(model, 8), model.last_layer
+    h, _ = model.features(params, model.first_buffers(), model.random(2, torch.Generator().manual_seed(1)).x, False)
+    assert layer.features == h.shape[1:]
+    assert layer.classes == 10
+    for lost in params.layout.names:
+        without = params.like(params.flat.clone())
+        without[lost].fill_(torch.nan)
+        assert bool(torch.isnan(model.head(without, h)).any()) == (lost in layer.parameters.names), lost
+    assert [params[one].shape for one in layer.parameters.names] == list(layer.parameters.shapes)
+
+
 def test_a_detector_has_none() -> None:
     """One line that names the model."""
     model = build("grid_detector", (3, 64, 64), 1)
     network = TrainingNetwork(model, model.first_buffers())
     with pytest.raises(UserError, match="grid_detector: has no last layer"):
         network.features(initial.draw(model, 8), torch.zeros(1, 3, 64, 64))
+    with pytest.raises(UserError, match="grid_detector: has no last layer"):
+        _ = network.last_layer

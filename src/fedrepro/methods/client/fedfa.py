@@ -1,4 +1,4 @@
-"""FedFA, feature anchors. Zhou, Zhang, Tsang, IEEE TMC 2023, https://arxiv.org/abs/2211.09299, Algorithm 1.
+"""FedFA, feature anchors. Zhou, Zhang, Tsang, IEEE TMC 2024, https://arxiv.org/abs/2211.09299, Algorithm 1.
 
 The server keeps an anchor a_c for the features f(x) of each class c. A client's loss pulls features to them, and after every
 batch the last layer is calibrated: taught by a step of Adam (rate 1e-3) that a_c is of class c. Of the batch
@@ -14,8 +14,8 @@ and the server takes the mean of the clients' anchors by data size. Features are
 last layer's Adam starts anew each round, as there. The first anchors: `anchors.first`, drawn by the seed.
 
 Round 0 has no anchor term, as in FedIMA's authors' code, where calibration begins in the round after R/4. Here it begins in
-round calibrate_from R, one sooner where that is whole; 0 is FedFA's own code. Limiting case: coefficient = 0 with
-calibrate_from = 1 is FedAvg; anchors then decide nothing, and there are none.
+round calibrate_from R, one sooner where that is whole. FedFA's own code has both from round 0 on. Limiting case: coefficient
+= 0 with calibrate_from = 1 is FedAvg; anchors then decide nothing, and there are none.
 """
 
 from dataclasses import dataclass
