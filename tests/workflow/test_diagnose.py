@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from fedrepro.diagnostics.diagnostic import canonical
 from fedrepro.engine import diagnosed
 from tests.workflow.conftest import SMALL, Project, new_trainings
 
@@ -51,7 +52,8 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
         index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
         assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
         path = diagnosed.measured_path(project.root, run_id, CALL, 8)
-        values = {v.round: v.value for v in diagnosed.read(path).values if v.client is None}
+        own_metric = lambda v: (v.metric, v.client) == ("client_distance", None)  # noqa: E731
+        values = {v.round: v.value for v in diagnosed.read(path).values if own_metric(v)}
         assert found[method, "first"]["per_seed"] == {"8": values[1]}
         assert found[method, "last"]["per_seed"] == {"8": values[2]}
         assert 0 < values[2] < 10
@@ -130,3 +132,73 @@ def test_measurements_are_published_after_their_runs(project: Project) -> None:
     wrong = [value._replace(value=0.5) for value in found.values if value.round == 2]
     diagnosed.write(path, found.about | {"models": {"2": found.about["models"]["2"]}}, wrong)
     assert "has other values than" in project.run(*publish, ok=False).stderr
+
+
+FIGURES = {
+    "figure91": {
+        "kind": "plane(levels=6)",
+        "keep": [200],
+        "metric": {"name": "plane_loss", "unit": "loss", "better": "lower", "diagnostic": "plane(points=5, samples=100)"},
+    },
+    "figure92": {
+        "kind": "line",
+        "keep": [200],
+        "metric": {
+            "name": "averaged_error",
+            "unit": "percent",
+            "better": "lower",
+            "diagnostic": "averaged_models(samples=100)",
+        },
+    },
+    "figure93": {
+        "kind": "bars(band=none)",
+        "keep": [200],
+        "metric": {"name": "heterogeneous_bias", "unit": "loss", "better": "lower", "diagnostic": "decomposition(draws=2)"},
+    },
+}
+
+
+def test_figures_of_planes_lines_and_the_decomposition(project: Project) -> None:
+    """By a few lines of YAML, through the whole chain: one training, whatever is measured on it; the round before the last is
+    kept for the decomposition, although no file names it."""
+    column = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())["columns"][0]["key"]
+    for name, content in FIGURES.items():
+        path = project.root / f"papers/fedlaw/figures/{name}.yaml"
+        about = {"title": "A measurement", "source": "Ours", "of": "table3", "rows": ["fedavg"], "columns": [column]}
+        metric = {"description": "what is measured", **content["metric"]}
+        path.write_text(yaml.safe_dump(about | content | {"metric": metric}))
+    own = {"PYTHONPATH": str(project.root / "src")}
+    command = ("snakemake", "--cores", "2", *(f"reports/{name}.svg" for name in FIGURES))
+    said = project.run(*command, **own).stderr
+    assert "to measure kept models" in said
+    assert len(project.trained()) == 1
+    plane, line, bars = (json.loads((project.root / f"reports/{name}.json").read_text()) for name in FIGURES)
+    surface, *marks = plane["series"]
+    assert len(surface["y"]) == 25
+    assert {one["metric"].rpartition("/")[2] for one in marks} == {
+        "model_1",
+        "model_2",
+        "model_3",
+        "average",
+        "global",
+        "lowest",
+    }
+    (series,) = line["series"]
+    assert series["x"] == [1, 2, 3, 4]
+    assert line["x"] == "number of averaged models"
+    assert series["y"][0] > series["y"][-1] > 0, "an average is better than one"
+    (bar,) = bars["series"]
+    (run_id,) = {surface["run_id"], series["run_id"], bar["run_id"]}
+    index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
+    assert [*index["rounds"]] == ["1", "2"]
+    path = diagnosed.measured_path(project.root, run_id, canonical("decomposition(draws=2)"), 8)
+    values = {v.metric: v.value for v in diagnosed.read(path).values if v.client is None and v.round == 2}
+    assert bar["y"] == [values["heterogeneous_bias"]]
+    assert values["heterogeneous_bias"] > values["train_bias"] > 0
+    terms = ("squared_bias", "variance", "covariance", "remainder")
+    assert abs(sum(values[key] for key in terms) - values["squared_error"]) < 1e-12
+    csv = (project.root / "reports/figure91.csv").read_text()
+    assert csv.startswith("row,column,metric,x,to,value,seeds\n")
+    for name in FIGURES:
+        assert "<svg" in (project.root / f"reports/{name}.svg").read_text()
+    assert "Nothing to be done" in project.run(*command, **own).stderr

@@ -82,7 +82,7 @@ class Rates:
         return spec.rounds * round_s + evaluated + evaluations * self._personalised(bench, train_images, step)
 
     def measuring(self, spec: RunSpec, calls: Iterable[str], rounds: int, train_images: int, test_images: int) -> float:
-        """Seconds that diagnostics take on the models of so many kept `rounds` of one seed: forward passes, and nothing else."""
+        """Seconds that diagnostics take on the models of so many kept `rounds` of one seed: forward passes alone."""
         import fedrepro.diagnostics  # noqa: F401  (registers them)
         from fedrepro.diagnostics.diagnostic import make
 

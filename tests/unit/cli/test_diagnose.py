@@ -141,7 +141,7 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["diagnose", "client_distance", run_id(project)]) == 0
     path = diagnosed.measured_path(Path(), run_id(project), CALL, 8)
     found, content = diagnosed.read(path), path.read_bytes()
-    assert [(one.round, one.client) for one in found.values] == [(r, c) for r in (1, 4) for c in (None, 0, 1, 2, 3)]
+    assert [(one.round, one.client) for one in found.values] == [(r, c) for r in (1, 4) for c in (None, 0, 1, 2, 3, None)]
     assert main(["diagnose", CALL, f"results/runs/{run_id(project)}/config.json", "--seeds", "8"]) == 0
     assert path.read_bytes() == content
     store = Store.of()
@@ -191,3 +191,31 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
     assert [*index["rounds"]] == ["1", "4"]
     assert main(["runs"]) == 0
     assert "test accuracy" in capsys.readouterr().out
+
+
+def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    """A line between neighbouring rounds: the file names both models, and has values of the later one alone. Its ends are
+    what the run recorded, to the bit; a second time it has the same bytes. Without the other rounds one line names them."""
+    assert main([*RUN, "--keep", "1", "3", "4"]) == 0
+    name = run_id(project)
+    assert main(["diagnose", "line(points=3)", name]) == 0
+    (path,) = project.glob("results/diagnostics/*/line-*/seed8.parquet")
+    content, found = path.read_bytes(), diagnosed.read(path)
+    assert [*found.about["models"]] == ["1", "3", "4"]
+    assert {value.round for value in found.values} == {4}
+    numbers = {value.metric: value.value for value in found.values if value.x is None}
+    losses = json.loads((project / f"results/runs/{name}/seed8.json").read_text())["curves"]["test_loss"]
+    assert [numbers["line_loss/first"], numbers["line_loss/last"]] == losses[2:]
+    path.unlink()
+    assert main(["diagnose", "line(points=3)", name]) == 0
+    assert path.read_bytes() == content
+    capsys.readouterr()
+    assert main(["diagnose", "line(apart=2)", name]) == 0  # 3 - 2 is there, 4 - 2 is not
+    (other,) = set(project.glob("results/diagnostics/*/line-*/seed8.parquet")) - {path}
+    assert {value.round for value in diagnosed.read(other).values} == {3}
+    shutil.rmtree(project / "results/kept")
+    assert main([*RUN, "--keep", "4"]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", "plane(through=rounds)", name]) == 2
+    assert "round 4 of " in (said := capsys.readouterr().err)
+    assert "is measured with others, and 2 3 not kept; `fedrepro run --keep`" in said

@@ -135,3 +135,34 @@ def test_mistakes_are_one_line(spoil: Callable[[dict], object], words: list[str]
         files.plan({"scale": "demo"})
     assert all(word in str(error.value) for word in words), error.value
     assert "\n" not in str(error.value)
+
+
+def of_rounds(files: Files, call: str) -> None:
+    metric = {"name": call.partition("(")[0] + "_loss", "unit": "loss", "description": "loss", "better": "lower"}
+    files.table["columns"] = [files.table["columns"][0], files.table["columns"][-1] | {"metric": metric | {"diagnostic": call}}]
+
+
+@pytest.mark.parametrize(
+    ("call", "full", "short"),
+    [
+        ("plane(through=rounds)", [1, 48, 49, 50, 198, 199, 200], [1, 3, 4, 5, 18, 19, 20]),
+        ("line(apart=0.25)", [1, 50, 150, 200], [1, 5, 15, 20]),  # 50 rounds, then 5; round 0 of round 50 does not exist
+        ("plane(through=clients)", [1, 50, 200], [1, 5, 20]),
+    ],
+)
+def test_rounds_that_a_diagnostic_needs_are_kept(files: Files, call: str, full: list[int], short: list[int]) -> None:
+    """Each kept round's own, as far as the run has them; a share of the rounds goes with the scale. Cells share the run."""
+    of_rounds(files, call)
+    for params, expected in ((FULL, full), ({"scale": "short"}, short)):
+        assert {tuple(run["keep"]) for run in files.plan(params)["runs"].values()} == {tuple(expected)}
+
+
+def test_a_protocol_that_is_too_short_for_a_diagnostic(files: Files) -> None:
+    """No kept round has the rounds before it: one line. A scale with fewer rounds says nothing: it measures none."""
+    of_rounds(files, "plane(through=rounds, apart=100)")
+    files.table["columns"][1].pop("read", None)
+    files.table["keep"] = [50, 200]
+    with pytest.raises(UserError, match=r"keep = \[50, 200\]: plane measures round 200 with round 0; keep a later round"):
+        files.plan(FULL)
+    of_rounds(files, "plane(through=rounds, apart=80)")
+    assert {tuple(run["keep"]) for run in files.plan({"scale": "short"})["runs"].values()} == {(5, 20)}

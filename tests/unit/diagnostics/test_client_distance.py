@@ -46,8 +46,9 @@ def measured(text: str, kept: Kept) -> list[Value]:
     ],
 )
 def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
-    """The mean of the cohort first, then each client under its id; statistics do not count."""
-    mean, *each = measured(text, models())
+    """The mean of the cohort first, then each client under its id, then the largest; statistics do not count."""
+    mean, *each, largest = measured(text, models())
+    assert largest == Value(50, "client_distance_max", pytest.approx(max(expected), rel=1e-15))
     assert mean == Value(50, "client_distance", pytest.approx(sum(expected) / 2, rel=1e-15))
     assert [(one.client, one.value) for one in each] == [(1, pytest.approx(expected[0])), (4, pytest.approx(expected[1]))]
     assert measured(text, models(torch.float32)) == measured(text, models()), "float32 models are measured in float64"

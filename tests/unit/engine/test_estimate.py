@@ -50,6 +50,23 @@ def test_a_run_by_hand(clock: dict[str, float]) -> None:
     assert more == pytest.approx(3 * 0.4 * 1000 * (1 - spec().local_validation) / 200)
 
 
+@pytest.mark.parametrize(
+    ("calls", "images"),
+    [
+        (["plane(points=3)"], (9 + 5) * 170),
+        (["line(points=9, samples=50)", "ensemble"], (9 + 2) * 50 + (5 + 1) * 170),
+        (["cka(on=train, samples=5000)"], 5 * 800),  # no more than there are
+        (["decomposition(draws=2)"], 5 * 800 + 2 * 6 * 170),
+        (["client_distance"], 0),
+        ([], 0),
+    ],
+)
+def test_diagnostics_by_hand(calls: list[str], images: int, clock: dict[str, float]) -> None:
+    """200 - 30 test images, 800 training images, 5 clients a round, 3 kept rounds, at 0.002 s an image."""
+    clock |= {"forward": 0.002}
+    assert Rates().measuring(spec(), calls, 3, 1000, 200) == pytest.approx(3 * images * 0.002)
+
+
 def test_a_server_by_hand(clock: dict[str, float]) -> None:
     """Half a second, and 100 passes of 0.02 s, however few of them were measured; Server-FT has its two."""
     clock |= {"server": 0.5, "pass": 0.02}

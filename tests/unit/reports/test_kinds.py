@@ -161,7 +161,7 @@ def test_every_kind_draws_its_data_and_obeys_the_schema(kind: str, tmp_path: Pat
     assert "FedAvg + GH" not in svg
     jsonschema.validate(plain(of), read_json(FIGURE_FILE))
     assert as_type(Figure, plain(of), "figure.json") == of
-    assert {make_kind(one).name for one in EVERY} | {"matrix"} == set(KINDS.names())
+    assert {make_kind(one).name for one in EVERY} | {"matrix", "plane", "line"} == set(KINDS.names())
 
 
 def test_matrix(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ class Series:
     seeds: tuple[int, ...]
     y: tuple[float, ...]
     x: Annotated[tuple[float, ...], doc("of each `y`; of a bin its lower end; empty where columns stand along the axis")] = ()
-    to: Annotated[tuple[float, ...], doc("upper ends of bins; of a matrix the column of each `y`, whose row is `x`")] = ()
+    to: Annotated[
+        tuple[float, ...],
+        doc("upper ends of bins; of a matrix the column of each `y`, whose row is `x`; of a plane its height"),
+    ] = ()
     low: Annotated[tuple[float, ...], doc("with `high`: the band around `y`; empty without one")] = ()
     high: tuple[float, ...] = ()
 

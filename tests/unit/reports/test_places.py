@@ -1,0 +1,171 @@
+"""Kinds that draw what a diagnostic measures at places: the numbers of their CSV, their marks, and what they refuse."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from small_table import make_evidence, make_plan, typed
+
+from fedrepro.diagnostics.diagnostic import canonical
+from fedrepro.engine.diagnosed import Measured, Value
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.reports.analysis.figure import figure
+from fedrepro.reports.figures import make_kind, tidy
+from fedrepro.reports.model import Figure
+from fedrepro.reports.schema import FIGURE_FILE
+from fedrepro.typed import plain
+
+A, B = "mlp-a100", "mlp-a01"
+BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
+PLANE, LINE = canonical("plane"), canonical("line")
+XS = (-1.0, 0.0, 1.0, 2.0)
+
+
+def surface(seed: int, round: int) -> list[Value]:
+    """A bowl around (1, 0), of height `round` there; two marks."""
+    found = [Value(round, "plane_loss", round + (x - 1) ** 2 + y * y, x=x + seed, y=y) for y in (0.0, 2.0, -1.0) for x in XS]
+    marks = [("model_1", 0.0, 0.0, 1.0), ("average", 0.5, 0.5, 0.5), ("global", 0.6, 0.5, 0.4), ("lowest", 1.0, 0.0, 0.0)]
+    for mark, x, y, value in marks:
+        found += [
+            Value(round, f"plane_loss/{mark}", round + value),
+            Value(round, f"plane_loss/{mark}", round + value, x=x, y=y),
+        ]
+    return [*found, Value(round, "plane_loss/gain", 0.5)]
+
+
+def curve(seed: int, round: int) -> list[Value]:
+    """A parabola around 1 which rises by a tenth of the seed; seed 10 lacks the last place."""
+    xs = XS[:-1] if seed == 10 else XS
+    found = [Value(round, "line_loss", round + (x - 1) ** 2 + seed / 10, x=x) for x in xs]
+    return [*found, Value(round, "line_loss/first", 9.0)]
+
+
+def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **changes: Any) -> Figure:
+    """Rounds 2 and 4 of five are kept and measured, and round 3 for somebody else; column B is read at round 2."""
+    plan = make_plan("demo", "figure3", kind=kind, caption="", source="Figure 3", title="A picture", **changes)
+    named = {"name": metric, "unit": "loss", "description": metric, "better": "lower", "diagnostic": call}
+    plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
+    for cell in plan["cells"]:
+        if cell["run_id"]:
+            plan["runs"][cell["run_id"]]["keep"] = [2, 4]
+            cell["read"] = "at(round=2)" if cell["column"] == B else "last(rounds=1)"
+    typed_plan, found = typed(plan, make_evidence(plan, evidence))
+    name = f"{call}: {metric}"
+    for receipts in found.values():
+        for seed, one in receipts.items():
+            values = [value for round in (2, 3, 4) for value in of(seed, round)]
+            one.measured[name] = Measured({}, values)
+            one.curves[name] = Measured({}, values).curve(metric, 5, [2, 4])
+    return figure(typed_plan, found)
+
+
+def lines(of: Figure, *keys: str) -> list[tuple[str, ...]]:
+    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(tidy.write(of)))]
+
+
+def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
+    """The first seed, 8: x begins at 7. Column A has the last kept round, 4, column B round 2; marks follow their surface."""
+    of = made("plane", "plane_loss", surface, PLANE)
+    found = lines(of, "row", "column", "metric", "x", "to", "value", "seeds")
+    own = [line[3:] for line in found if line[:3] == ("fedavg", A, "plane_loss")]
+    assert len(own) == 12
+    assert own[0] == ("7", "-1", "9", "8")  # 4 + (-2)^2 + 1
+    assert ("fedavg", B, "plane_loss", "7", "-1", "7", "8") in found
+    assert ("fedavg", A, "plane_loss/average", "0.5", "0.5", "4.5", "8") in found
+    assert ("fedavg", B, "plane_loss/lowest", "1", "0", "2", "8") in found
+    assert {line[2] for line in found} == {
+        "plane_loss",
+        *(f"plane_loss/{m}" for m in ("model_1", "average", "global", "lowest")),
+    }
+    assert {one.seeds for one in made("plane(seed=9)", "plane_loss", surface, PLANE).series} == {(9,)}
+    assert made("plane(seed=77)", "plane_loss", surface, PLANE).series == ()
+    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
+
+
+def test_a_line_is_the_mean_over_seeds() -> None:
+    """Seeds 8, 9 and 10 lie a tenth apart: 4 + 0.9 at x = 1, from 4.8 to 5; x = 2 is missing at one of them. The axis is called
+    as the diagnostic says."""
+    of = made("line", "line_loss", curve, LINE)
+    assert of.x == "from the first model (0) to the second (1)"
+    found = lines(of, "row", "column", of.x, "value", "low", "high")
+    assert [line[2:] for line in found if line[:2] == ("fedlaw", A)] == [
+        ("-1", "8.9", "8.8", "9"),
+        ("0", "5.9", "5.8", "6"),
+        ("1", "4.9", "4.8", "5"),
+    ]
+    assert ("fedavg", B, "1", "2.9", "2.8", "3") in found
+    assert lines(made("line(band=std)", "line_loss", curve, LINE), "low", "high")[2] == ("4.8", "5")
+    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "of", "call"),
+    [("plane", "plane_loss", surface, PLANE), ("line", "line_loss", curve, LINE), ("line(log=true)", "line_loss", curve, LINE)],
+)
+def test_the_pictures(kind: str, metric: str, of: Any, call: str, tmp_path: Path) -> None:
+    """Title, columns, rows; the same bytes twice. A plane has a legend of its marks, each of its own shape."""
+    found = made(kind, metric, of, call)
+    for name in ("a", "b"):
+        make_kind(kind).draw(found, tmp_path / f"{name}.svg")
+    svg = (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "b.svg").read_text() == svg
+    for said in ("A picture", "FashionMNIST", "FedLAW"):
+        assert said in svg
+    if kind == "plane":
+        assert all(f">{name}</text>" in svg for name in ("model", "average of the three", "global model", "lowest point"))
+        assert len({*re.findall(r'<path id="(m[0-9a-f]+)" d="[^"]+"', svg)}) >= 4
+    else:
+        assert "from the first model (0)" in svg
+
+
+def test_a_lowest_point_can_be_left_unmarked(tmp_path: Path) -> None:
+    found = made("line", "line_loss", curve, LINE)
+    for kind in ("line", "line(lowest=false)"):
+        make_kind(kind).draw(found, tmp_path / f"{kind[:5]}.svg")
+    assert (tmp_path / "line.svg").read_text().count("<use") > (tmp_path / "line(.svg").read_text().count("<use")
+
+
+def test_a_flat_plane_is_drawn_too(tmp_path: Path) -> None:
+    """Without contours, which need different values, and nothing of it warns."""
+    flat = lambda seed, at: [one._replace(value=1.0) for one in surface(seed, at)]  # noqa: E731
+    make_kind("plane").draw(made("plane", "plane_loss", flat, PLANE), tmp_path / "a.svg")
+    assert "model" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_point_without_a_value_stays_empty(tmp_path: Path) -> None:
+    """Of the data, and of the picture."""
+
+    def holes(seed: int, at: int) -> list[Value]:
+        return [one._replace(value=None) if (one.x, one.y) == (8.0, 2.0) else one for one in surface(seed, at)]
+
+    of = made("plane", "plane_loss", holes, PLANE)
+    assert len(of.series[0].y) == 11
+    make_kind("plane").draw(of, tmp_path / "a.svg")
+
+
+def test_what_they_refuse() -> None:
+    """A metric of the runs; one value a round; a plane where a line is wanted, and the other way round. In one line each."""
+    with pytest.raises(UserError, match=r"figure3: kind: plane draws a metric of a diagnostic, 'test_accuracy' is none of one"):
+        figure(*typed(plan := make_plan("demo", "figure3", kind="plane", caption=""), make_evidence(plan, BASE)))
+    with pytest.raises(UserError, match=r"draws values at places, 'line_loss/first' has one value a round; take curves"):
+        made("line", "line_loss/first", curve, LINE)
+    with pytest.raises(UserError, match=r"kind: line draws a metric over x, 'plane_loss' is none"):
+        made("line", "plane_loss", surface, PLANE)
+    with pytest.raises(UserError, match=r"kind: plane draws a metric with values at \(x, y\), 'line_loss' has none"):
+        made("plane", "line_loss", curve, LINE)
+    with pytest.raises(UserError, match="levels = 1: must be at least 2"):
+        make_kind("plane(levels=1)")
+    with pytest.raises(UserError, match="unknown band 'stdd'"):
+        make_kind("line(band=stdd)")
+
+
+def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
+    """As in other kinds."""
+    diverged = {("fedavg", A): [82.0, None, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0]}
+    assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).series} == {"fedlaw"}
+    assert made("plane", "plane_loss", lambda *_: [], PLANE).series == ()
