@@ -70,7 +70,7 @@ FEW = {
 # For the same reason: fewer inner steps of pFedMe, which takes them for every client, and smaller images for large networks.
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
-SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63}
+SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63, "fedima_alexnet_64px": 63}
 
 
 def compute(folder: Path, skip: int = 0) -> None:

@@ -110,7 +110,7 @@ class _Base:
     def paper_content(self) -> dict[str, Any]:
         """As paper.yaml has it: what decides runs."""
         keys = ("name", "title", "authors", "venue", "url")
-        layers = ("protocol", "datasets", "stand_ins", "methods", "methods_by_dataset")
+        layers = ("protocol", "datasets", "stand_ins", "methods", "methods_by_dataset", "methods_by_model")
         return self.paper.model_dump(include={*keys, *layers})
 
     def value(self, key: str, given: Values) -> Scalar:

@@ -80,11 +80,33 @@ class Small(_Paired):
     combine: Combine = "each"
 
 
-class Level(Claim):
-    """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value."""
+class Steady(Small):
+    """The difference of two rows changes by no more than `value`, either way, from the first column to the last."""
+
+    columns: Annotated[list[str], Field(min_length=2)]
+
+
+class Across(Claim):
+    """A row in one column is ahead of itself in another, or behind it, by as much as is printed; `side` as of a difference."""
 
     of: Annotated[list[str], Field(min_length=1)]  # rows
-    metric: str  # one of the curves that a run records
+    columns: Annotated[list[str], Field(min_length=2, max_length=2)]
+    side: Literal["printed", "ahead"] = "printed"
+    combine: Combine = "each"
+
+    @property
+    def rows(self) -> list[str]:
+        return list(dict.fromkeys(self.of))
+
+
+class Level(Claim):
+    """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value.
+
+    Without `metric`: what the cell shows, in its unit.
+    """
+
+    of: Annotated[list[str], Field(min_length=1)]  # rows
+    metric: str | None = None  # one of the curves that a run records
     unit: Literal["ratio", "percent", "rounds", "fraction", "weight", "loss", "norm", "eigenvalue"] = "ratio"  # of the metric
     side: Literal["above", "below"]
     value: float
@@ -107,9 +129,14 @@ KINDS: dict[str, type[Claim]] = {
     "trend": Trend,
     "equal": Equal,
     "small": Small,
+    "steady": Steady,
+    "across": Across,
     "level": Level,
     "speed": Speed,
 }
+
+
+OVER_COLUMNS = ("trend", "steady", "across")  # kinds that make one number of several columns
 
 
 def claims_path(root: Path, paper: str) -> Path:
@@ -157,8 +184,8 @@ def check_names(claims: list[Claim], tables: dict[str, Table], where: Path) -> N
                 if name not in known:
                     raise UserError(f"{where}: {claim.id}: {claim.table}: {unknown(noun, name, known)}")
         metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
-        if len(metrics) > 1 and (claim.kind == "trend" or getattr(claim, "combine", "each") == "mean"):
+        if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or getattr(claim, "combine", "each") == "mean"):
             raise UserError(
-                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean or trend; "
+                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean, trend or difference; "
                 "make a claim for each"
             )

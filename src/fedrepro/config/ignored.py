@@ -42,7 +42,7 @@ def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:
     """(part, argument, value) of params.yaml, but for values that are none of an edit."""
     known, scales = project.paper(paper), project.scales.values()
     for part, arguments in (project.params.methods[paper] or {}).items():
-        layers = [known.methods, *known.methods_by_dataset.values()]
+        layers = [known.methods, *known.methods_by_dataset.values(), *known.methods_by_model.values()]
         holds = [(key, item.value) for layer in layers for key, item in layer.get(part, {}).items()]
         holds += [item for scale in scales for item in scale.methods.get(part, {}).items()]
         holds += [(one.name, one.default) for one in fields(PARTS.get(part))]

@@ -186,12 +186,15 @@ class Layers:
         return coerce("rounds", self._as_printed()["rounds"].value, int)
 
     def arguments(self, paper: str) -> SourcedArguments:
-        """Arguments by method; later layers win: paper, paper for this data set, scale, params.yaml."""
+        """Arguments by method; later layers win: paper, paper for this data set, for this model, scale, params.yaml."""
         merged: SourcedArguments = {}
         for method, arguments in self.paper.methods.items():
             merged[method] = dict(arguments)
         for method, arguments in self.paper.methods_by_dataset.get(self._dataset, {}).items():
             merged[method] = merged.get(method, {}) | self._standing_in(arguments)
+        model = self._as_printed().get("model")
+        for method, arguments in self.paper.methods_by_model.get(str(model and model.value), {}).items():
+            merged[method] = merged.get(method, {}) | arguments
         for method, arguments in self.scale.methods.items():
             scaled = {key: Sourced(value=value, source="scale") for key, value in arguments.items()}
             merged[method] = merged.get(method, {}) | scaled

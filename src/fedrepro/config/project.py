@@ -16,6 +16,7 @@ from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.methods.parts import PARTS
+from fedrepro.models.names import MODELS
 from fedrepro.registry import Call, coerce, unknown
 
 _VARIED = ("published", "metric", "base", "keep", "columns")  # what a variant takes from its table unless it has its own
@@ -115,7 +116,9 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
             raise UserError(f"{file}: {key}: {unknown('data set', name, sorted(project.registry))}")
     for name, layer in {"protocol": paper.protocol, **{f"datasets: {n}": layer for n, layer in paper.datasets.items()}}.items():
         _check_settings(f"{file}: {name}", plain(layer))
-    for layer in (paper.methods, *paper.methods_by_dataset.values()):
+    for name in paper.methods_by_model.keys() - MODELS.keys():
+        raise UserError(f"{file}: methods_by_model: {unknown('model', name, sorted(MODELS))}")
+    for layer in (paper.methods, *paper.methods_by_dataset.values(), *paper.methods_by_model.values()):
         _check_methods(f"{file}: methods", {m: plain(arguments) for m, arguments in layer.items()})
     for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
         raise UserError(f"papers/{paper_name}/paper.yaml: stand_ins: {unknown('data set', name, sorted(project.registry))}")

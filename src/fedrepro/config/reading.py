@@ -6,6 +6,7 @@ Rounds in it are the protocol's; in a run of fewer rounds they are the same shar
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from fedrepro.engine.diagnosed import curve_name
@@ -117,6 +118,28 @@ class Best:
         return choose((value for value in curve if value is not None), default=None)
 
 
+@READINGS.register("jumps")
+@dataclass(frozen=True)
+class Jumps:
+    """How far the metric jumps from one measured round to the next: mean |difference| over the last part of the rounds."""
+
+    part: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.part <= 1, "part", self.part, "must be above 0 and at most 1")
+
+    def scaled(self, share: float) -> "Jumps":
+        return self
+
+    def window(self, rounds: int) -> range:
+        return range(rounds - max(2, round(self.part * rounds)), rounds) if rounds > 1 else range(rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        within = self.window(len(curve))
+        found = [value for value in curve[within.start : within.stop] if value is not None]
+        return _mean([abs(after - before) for before, after in pairwise(found)])
+
+
 @READINGS.register("first_reaching")
 @dataclass(frozen=True)
 class FirstReaching:
@@ -137,7 +160,7 @@ class FirstReaching:
         return next(reached, None)
 
 
-Call = Last | Share | At | Mean | Best | FirstReaching
+Call = Last | Share | At | Mean | Best | Jumps | FirstReaching
 
 
 def make(text: str) -> Call:
@@ -197,6 +220,8 @@ class Reading(NamedTuple):
                 return f"round{round}" + (f"_last{mean}" if mean > 1 else "")
             case Mean(first=first, last=last):
                 return f"rounds{first}_to_{last}"
+            case Jumps(part=part):
+                return f"jumps{part:g}"
             case FirstReaching(target=target):
                 return f"rounds_to_{target:g}"
         return "best"
@@ -217,6 +242,8 @@ class Reading(NamedTuple):
             side = "at most" if self.call.falling else "at least"
             return f"rounds until it is {side} {self.call.target:g}, of {rounds}"
         read = self.window(rounds)
+        if isinstance(self.call, Jumps):
+            return f"mean jump from one measured round to the next, over the last {len(read)} of {rounds} rounds"
         within = [number for number in measured if number - 1 in read]
         if len(within) < len(read):
             return _some(within, len(read), measured, read.stop, rounds)

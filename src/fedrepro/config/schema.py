@@ -105,6 +105,7 @@ class Paper(Strict):
     stand_ins: dict[str, str] = {}  # a data set that the paper does not use -> the one whose settings and arguments it takes
     methods: dict[str, dict[str, Sourced]] = {}
     methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = {}
+    methods_by_model: dict[str, dict[str, dict[str, Sourced]]] = {}
     deviations: list[Deviation] = []
     disagreements: list[Disagreement] = []
     known_gaps: list[str] = []

@@ -84,8 +84,8 @@ class Header(Strict):
     """A row or a column. A cell merges its row and its column; what both give is the row's.
 
     `method`: parts, joined with those of the other axis. `published`: the columns of the published CSV that pick the cell's
-    line; a bare word is the CSV's `method`. Entries of the axis that has the methods go by their key; other entries without
-    `published` are ours, and nothing in them is printed.
+    line; a bare word is the CSV's `method`, and a column's that begins with + is added to the row's. Entries of the axis that
+    has the methods go by their key; other entries without `published` are ours, and nothing in them is printed.
     """
 
     key: str
@@ -161,7 +161,8 @@ class Table(Strict):
                 own = {"method": entry.key}
             if own is None or entry in self.companions:
                 return None
-            found |= own
+            name = own.get("method", "")
+            found |= own | ({"method": found.get("method", "") + name} if name.startswith("+") else {})
         return found
 
     @field_validator("remarks")
@@ -232,14 +233,16 @@ class Table(Strict):
                     raise ValueError(f"budget of {place}: tune: {unknown('key that a cell tunes', key, tuned)}")
 
 
-# How those of several axes are joined.
+# How those of several axes are joined. What begins with + is added: `fedavg` and `+ima` are `fedavg+ima`.
 _TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method": "+", "published": "+"}
+_ADDED = {"label": " "}  # what stands before the + then
 
 
 def _joined(one: Any, other: Any) -> dict[str, Any]:
     """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise.
 
     A name in print is a method's: `fedavg` with `ima` is `fedavg+ima`, with {data: mnist} it is {method: fedavg, data: mnist}.
+    An entry `{}` adds nothing: `[{}, {key: +ima, label: + IMA, method: ima}]` gives each entry before it without and with IMA.
     """
     for part in (one, other):
         if not isinstance(part, dict):
@@ -254,7 +257,8 @@ def _joined(one: Any, other: Any) -> dict[str, Any]:
         elif isinstance(mine, dict) and isinstance(added, dict) and not (mine.keys() & added.keys()):
             found[key] = mine | added
         elif key in _TEXTS and isinstance(mine, str) and isinstance(added, str):
-            found[key] = f"{mine}{_TEXTS[key]}{added}"
+            between = _ADDED.get(key, "") if added.startswith("+") else _TEXTS[key]
+            found[key] = f"{mine}{between}{added}"
         else:
             raise ValueError(f"two axes give {key}: {mine!r} and {added!r}")
     return found

@@ -42,8 +42,7 @@ class Forecast:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """run_id -> seconds a seed, of the runs that train and of which something like them is published. Rounds that several of
-        them share count for the first one."""
+        """run_id -> seconds a seed, of runs that train and are like a published one. Rounds that several share count once."""
         found: dict[str, float] = {}
         for place, job in enumerate(self.training):
             seconds = self.rates.seconds(job.run["config"], self.device)

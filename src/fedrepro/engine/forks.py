@@ -67,8 +67,8 @@ def late(begins: int | None, round: int) -> bool:
 
 
 def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
-    """run_id -> where the run parts from others of `runs`, for those that share rounds with one. Of each group the run that was
-    planned first trains the rounds that all share."""
+    """run_id -> where the run parts from others of `runs`, for those that share rounds with one. Of each group the run whose name
+    sorts first trains the rounds that all share: one order for all plans, or two of them would wait for each other's runs."""
     found: dict[str, list[Fork]] = {}
     ways = {run_id: starts(run.config) for run_id, run in runs.items()}
     for round in sorted({start for own in ways.values() for start in own}):
@@ -76,7 +76,7 @@ def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
         for run_id, run in runs.items():
             if round < run.config["rounds"]:
                 groups.setdefault(canonical_hash(trunk(run.config, round)), []).append(run_id)
-        for group in groups.values():
+        for group in map(sorted, groups.values()):
             if len(group) > 1 and any(round in ways[run_id] for run_id in group):
                 models = max(_remembers(runs[run_id].config, round) for run_id in group)
                 for run_id in group:
@@ -89,7 +89,7 @@ def joined(found: Iterable[Fork]) -> list[Fork]:
     made: dict[int, Fork] = {}
     for one in sorted(found, key=lambda fork: fork.round):
         other = made.get(one.round, one)
-        made[one.round] = Fork(one.round, max(other.models, one.models), list(dict.fromkeys([*other.runs, *one.runs])))
+        made[one.round] = Fork(one.round, max(other.models, one.models), sorted({*other.runs, *one.runs}))
     return list(made.values())
 
 

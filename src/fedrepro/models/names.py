@@ -52,6 +52,7 @@ MODELS: dict[str, Known] = {
     "fedima_resnet18": Known("fedima_resnet", _COLOUR),
     "fedima_vgg11": Known("fedima_vgg", _COLOUR, smallest_side=32),
     "fedima_alexnet": Known("fedima_alexnet", (3, 224, 224), smallest_side=63),
+    "fedima_alexnet_64px": Known("fedima_alexnet", (3, 64, 64), smallest_side=63),
     "char_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 64, "layers": 1}),
     "shakespeare_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 256, "layers": 2}),
     "grid_detector": Known("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),

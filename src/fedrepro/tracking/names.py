@@ -11,7 +11,7 @@ from fedrepro.reports.model import Run
 MODELS = {"mlp": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu", "mcmahan_cifar", "reddi_emnist"), "CNN")
 MODELS |= dict.fromkeys(("fedima_cnn_fmnist", "fedima_cnn_cifar", "fedima_cnn_digits"), "CNN")
-MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet"}
+MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet", "fedima_alexnet_64px": "AlexNet, 64 pixels"}
 MODELS |= dict.fromkeys(("resnet8", "resnet18", "resnet20", "fedima_resnet18"), "ResNet")
 # What tells runs of one name apart is looked for here first, then in all settings and arguments.
 FACETS = ("dataset", "model", "clients", "participation", "partition", "rounds", "local_epochs")

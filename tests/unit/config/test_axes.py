@@ -100,6 +100,34 @@ def test_names_in_print_are_joined_like_methods(files: Files) -> None:
     assert [row["name"] for row in made["rows"]] == pairs
 
 
+def test_an_axis_adds_a_part_to_every_method(files: Files) -> None:
+    """FedAvg and FedProx, each without and with GH: key, label, method and name in print say so; `{}` adds nothing."""
+    bases = [{"key": name, "label": label, "method": name} for name, label in (("fedavg", "FedAvg"), ("fedprox", "FedProx"))]
+    files.table["rows"] = {"axes": [bases, [{}, {"key": "+gh", "label": "+ GH", "method": "gh"}]]}
+    names = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
+    files.numbers = "data,method,value,note\n" + "".join(
+        f"{data},{name},{i},\n" for data in ("mnist", "fashion_mnist") for i, name in enumerate(names, 40)
+    )
+    made = files.plan(FULL)
+    assert [row["label"] for row in made["rows"]] == ["FedAvg", "FedAvg + GH", "FedProx", "FedProx + GH"]
+    assert [cell(made, name, "mnist")["printed"] for name in names] == [40, 41, 42, 43]
+    parts = {name: made["runs"][cell(made, name, "mnist")["run_id"]]["method"].count("gh(") for name in names}
+    assert parts == {"fedavg": 0, "fedavg+gh": 1, "fedprox": 0, "fedprox+gh": 1}
+
+
+def test_a_column_adds_to_the_name_in_print(files: Files) -> None:
+    """Columns FMA and IMA of one method: the row says fedavg, the column +gh, and the CSV's method is fedavg+gh."""
+    files.table["rows"] = [{"key": "fedavg", "label": "FedAvg", "method": "fedavg", "published": "fedavg"}]
+    setting, data = files.table["columns"][0]["setting"], files.table["columns"][0]["published"]
+    files.table["columns"] = [
+        {"key": "plain", "label": "plain", "demo": True, "setting": setting, "published": data},
+        {"key": "gh", "label": "GH", "demo": True, "setting": setting, "method": "gh", "published": {"method": "+gh", **data}},
+    ]
+    files.numbers = "data,method,value,note\nmnist,fedavg,40,\nmnist,fedavg+gh,41,\n"
+    made = files.plan(FULL)
+    assert [cell(made, "fedavg", key)["printed"] for key in ("plain", "gh")] == [40, 41]
+
+
 def test_a_word_in_print_beside_other_keys_is_the_method(files: Files) -> None:
     """Rows by method and data set, columns that say nothing of what is printed."""
     methods = [{"key": name, "label": name, "method": name, "published": name} for name in ("fedavg", "fedprox")]

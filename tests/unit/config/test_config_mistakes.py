@@ -76,6 +76,10 @@ MISTAKES = {
         edit(lambda f: f.paper.update(methods_by_dataset={"minst": {"fedprox": {"mu": {"value": 0.1, "source": "x"}}}})),
         ["paper.yaml: methods_by_dataset", "'minst'", "'mnist'"],
     ),
+    "model of a paper's methods": (
+        edit(lambda f: f.paper.update(methods_by_model={"mpl": {"fedprox": {"mu": {"value": 0.1, "source": "x"}}}})),
+        ["paper.yaml: methods_by_model", "'mpl'", "'mlp'"],
+    ),
     "setting of a paper's data set": (
         edit(lambda f: f.paper.update(datasets={"mnist": {"round": {"value": 5, "source": "x"}}})),
         ["paper.yaml: datasets: mnist", "'round'", "'rounds'"],

@@ -66,6 +66,9 @@ def test_arguments_by_layer(files: Files) -> None:
     edit = {"some": {"fedlaw": {"server_lr": 0.5, "server_epochs": None}}}
     assert server({"scale": "demo", "methods": edit}) == "server_lr=0.5, server_epochs=2"
     assert server({**FULL, "methods": edit}) == "server_lr=0.5, server_epochs=4"
+    files.paper["methods_by_model"] = {"mlp": {"fedlaw": {"server_lr": {"value": 0.003, "source": "x"}}}}
+    assert server(FULL) == "server_lr=0.003, server_epochs=4"
+    assert server({**FULL, "settings": {"model": "two_nn"}}) == "server_lr=0.003, server_epochs=4"  # the paper's own decides
     files.table["rows"][2]["method"] = "fedlaw(server_lr=0.9)"
     assert server({**FULL, "methods": edit}) == "server_lr=0.9, server_epochs=4"
 

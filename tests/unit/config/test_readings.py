@@ -28,6 +28,9 @@ def value(text: str, better: str = "higher", status: str = "finished") -> float 
         ("mean(3, 5)", 70.0),
         ("mean(1, 2)", 50.0),
         ("best()", 90.0),
+        ("jumps(0.5)", (20 + 26 + 2) / 3),  # 70, 90, 64, 66
+        ("jumps(1)", (10 + 20 + 10 + 20 + 26 + 2) / 6),  # the round without a value is passed over
+        ("jumps(0.01)", 2.0),  # two rounds at least
         ("first_reaching(64)", 4),
         ("first_reaching(50)", 1),
         ("first_reaching(91)", None),
@@ -55,6 +58,7 @@ def test_the_best_is_the_lowest_where_lower_is_better() -> None:
         ("at(100, mean=5)", 500, "after 100 of 500 rounds, mean of 5"),
         ("mean(90, 110)", 200, "mean of rounds 90 to 110 of 200"),
         ("best()", 50, "the best of 50 rounds"),
+        ("jumps(0.25)", 200, "mean jump from one measured round to the next, over the last 50 of 200 rounds"),
         ("first_reaching(64)", 50, "rounds until it is at least 64, of 50"),
     ],
 )

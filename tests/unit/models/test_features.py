@@ -26,6 +26,7 @@ WIDTHS = {
     "fedima_resnet18": 128,
     "fedima_vgg11": 128,
     "fedima_alexnet": 512,
+    "fedima_alexnet_64px": 512,
     "char_lstm": 64,
     "shakespeare_lstm": 256,
 }

@@ -66,6 +66,7 @@ INPUTS = {
     "fedima_resnet18": fedima_resnet_inputs,
     "fedima_vgg11": (VGG | {"fc1": 512, "fc2": 128}).__getitem__,
     "fedima_alexnet": ALEXNET.__getitem__,
+    "fedima_alexnet_64px": ALEXNET.__getitem__,
     "char_lstm": {"lstm1": 64, "fc": 64}.__getitem__,
     "shakespeare_lstm": {"lstm1": 256, "lstm2": 256, "fc": 256}.__getitem__,
     "grid_detector": {"conv1": 27, "conv2": 144, "conv3": 288, "conv4": 576, "conv5": 576, "head": 64}.__getitem__,

@@ -185,6 +185,7 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "fedima_resnet18": fedima_resnet18,
     "fedima_vgg11": fedima_vgg11,
     "fedima_alexnet": fedima_alexnet,
+    "fedima_alexnet_64px": fedima_alexnet,
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -222,7 +223,7 @@ PARAMETERS = [
     ("fedima_resnet18", (3, 32, 32), 100, 11_247_396),
     ("fedima_vgg11", (3, 32, 32), 100, 9_304_548),
     ("fedima_alexnet", (3, 224, 224), 7, 12_438_599),
-    ("fedima_alexnet", (3, 64, 64), 7, 12_438_599),
+    ("fedima_alexnet_64px", (3, 64, 64), 7, 12_438_599),
 ]
 SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
 SMALL |= {
@@ -235,7 +236,7 @@ SMALL |= {
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
 SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_digits": (2, 8, 17)}
-SMALL |= {"fedima_resnet18": (1, 8, 9), "fedima_vgg11": (1, 32, 35), "fedima_alexnet": (1, 63, 66)}
+SMALL |= {"fedima_resnet18": (1, 8, 9), "fedima_vgg11": (1, 32, 35), "fedima_alexnet": (1, 63, 66), "fedima_alexnet_64px": (1, 63, 66)}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
     "mlp": 1,
@@ -254,6 +255,7 @@ SMALLEST = {
     "fedima_cnn_digits": 8,
     "fedima_vgg11": 32,
     "fedima_alexnet": 63,
+    "fedima_alexnet_64px": 63,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 

@@ -24,9 +24,13 @@ CLAIMS = {
     "falls": {"kind": "trend", "pairs": PAIR, "columns": [B, A], "direction": "falls"},
     "ahead": {"kind": "difference", "pairs": PAIR, "columns": [A], "side": "ahead"},
     "small": {"kind": "small", "pairs": PAIR, "columns": [B], "value": 2},
+    "steady": {"kind": "steady", "pairs": PAIR, "columns": [A, B], "value": 2},
+    "across": {"kind": "across", "of": ["fedlaw"], "columns": [A, B]},
+    "across-ahead": {"kind": "across", "of": ["fedlaw"], "columns": [B, A], "side": "ahead"},
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
     "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
     "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "cell": {"kind": "level", "of": ["fedlaw"], "columns": [B], "side": "above", "value": 81.0},
     "last": {
         "kind": "level",
         "of": ["fedlaw"],
@@ -120,6 +124,24 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("rises", {"a": [2.0, 2.1, 2.2]}, "not run"),
         ("falls", {"a": [0.0, 0.0, 0.0], "b": [1.9, 2.0, 2.1]}, "reproduced"),
         ("falls", {"a": [2.0, 2.1, 2.2], "b": [0.0, 0.0, 0.0]}, "contradicted"),
+        # The line through both columns rises by at most 2: by 1 ± 0.25, by -1, by 1.9 ± 0.25, by 3 and by -3.
+        ("steady", {"a": [5.0, 5.0, 5.0], "b": [5.9, 6.0, 6.1]}, "reproduced"),
+        ("steady", {"a": [5.9, 6.0, 6.1], "b": [5.0, 5.0, 5.0]}, "reproduced"),
+        ("steady", {"a": [5.0, 5.0, 5.0], "b": [6.8, 6.9, 7.0]}, "direction only"),
+        ("steady", {"a": [5.0, 5.0, 5.0], "b": [7.9, 8.0, 8.1]}, "contradicted"),
+        ("steady", {"a": [7.9, 8.0, 8.1], "b": [5.0, 5.0, 5.0]}, "contradicted"),
+        ("steady", {"a": [5.0, 5.0, 5.0], "b": [5.0, 6.0, 7.5]}, "inconclusive"),
+        ("steady", {"a": [5.0, 5.0, 5.0]}, "not run"),
+        # FedLAW itself, column A less column B: printed 88.51 - 86.30 = +2.21.
+        ("across", {"a": [2.1, 2.2, 2.3], "b": [0.0, 0.0, 0.0]}, "reproduced"),
+        ("across", {"a": [8.9, 9.0, 9.1], "b": [0.0, 0.0, 0.0]}, "direction only"),
+        ("across", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "contradicted"),
+        ("across", {"a": [0.0, 0.0, 0.0], "b": [1.0, -1.0, 0.0]}, "inconclusive"),
+        ("across", {"a": [1.0, None, 1.0], "b": [0.0, 0.0, 0.0]}, "inconclusive"),
+        ("across", {"a": [1.0, 1.0, 1.0]}, "not run"),
+        # The text says that column B is ahead; printed is column A.
+        ("across-ahead", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "direction only"),
+        ("across-ahead", {"a": [2.9, 3.0, 3.1], "b": [0.0, 0.0, 0.0]}, "contradicted"),
         # Exactly the same, alike, apart by chance, apart.
         ("equal", {"b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("equal", {"b": [0.0, 0.0, 0.25]}, "direction only"),
@@ -130,7 +152,7 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
     ],
 )
 def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
-    """Difference, trend and equality flip as the differences between two rows change."""
+    """Every kind that compares rows or columns flips as the differences between two rows change."""
     assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
 
 
@@ -155,6 +177,24 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
         assert list(found.numbers[0].per_seed.values()) == pytest.approx(means)
     else:
         assert "record no ratio" in found.why
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict"),
+    [
+        ([82.0, 82.1, 82.2], "reproduced"),
+        ([81.1, 82.0, 90.0], "direction only"),
+        ([80.9, 82.0, 90.0], "inconclusive"),
+        ([80.0, 80.1, 80.2], "contradicted"),
+        ([82.0, None, 82.2], "inconclusive"),
+        ([82.0], "not run"),
+    ],
+)
+def test_a_verdict_on_what_a_cell_shows(shown: list[float | None], verdict: str) -> None:
+    """Above 81; no curve is named."""
+    found = verdict_on("cell", accuracies={("fedlaw", B): shown})
+    assert found.verdict == verdict
+    assert found.numbers[0].label.endswith("(above 81)")
 
 
 def test_the_last_round_of_a_recorded_metric() -> None:

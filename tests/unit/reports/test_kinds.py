@@ -99,6 +99,9 @@ def test_a_row_of_axes_is_compared_with_its_own_base() -> None:
     """Keys of `axes:` are joined: law-a1 less avg-a1, law-a2 less avg-a2. `avg` alone, where it is a row, is that of all."""
     assert bases(["avg-a1", "avg-a2", "law-a1", "law-a2"], "avg") == {"law-a1": "avg-a1", "law-a2": "avg-a2"}
     assert bases(["avg", "avg-swa", "law"], "avg") == {"avg-swa": "avg", "law": "avg"}
+    assert bases(["avg", "avg+ima", "law+ima", "law", "sam"], "without +ima") == {"avg+ima": "avg", "law+ima": "law"}
+    with pytest.raises(UserError, match=r"minus = 'without \+amy': no row has this ending"):
+        bases(["avg", "avg+ima"], "without +amy")
     with pytest.raises(UserError, match=r"minus = 'agv': unknown row 'agv'; did you mean 'avg'\?"):
         bases(["avg", "law"], "agv")
 

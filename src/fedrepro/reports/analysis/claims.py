@@ -10,7 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import Sequence
 
-from fedrepro.config.claims import Claim, Small
+from fedrepro.config.claims import OVER_COLUMNS, Claim, Small
 from fedrepro.reports.analysis.numbers import KINDS, Number, Source, mean_of
 from fedrepro.reports.analysis.paired import LEVEL, MOST, holm, interval, mean, seeds_needed, t_test
 from fedrepro.reports.analysis.verdict import RULE
@@ -26,7 +26,7 @@ PAIRED = (
     "stays inconclusive says how many seeds it would take at the means and deviations measured."
 )
 MANY = 4  # missing cells that a page still names one by one
-OWN_RULE = ("equal", "small")  # kinds whose docstring says all
+OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring says all
 COMBINED = {
     "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
     "least that. Before one of them contradicts, its p-value is adjusted for their number (Holm, 1979): with many numbers one "
@@ -60,7 +60,7 @@ def _combine(claim: Claim) -> str:
 
 def _several(claim: Claim) -> bool:
     looked_at = len(getattr(claim, "compared", None) or claim.rows)
-    return looked_at * (1 if claim.kind == "trend" else len(claim.columns)) > 1
+    return looked_at * (1 if claim.kind in OVER_COLUMNS else len(claim.columns)) > 1
 
 
 def _judge(claim: Claim, source: Source | None) -> ClaimVerdict:

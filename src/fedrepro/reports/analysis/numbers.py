@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from fedrepro import units
-from fedrepro.config.claims import Difference, Equal, Level, Small, Speed, Trend
+from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend
 from fedrepro.reports.analysis.cells import tabulate
 from fedrepro.reports.analysis.paired import first_reaching, mean, paired, printed_gap, slope_over
 from fedrepro.reports.model import Cell, Column, Evidence, Plan, Receipt
@@ -132,11 +132,15 @@ def difference(claim: Difference, source: Source) -> Numbers:
 def trend(claim: Trend, source: Source) -> Numbers:
     """The difference between two rows, column by column in the order listed. A straight line is fitted to it; the number is how
     far the line rises (falls: below zero) from the first column to the last, for ours and for the printed differences."""
+    return _rises(claim, source, 1 if claim.direction == "rises" else -1)
+
+
+def _rises(claim: Trend | Steady, source: Source, side: int) -> Numbers:
     judged, shown = [], []
     for row, baseline in claim.compared:
         gaps = [_gap(source, (row, baseline), column) for column in claim.columns]
         label = f"{source.name(row)} − {source.name(baseline)}: rise over {len(gaps)} columns"
-        judged.append(_over(gaps, slope_over, label, side=1 if claim.direction == "rises" else -1))
+        judged.append(_over(gaps, slope_over, label, side))
         shown += gaps
     return judged, shown
 
@@ -155,29 +159,54 @@ def small(claim: Small, source: Source) -> Numbers:
     return [_gap(source, pair, column) for pair, column in product(claim.compared, claim.columns)], []
 
 
+def steady(claim: Steady, source: Source) -> Numbers:
+    """The difference between two rows is claimed to change over the columns by no more than a bound, either way. A line is
+    fitted to it; the number is how far the line rises from the first column to the last. Reproduced: the whole 95 %
+    t-interval of its mean over seeds lies within the bound. Direction only: every seed does. Contradicted: the whole interval
+    lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    return _rises(claim, source, 0)
+
+
+def across(claim: Across, source: Source) -> Numbers:
+    """A row in one column minus the same row in another, on the side on which the printed difference lies; or ahead, where the
+    claim is one of the paper's text. Ahead is more where more is better, else less."""
+    first, second = claim.columns
+    gaps = [_between(source, row, first, second) for row in claim.rows]
+    ahead = 1 if source.higher(first) else -1
+    return [replace(gap, side=ahead) for gap in gaps] if claim.side == "ahead" else gaps, []
+
+
 def level(claim: Level, source: Source) -> Numbers:
-    """A metric that every round of a run records, as its mean over the rounds or as the last round has it, on the claimed side
-    of the value named, which is a bound of ours where the paper has none."""
+    """A metric that every round of a run records, as its mean over the rounds or as the last round has it; or what a cell shows.
+    On the claimed side of the value named, which is a bound of ours where the paper has none."""
     numbers = []
     for row, column in product(claim.rows, claim.columns):
-        curves = source.curves(row, column, claim.metric)
-        missing = source.missing((row, column))
-        if not missing and any(curve == {} for curve in curves.values()):
-            missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
-        over = (lambda values: values[-1]) if claim.read == "last" else mean
-        per_seed = {seed: over([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
-        side = 1 if claim.side == "above" else -1
-        when = "in the last round, " if claim.read == "last" else ""
-        label = f"{claim.metric} of {source.name(row, column)} ({when}{claim.side} {claim.value:g})"
+        per_seed, missing, unit, what = _leveled(claim, source, row, column)
+        label = f"{what}{claim.side} {claim.value:g})"
         about: dict[str, Any] = {
             "missing": missing,
             "reference": claim.value,
-            "side": side,
-            "unit": claim.unit,
+            "side": 1 if claim.side == "above" else -1,
+            "unit": unit,
             "signed": False,
         }
         numbers.append(Number(label, column, per_seed, _runs(source, (row, column)), **about))
     return numbers, []
+
+
+def _leveled(claim: Level, source: Source, row: str, column: str) -> tuple[dict[int, float | None], str, str, str]:
+    """(value at each seed, what is missing, unit, how the label begins)."""
+    missing = source.missing((row, column))
+    if claim.metric is None:
+        cell = source.cells.get((row, column))
+        return dict(cell.per_seed) if cell else {}, missing, source.unit(row, column), f"{source.name(row, column)} ("
+    curves = source.curves(row, column, claim.metric)
+    if not missing and any(curve == {} for curve in curves.values()):
+        missing = f"{source.plan.table}: {row}, {column}: the runs record no {claim.metric}"
+    over = (lambda values: values[-1]) if claim.read == "last" else mean
+    per_seed = {seed: over([*curve.values()]) if curve else None for seed, curve in curves.items() if curve != {}}
+    when = "in the last round, " if claim.read == "last" else ""
+    return per_seed, missing, claim.unit, f"{claim.metric} of {source.name(row, column)} ({when}"
 
 
 def speed(claim: Speed, source: Source) -> Numbers:
@@ -208,6 +237,8 @@ KINDS: dict[str, Callable[..., Numbers]] = {
     "trend": trend,
     "equal": equal,
     "small": small,
+    "steady": steady,
+    "across": across,
     "level": level,
     "speed": speed,
 }
@@ -253,6 +284,22 @@ def _gap(source: Source, pair: tuple[str, str], column: str) -> Number:
     about: dict[str, Any] = {"missing": source.missing((row, column), (baseline, column)), "unit": source.unit(row, column)}
     runs = _runs(source, (row, column), (baseline, column))
     return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
+
+
+def _between(source: Source, row: str, first: str, second: str) -> Number:
+    """A row in one column minus itself in another, seed by seed and as printed."""
+    one, other = (source.cells.get((row, column)) for column in (first, second))
+    printed = printed_gap(one.printed, other.printed) if one and other else None
+    return Number(
+        label=f"{source.name(row, first)} − {source.name(row, second)}",
+        column=f"{first}, {second}",
+        per_seed=paired(one.per_seed, other.per_seed) if one and other else {},
+        runs=_runs(source, (row, first), (row, second)),
+        printed=printed,
+        missing=source.missing((row, first), (row, second)),
+        side=_sign(printed or 0.0),
+        unit=source.unit(row, first),
+    )
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:

@@ -19,7 +19,8 @@ class Bars:
     """What a table reads of each cell, mean over seeds.
 
     `band`: one standard deviation to both sides (std), from the lowest to the highest seed (range), or none.
-    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys.
+    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
+    +ima" for what this ending adds.
     """
 
     band: str = "std"

@@ -22,7 +22,8 @@ class HeatMap:
     """What a table reads of each cell, mean over seeds, as a colour. All panels share their colours.
 
     `numbers`: the value stands in its field, too; else a bar beside the panels says what the colours mean.
-    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys.
+    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
+    +ima" for what this ending adds.
     """
 
     numbers: bool = True

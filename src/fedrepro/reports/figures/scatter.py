@@ -26,7 +26,8 @@ class Scatter:
 
     `each`: a point for each cell, mean over its seeds, or for each seed. `joined`: a line joins the points of a row, by `x`.
     `band`: of means, as bars to both sides; none, std or range. `log`: the horizontal axis is logarithmic.
-    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys.
+    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
+    +ima" for what this ending adds.
     """
 
     x: str

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
+from fedrepro.reports.figures.values import WITHOUT
 from fedrepro.reports.model import Column, Figure, Metric
 from fedrepro.reports.names import metric_label
 from fedrepro.units import unit
@@ -84,7 +85,8 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     named = ", ".join(
         dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
     )
-    return wrapped(f"{named}, less that of {minus}", 34) if minus else named
+    less = minus if minus.startswith(WITHOUT) else f"of {minus}"
+    return wrapped(f"{named}, less that {less}", 34) if minus else named
 
 
 def groups(figure: Figure) -> dict[str, list[Column]]:

@@ -10,6 +10,7 @@ from fedrepro.reports.analysis.paired import paired
 from fedrepro.reports.model import Evidence, Place, Plan, Receipt, Run
 
 BANDS = ("std", "range", "none")
+WITHOUT = "without "
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,14 @@ def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
 
 def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
     """Row -> the row whose number is taken away from its own: `minus`, or where rows are made by `axes:` the one that begins
-    with it and ends as the row does. Rows that are taken away have none. UserError when there is no such row."""
+    with it and ends as the row does. Rows that are taken away have none. "without +ima": from each row with this ending the row
+    without it. UserError when there is no such row."""
+    if minus.startswith(WITHOUT):
+        ending = minus.removeprefix(WITHOUT)
+        found = {row: row.removesuffix(ending) for row in rows if row.endswith(ending) and row.removesuffix(ending) in rows}
+        if not found:
+            raise UserError(f"minus = {minus!r}: no row has this ending and is there without it too, of {', '.join(rows)}")
+        return found
     taken = [minus] if minus in rows else [row for row in rows if row.startswith(f"{minus}-")]
     if not taken:
         raise UserError(f"minus = {minus!r}: {unknown('row', minus, list(rows))}")
