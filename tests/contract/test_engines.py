@@ -81,7 +81,13 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
         assert_close(found, train(task, compose(text), engine="plain"), 1e-12)
 
 
-LARGE = ("resnet18", "fedima_resnet18", "fedima_vgg11", "fedima_alexnet", "fedima_alexnet_64px")  # some ten million parameters take their time
+LARGE = (
+    "resnet18",
+    "fedima_resnet18",
+    "fedima_vgg11",
+    "fedima_alexnet",
+    "fedima_alexnet_64px",
+)  # some ten million parameters take their time
 
 
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
