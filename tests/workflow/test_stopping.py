@@ -1,5 +1,6 @@
 """SIGTERM to real trainings: they save and end, only the running round is lost, and the next attempt has the same bits."""
 
+import contextlib
 import os
 import re
 import signal
@@ -105,10 +106,9 @@ def test_ctrl_c_is_one_line_and_ends_everything(tmp_path: Path) -> None:
     checkpoints = small.root / "results/checkpoints"
     for how in (signal.SIGINT, signal.SIGKILL):
         process = small.start("snakemake", "--cores", "2", "runs", FEDREPRO_CHECKPOINT_SECONDS="0", says="said")
-        wait_for(lambda: len(list(checkpoints.rglob("seed8.pt"))) == 2)
-        children = psutil.Process(process.pid).children(recursive=True)
-        trainings = [child for child in children if "run" in child.cmdline()]
-        assert len(trainings) == 2
+        trainings: list[psutil.Process] = []
+        wait_for(lambda found=trainings, pid=process.pid: len(trainings_of(pid, found)) == 2, process)
+        wait_for(lambda: len(list(checkpoints.rglob("seed8.pt"))) >= 2, process)
         if how == signal.SIGINT:
             os.killpg(process.pid, how)
             assert process.wait(timeout=30) == 1
@@ -124,6 +124,15 @@ def test_ctrl_c_is_one_line_and_ends_everything(tmp_path: Path) -> None:
                 lambda left=trainings: not [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
             )
             assert len(small.trained()) >= 2
+
+
+def trainings_of(pid: int, found: list[psutil.Process]) -> list[psutil.Process]:
+    """Puts the trainings that are children of a workflow into `found`."""
+    found.clear()
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended
+            found += [child] if {"run", "--log"} <= {*child.cmdline()} else []
+    return found
 
 
 def clear(project: Project) -> None:
