@@ -81,7 +81,13 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
         assert_close(found, train(task, compose(text), engine="plain"), 1e-12)
 
 
-LARGE = ("resnet18", "fedima_resnet18", "fedima_vgg11", "fedima_alexnet", "fedima_alexnet_64px")  # some ten million parameters take their time
+LARGE = (
+    "resnet18",
+    "fedima_resnet18",
+    "fedima_vgg11",
+    "fedima_alexnet",
+    "fedima_alexnet_64px",
+)  # some ten million parameters take their time
 
 
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
@@ -119,7 +125,15 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
 
 # In float32: norm of the difference over the norm of a round's update. Low bits differ by 1e-6; where one turns a ReLU or
 # a maximum the other way, and behind BatchNorm over small batches, that grows. The plain form differs as much.
-FLOAT32 = {"mlp": 1e-5, "two_nn": 1e-5, "logistic": 1e-5, "logistic_sigmoid": 1e-5, "resnet8": 0.1, "resnet20": 0.3}
+FLOAT32 = {
+    "mlp": 1e-5,
+    "mlp_colour": 1e-5,
+    "two_nn": 1e-5,
+    "logistic": 1e-5,
+    "logistic_sigmoid": 1e-5,
+    "resnet8": 0.1,
+    "resnet20": 0.3,
+}
 FLOAT32 |= {"char_lstm": 1e-5, "shakespeare_lstm": 3e-5}
 CONVOLUTIONS = 0.1
 STACKABLE = [name for name in MODELS if MODELS[name].stackable]

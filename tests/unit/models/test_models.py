@@ -130,6 +130,9 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "mlp": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
     ),
+    "mlp_colour": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(2352, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
+    ),
     "two_nn": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
     ),
@@ -193,6 +196,7 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
 # and does not mind the size.
 PARAMETERS = [
     ("mlp", (1, 28, 28), 10, 199_210),
+    ("mlp_colour", (3, 28, 28), 10, 512_810),  # 2352 x 200 + 200 + 40,200 + 2,010
     ("two_nn", (1, 28, 28), 10, 535_818),
     ("logistic", (1, 28, 28), 10, 7_850),
     ("logistic_sigmoid", (1, 28, 28), 10, 7_850),
@@ -225,7 +229,14 @@ PARAMETERS = [
     ("fedima_alexnet", (3, 224, 224), 7, 12_438_599),
     ("fedima_alexnet_64px", (3, 64, 64), 7, 12_438_599),
 ]
-SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
+SMALL = {
+    "mlp": (1, 4, 4),
+    "mlp_colour": (3, 4, 4),
+    "two_nn": (1, 2, 3),
+    "logistic": (2, 3, 3),
+    "mnist_cnn": (1, 16, 18),
+    "lenet": (1, 8, 8),
+}
 SMALL |= {
     "logistic_sigmoid": (2, 3, 3),
     "simple_cnn": (2, 18, 20),
@@ -236,7 +247,12 @@ SMALL |= {
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
 SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_digits": (2, 8, 17)}
-SMALL |= {"fedima_resnet18": (1, 8, 9), "fedima_vgg11": (1, 32, 35), "fedima_alexnet": (1, 63, 66), "fedima_alexnet_64px": (1, 63, 66)}
+SMALL |= {
+    "fedima_resnet18": (1, 8, 9),
+    "fedima_vgg11": (1, 32, 35),
+    "fedima_alexnet": (1, 63, 66),
+    "fedima_alexnet_64px": (1, 63, 66),
+}
 NORMS = ["resnet8", "resnet20", "resnet18"]
 SMALLEST = {
     "mlp": 1,
