@@ -68,8 +68,11 @@ def late(begins: int | None, round: int) -> bool:
 
 
 def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
-    """run_id -> where the run parts from others of `runs`, for those that share rounds with one. Of each group the run whose name
-    sorts first trains the rounds that all share: one order for all plans, or two of them would wait for each other's runs."""
+    """run_id -> where the run parts from others of `runs`, for those that share rounds with one.
+
+    Of each group the run whose name sorts first trains the rounds that all share: one order for all plans, or two of them would
+    wait for each other's runs.
+    """
     found: dict[str, list[Fork]] = {}
     ways = {run_id: starts(run.config) for run_id, run in runs.items()}
     for round in sorted({start for own in ways.values() for start in own}):
