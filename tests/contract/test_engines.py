@@ -125,7 +125,15 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
 
 # In float32: norm of the difference over the norm of a round's update. Low bits differ by 1e-6; where one turns a ReLU or
 # a maximum the other way, and behind BatchNorm over small batches, that grows. The plain form differs as much.
-FLOAT32 = {"mlp": 1e-5, "two_nn": 1e-5, "logistic": 1e-5, "logistic_sigmoid": 1e-5, "resnet8": 0.1, "resnet20": 0.3}
+FLOAT32 = {
+    "mlp": 1e-5,
+    "mlp_colour": 1e-5,
+    "two_nn": 1e-5,
+    "logistic": 1e-5,
+    "logistic_sigmoid": 1e-5,
+    "resnet8": 0.1,
+    "resnet20": 0.3,
+}
 FLOAT32 |= {"char_lstm": 1e-5, "shakespeare_lstm": 3e-5}
 CONVOLUTIONS = 0.1
 STACKABLE = [name for name in MODELS if MODELS[name].stackable]

@@ -186,6 +186,6 @@ def check_names(claims: list[Claim], tables: dict[str, Table], where: Path) -> N
         metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
         if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or getattr(claim, "combine", "each") == "mean"):
             raise UserError(
-                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean, trend or difference; "
+                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean or trend; "
                 "make a claim for each"
             )

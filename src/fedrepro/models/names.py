@@ -32,6 +32,7 @@ _GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
 
 MODELS: dict[str, Known] = {
     "mlp": Known("mlp", _GREY, {"hidden": (200, 200)}),
+    "mlp_colour": Known("mlp", (3, 28, 28), {"hidden": (200, 200)}),
     "two_nn": Known("mlp", _GREY, {"hidden": (512, 256)}),
     "logistic": Known("mlp", _GREY, {"hidden": ()}),
     "logistic_sigmoid": Known("logistic_sigmoid", _GREY),

@@ -8,7 +8,7 @@ from fedrepro.config.reading import EDITED
 from fedrepro.registry import named_arguments, parse
 from fedrepro.reports.model import Run
 
-MODELS = {"mlp": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
+MODELS = {"mlp": "MLP", "mlp_colour": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu", "mcmahan_cifar", "reddi_emnist"), "CNN")
 MODELS |= dict.fromkeys(("fedima_cnn_fmnist", "fedima_cnn_cifar", "fedima_cnn_digits"), "CNN")
 MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet", "fedima_alexnet_64px": "AlexNet, 64 pixels"}

@@ -11,6 +11,7 @@ from fedrepro.models.names import MODELS
 CLASSIFIERS = [name for name in MODELS if not MODELS[name].detects]
 WIDTHS = {
     "mlp": 200,
+    "mlp_colour": 200,
     "two_nn": 256,
     "logistic": 784,
     "logistic_sigmoid": 10,  # its last layer is the sigmoid

@@ -46,6 +46,7 @@ FEDGH_CNN = {"conv1": 75, "conv2": 800, "fc1": 9216, "fc2": 128}
 # How many inputs a unit of each layer has.
 INPUTS = {
     "mlp": {"fc1": 784, "fc2": 200, "fc3": 200}.__getitem__,
+    "mlp_colour": {"fc1": 2352, "fc2": 200, "fc3": 200}.__getitem__,
     "two_nn": {"fc1": 784, "fc2": 512, "fc3": 256}.__getitem__,
     "logistic": {"fc1": 784}.__getitem__,
     "logistic_sigmoid": {"fc1": 784}.__getitem__,

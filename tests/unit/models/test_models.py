@@ -130,6 +130,9 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "mlp": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
     ),
+    "mlp_colour": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(2352, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
+    ),
     "two_nn": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
     ),
@@ -193,6 +196,7 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
 # and does not mind the size.
 PARAMETERS = [
     ("mlp", (1, 28, 28), 10, 199_210),
+    ("mlp_colour", (3, 28, 28), 10, 512_810),  # 2352 x 200 + 200 + 40,200 + 2,010
     ("two_nn", (1, 28, 28), 10, 535_818),
     ("logistic", (1, 28, 28), 10, 7_850),
     ("logistic_sigmoid", (1, 28, 28), 10, 7_850),
@@ -225,7 +229,14 @@ PARAMETERS = [
     ("fedima_alexnet", (3, 224, 224), 7, 12_438_599),
     ("fedima_alexnet_64px", (3, 64, 64), 7, 12_438_599),
 ]
-SMALL = {"mlp": (1, 4, 4), "two_nn": (1, 2, 3), "logistic": (2, 3, 3), "mnist_cnn": (1, 16, 18), "lenet": (1, 8, 8)}
+SMALL = {
+    "mlp": (1, 4, 4),
+    "mlp_colour": (3, 4, 4),
+    "two_nn": (1, 2, 3),
+    "logistic": (2, 3, 3),
+    "mnist_cnn": (1, 16, 18),
+    "lenet": (1, 8, 8),
+}
 SMALL |= {
     "logistic_sigmoid": (2, 3, 3),
     "simple_cnn": (2, 18, 20),

@@ -178,7 +178,7 @@ def across(claim: Across, source: Source) -> Numbers:
 
 def level(claim: Level, source: Source) -> Numbers:
     """A metric that every round of a run records, as its mean over the rounds or as the last round has it; or what a cell
-    shows. On the claimed side of the value named, which is a bound of ours where the paper has none."""
+    shows. It is claimed to lie on one side of the value named, which is a bound of ours where the paper has none."""
     numbers = []
     for row, column in product(claim.rows, claim.columns):
         per_seed, missing, unit, what = _leveled(claim, source, row, column)
