@@ -45,8 +45,8 @@ class Rates:
         self._alike: dict[tuple, list[Took]] = {}
 
     def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
-        """How long a seed of a run with this `config` trains, by the fastest of its like: what disturbs a run only ever adds to its
-        time. None where nothing like it is published for such a device."""
+        """How long a seed of a run with this `config` trains, by the fastest of its like: what disturbs a run only ever adds to
+        its time. None where nothing like it is published for such a device."""
         own = self.work(config)
         found = [took for took in self.alike(config, device) if took.device == device]
         return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
