@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.data.arrays import ARRAYS, MANIFEST
@@ -20,6 +19,7 @@ from fedrepro.store import published_folders
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
 
+FARTHEST = 20.0  # times as much work, or as little: beyond, what does not go with the work decides
 EVALUATED = 1 / 3  # of the time that training on a sample takes: there is no backward pass
 
 ALIKE = ("products", "dataset", "batch_size", "method")  # settings that count, the first ones most
@@ -45,10 +45,11 @@ class Rates:
         self._alike: dict[tuple, list[Took]] = {}
 
     def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
-        """How long a seed of a run with this `config` trains; None where nothing like it is published for such a device."""
+        """How long a seed of a run with this `config` trains, by the fastest of its like: what disturbs a run only ever adds to
+        its time. None where nothing like it is published for such a device."""
         own = self.work(config)
         found = [took for took in self.alike(config, device) if took.device == device]
-        return median(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
+        return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
 
     def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
         """(seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
@@ -62,12 +63,13 @@ class Rates:
         """The published seeds that are nearest to a run."""
         own, shape = self.work(config), [*config["input_shape"]]
         key = (device, own, config["model"], *shape, *(config.get(name) for name in ALIKE))
+        far = lambda took: abs(math.log(took.work / (own or 1)))  # noqa: E731
         if key not in self._alike:
-            found = [took for took in self._of(config["model"]) if took.config["input_shape"] == shape] if own else []
+            found = self._of(config["model"]) if own else []
+            found = [took for took in found if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)]
             found = [took for took in found if took.device == device] or found
             for name in ALIKE:
                 found = [took for took in found if took.config.get(name) == config.get(name)] or found
-            far = lambda took: abs(math.log(took.work / (own or 1)))  # noqa: E731
             nearest = min(map(far, found), default=0.0)
             self._alike[key] = [took for took in found if far(took) <= nearest + 1e-9]
         return self._alike[key]
