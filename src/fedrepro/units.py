@@ -11,7 +11,7 @@ RELATIVE = 0.02  # of the printed value: one point where a unit has none of its 
 @dataclass(frozen=True)
 class Unit:
     """`digits`: decimals that values are written with. `point`: one point in this unit; None: 2 % of the value compared with.
-    `sign`: after a value; `difference`: what a difference is counted in.
+    `sign`: after a value; `difference`: what a difference is counted in; `none`: what a seed without a value did.
     """
 
     name: str
@@ -19,6 +19,7 @@ class Unit:
     point: float | None
     sign: str = ""
     difference: str = ""
+    none: str = "diverged"
 
     def one_point(self, value: float | None = None) -> float:
         """One point, where needed of the `value` that something is compared with (0 where there is none to take it of)."""
@@ -33,7 +34,7 @@ UNITS: dict[str, Unit] = {
     unit.name: unit
     for unit in (
         Unit("percent", 2, 1.0, " %", "points"),
-        Unit("rounds", 1, 1.0, " rounds", "rounds"),
+        Unit("rounds", 1, 1.0, " rounds", "rounds", none="not reached"),
         Unit("count", 0, 1.0),
         Unit("fraction", 3, 0.01),  # a share between 0 and 1, mAP too
         Unit("weight", 3, 0.01),  # of an average, between 0 and 1

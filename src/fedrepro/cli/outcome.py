@@ -36,7 +36,7 @@ class Outcome:
         shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
         value, sign = shown.reading.of(evidence), unit(shown.unit).sign
         if value is None:
-            return "diverged"
+            return shown.number(None)
         name = shown.reading.metric.replace("_", " ")
         return f"{name} {shown.number(value)}{sign} ({shown.reading.over(evidence['config'])})"
 

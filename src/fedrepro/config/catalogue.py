@@ -31,8 +31,8 @@ class Shown:
     better: str  # higher or lower
 
     def number(self, value: float | None, sign: str = "") -> str:
-        """`85.20`, at the decimals of the unit; `diverged` for None."""
-        return "diverged" if value is None else unit(self.unit).text(value, sign)
+        """`85.20`, at the decimals of the unit; `diverged` or the like for None."""
+        return unit(self.unit).none if value is None else unit(self.unit).text(value, sign)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import Sequence
 
+from fedrepro import units
 from fedrepro.config.claims import OVER_COLUMNS, Claim, Small
 from fedrepro.reports.analysis.numbers import KINDS, Number, Source, mean_of
 from fedrepro.reports.analysis.paired import LEVEL, MOST, holm, interval, mean, seeds_needed, t_test
@@ -99,9 +100,9 @@ def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]
     """Verdict on one number, and why. `against`: it lies significantly on the other side."""
     if number.missing:
         return "not run", number.missing
-    diverged = [str(seed) for seed, value in number.per_seed.items() if value is None]
-    if diverged:
-        return "inconclusive", f"{number.label}: diverged at seed {', '.join(diverged)}"
+    without = [str(seed) for seed, value in number.per_seed.items() if value is None]
+    if without:
+        return "inconclusive", f"{number.label}: {units.unit(number.unit).none} at seed {', '.join(without)}"
     if isinstance(claim, Small):
         return _small(number, claim.value, against), _told(number)
     return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _told(number)

@@ -10,6 +10,7 @@ from fedrepro.reports.analysis.verdict import RULE
 from fedrepro.reports.model import About, Cell, Deviation, Disagreement, PageAbout, Shown, Status, Table, Value, Verdict
 from fedrepro.reports.names import decimal, metric_label, volume
 from fedrepro.reports.pages.sections import Block, Bullets, Facts, Grid, Line, Look, Paragraph, Section, Text, heads
+from fedrepro.units import unit
 
 CURVES = (
     "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
@@ -184,7 +185,7 @@ def measured(cell: Cell) -> str:
     """The mean, or why there is none."""
     if cell.mean is not None:
         return decimal(cell.mean, cell.digits)
-    return "diverged" if cell.per_seed else "not run"
+    return unit(cell.unit).none if cell.per_seed else "not run"
 
 
 def spread(cell: Cell) -> str:

@@ -4,6 +4,7 @@ from fedrepro.reports.model import Comparison, Score, Setting, Table, Value
 from fedrepro.reports.names import decimal, metric_label, period, signed
 from fedrepro.reports.pages import grid, parts, tuning
 from fedrepro.reports.pages import sections as s
+from fedrepro.units import unit
 
 READINGS = (
     "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
@@ -112,7 +113,7 @@ def _per_seed(table: Table) -> list[s.Block]:
     if run:
         rows = []
         for cell in run:
-            show = lambda value, c=cell: "diverged" if value is None else decimal(value, c.digits)  # noqa: E731
+            show = lambda value, c=cell: unit(c.unit).none if value is None else decimal(value, c.digits)  # noqa: E731
             values = [show(cell.per_seed[seed]) if seed in cell.per_seed else "–" for seed in seeds]
             rows.append((cell.method_label, cell.setting_label, *values, cell.arithmetic or "–", parts.remark(cell)))
         names = s.heads(

@@ -74,7 +74,7 @@ def _picture(table: Shown) -> list[s.Block]:
 
 
 def _row(choice: Choice, one: Tried, again: bool) -> s.Row:
-    values = [f"{seed}: {_value(value, choice.digits)}" for seed, value in one.per_seed.items()]
+    values = [f"{seed}: {_value(value, choice)}" for seed, value in one.per_seed.items()]
     mark = f"chosen{_ahead(choice)}" if one.chosen else choice.reason or ""
     number = s.Text(decimal(one.mean, choice.digits), "strong" if one.chosen else "")
     cells = (choice.method_label, choice.setting_label, one.shown, ", ".join(values) or "not run", number, mark)
@@ -86,8 +86,8 @@ def _row(choice: Choice, one: Tried, again: bool) -> s.Row:
     return (*cells, number, _its_choice(choice) if one.also.chosen else "")
 
 
-def _value(value: float | None, digits: int) -> str:
-    return "diverged" if value is None else decimal(value, digits)
+def _value(value: float | None, choice: Choice) -> str:
+    return units.unit(choice.unit).none if value is None else decimal(value, choice.digits)
 
 
 def _ahead(choice: Choice) -> str:
