@@ -67,6 +67,9 @@ def test_a_table_of_rounds_to_a_target(files: Files, tmp_path: Path) -> None:
     assert {(one["mean"], one["reason"]) for one in document["cells"]} == {
         (None, "1 of 1 seeds did not reach the target: 8; 2 of 3 seeds not run yet: 9, 10")
     }
+    page = (tmp_path / "reports/full/some/table1.md").read_text()
+    assert "not reached" in page
+    assert "| diverged" not in page
 
 
 def test_axes_stand_for_every_combination(files: Files) -> None:
