@@ -90,7 +90,7 @@ def test_classes_can_be_told_apart(tmp_path: Path) -> None:
 '''
 _REGISTRY, _SOURCE = Path("data/registry.yaml"), Path("src/fedrepro/data/registry.py")
 # Where a kind is named in the module that checks the registry: after the last one of each list.
-_PLACES = ('    "plays",\n]\n', '    "plays": (("files", "speakers", "test_share"), ("urls",)),\n}\n')
+_PLACES = ('    "digit_domains",\n]\n', '    "digit_domains": (("class_names", "content_sha256"), ()),\n}\n')
 
 
 def files(root: Path, name: str) -> Skeleton:
