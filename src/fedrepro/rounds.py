@@ -14,7 +14,7 @@ def require_start(where: str, start: Start) -> None:
 
 
 def first(start: Start, rounds: int) -> int:
-    """The round that `start` names in a run of so many: a whole number as it is, a share rounded up, as those of a reading.
+    """The round that `start` names in a run of `rounds` rounds. A whole number is the round; a share is rounded up.
 
     A share always leaves a round to what starts there; a whole number from `rounds` on is never reached.
     """

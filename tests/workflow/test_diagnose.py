@@ -169,8 +169,7 @@ def test_figures_of_planes_lines_and_the_decomposition(project: Project) -> None
         path.write_text(yaml.safe_dump(about | content | {"metric": metric}))
     own = {"PYTHONPATH": str(project.root / "src")}
     command = ("snakemake", "--cores", "2", *(f"reports/{name}.svg" for name in FIGURES))
-    said = project.run(*command, **own).stderr
-    assert "to measure kept models" in said
+    project.run(*command, **own)
     assert len(project.trained()) == 1
     plane, line, bars = (json.loads((project.root / f"reports/{name}.json").read_text()) for name in FIGURES)
     surface, *marks = plane["series"]

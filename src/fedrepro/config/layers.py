@@ -104,7 +104,7 @@ class Layers:
         return "+".join(entry.method for entry in (self.row, self.column) if entry.method)
 
     def followed(self, method: Method, sources: dict[str, str], rounds: int, where: str) -> Method:
-        """The method in a run of so many `rounds`: its arguments that are rounds follow them as schedules do (`settings`)."""
+        """The method for a run of `rounds` rounds. Arguments that name a round are scaled as schedules are (`settings`)."""
         whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
         of = lambda name: int(str(whole)) if sources[name] in ("scale", EDITED) else self._protocol_rounds  # noqa: E731
         return for_rounds(method, rounds, of)
@@ -115,7 +115,7 @@ class Layers:
         return self.row.metric or self.column.metric or self.table.metric
 
     def read(self, rounds: int, average_last: int) -> Call:
-        """How a run of so many `rounds` is read: as the row or the column says, or as the mean of the last `average_last`.
+        """How a run of `rounds` rounds is read: as the row or the column says, or as the mean of the last `average_last`.
 
         UserError when it names a round that the protocol does not have.
         """
@@ -154,7 +154,7 @@ class Layers:
         return replace(self, trial_rounds=asked) if asked and asked < rounds else self
 
     def keep(self, rounds: int) -> list[int]:
-        """The rounds of a run of so many `rounds` whose models the table keeps, with those that the diagnostic needs besides.
+        """The rounds whose models the table keeps, in a run of `rounds` rounds, and those that the diagnostic needs as well.
 
         UserError when the protocol does not have them, or when a diagnostic is read at rounds of which none is kept.
         """

@@ -192,7 +192,7 @@ class Reading(NamedTuple):
         return self.call.value(curves[self.curve], self.better)
 
     def window(self, rounds: int) -> range:
-        """Rounds, counted from 0, that a run of so many rounds is read at."""
+        """The rounds, counted from 0, at which a run of `rounds` rounds is read."""
         return self.call.window(rounds)
 
     def __str__(self) -> str:

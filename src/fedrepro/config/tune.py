@@ -31,7 +31,7 @@ class TuneBudget(_Trials):
     """What tuning spends at one scale.
 
     The values of a key in `grid` take the place of those that a cell has for it; a cell that does not tune the key stays as it
-    is. A trial is of `seeds` and so many `rounds`, of that scale's and not of the protocol's; None leaves what the cell says.
+    is. A trial has `seeds` and `rounds`, those of that scale, not the protocol's; None leaves what the cell says.
     """
 
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field({})

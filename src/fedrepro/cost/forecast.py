@@ -57,6 +57,17 @@ class Forecast:
         known = {other.run["run_id"] for other in before}
         return max((fork["round"] for fork in job.run.get("forks", ()) if known & {*fork["runs"]}), default=0)
 
+    @cached_property
+    def measuring(self) -> float:
+        """Seconds of diagnostics on the models that trainings keep, as far as the time of those is known."""
+        found = 0.0
+        for job in self.training:
+            calls, rounds = job.run.get("calls", {}).values(), len(job.run.get("keep", ()))
+            found += (
+                rounds * len(job.to_train) * ((calls and self.rates.measuring(job.run["config"], calls, self.device)) or 0.0)
+            )
+        return found
+
     @property
     def training(self) -> list[Job]:
         """The jobs that have something to train."""
@@ -77,13 +88,13 @@ class Forecast:
         return found
 
     def lines(self, cores: int | None) -> list[str]:
-        """A line for each run, those that train first, then how much is trained and kept, and how long it takes on so many
-        cores (default: those of this machine)."""
+        """A line for each run, those that train first. Then how much is trained, how much is kept, and how long it takes on
+        `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
         total = f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
         found = [*map(self._line, sorted(self.jobs, key=lambda job: not job.to_train)), total]
         if self.seconds:
-            found.append(f"{self.sentence(cores or available_cores())}, by published runs")
+            found.append(f"{self.sentence(cores or available_cores())}, by published runs{self._then()}")
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
             found.append(f"not counted: {_count(len(self.unknown), 'run')}, since nothing like {', '.join(names)} is published")
@@ -98,8 +109,11 @@ class Forecast:
         text = f"training {_count(len(self.training), 'run')} with {_count(seeds, 'seed')} in all"
         if not self.seconds:
             return f"{text}; how long that takes the first ones will tell: nothing like them is published"
-        text += f": {self.sentence(cores)}, by published runs"
+        text += f": {self.sentence(cores)}, by published runs{self._then()}"
         return text + (f", and {_count(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
+
+    def _then(self) -> str:
+        return f", then about {duration(self.measuring)} to measure kept models" if self.measuring else ""
 
     def sentence(self, cores: int | None) -> str:
         """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds."""

@@ -6,12 +6,15 @@ work in a round, as far as there are any. Time goes with the work and the rounds
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fedrepro.diagnostics  # noqa: F401  registers them
 from fedrepro.data.arrays import ARRAYS, MANIFEST
+from fedrepro.data.participation import cohort_size
+from fedrepro.diagnostics.diagnostic import make
 from fedrepro.engine import schedule
 from fedrepro.files import read_json
 from fedrepro.store import published_folders
@@ -51,6 +54,20 @@ class Rates:
         found = [took for took in self.alike(config, device) if took.device == device]
         return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
 
+    def measuring(self, config: Mapping[str, Any], calls: Iterable[str], device: str = "cpu") -> float | None:
+        """Seconds that diagnostics take on one kept round of a seed: evaluations alone. None where nothing like the run is
+        published."""
+        whole, own = self.seconds(config, device), self.work(config)
+        if whole is None or not own:
+            return None
+        train, test = image_counts(self.root, self.registry[config["dataset"]]) or (0, 0)
+        proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
+        counts = {"train": int(train * (1 - config["local_validation"])), "test": test - proxy}
+        clients = cohort_size({"ratio": config["participation"], "clients": config["clients"]})
+        passes = [one for call in calls for one in make(call).passes(clients)]
+        samples = sum(one.models * min(one.samples or counts[one.on], counts[one.on]) for one in passes)
+        return samples * EVALUATED * whole / (own * config["rounds"])
+
     def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
         """(seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
         own = self.work(config)
@@ -75,7 +92,7 @@ class Rates:
         return self._alike[key]
 
     def work(self, config: Mapping[str, Any]) -> float | None:
-        """Samples that a round trains on, and a third of those that it evaluates. None: nobody says how many there are."""
+        """Samples that a round trains on, plus a third of those that it evaluates. None where their number is unknown."""
         entry = self.registry.get(config["dataset"])
         if not entry or not (counts := image_counts(self.root, entry)):
             return None

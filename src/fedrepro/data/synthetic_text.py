@@ -26,7 +26,7 @@ FIRST_ROLE, MORE_EACH, TESTED = (
     10,
     5,
 )  # windows of the first role, how many more each other has, training windows a test window
-OWN = 4  # one pair in so many has followers of a role's own
+OWN = 4  # one pair in four has followers that belong to a role
 
 
 def read(entry: "Entry", root: Path, mirror: str | None) -> Source:

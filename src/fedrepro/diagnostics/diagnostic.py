@@ -41,12 +41,12 @@ class Diagnostic:
         raise NotImplementedError
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
-        """The other rounds that it needs the models of, to measure `round` of a run `of` so many; those below 1 do not exist.
-        Planning keeps them."""
+        """The other rounds whose models it needs to measure `round`, in a run of `of` rounds. Planning keeps them. Rounds
+        below 1 do not exist."""
         return ()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """What one round costs, where so many clients train in it."""
+        """What one round costs if `clients` clients train in it."""
         return ()
 
 

@@ -23,7 +23,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Augmentation:
-    """One change, which has so many equally likely `choices`."""
+    """One change. It has `choices` outcomes, all equally likely."""
 
     name: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""Where jobs run: on this machine, as many as it has cards, or on others; profiles/slurm and the workflow ask here."""
+"""Where jobs run: on the cards of this machine, or on other machines. profiles/slurm and the workflow ask here."""
 
 import contextlib
 import os

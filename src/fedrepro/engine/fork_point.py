@@ -24,7 +24,7 @@ Saved = tuple[ServerState, dict[int, dict[str, Tree]], Progress]
 
 @dataclass(frozen=True)
 class ForkPoint:
-    """One round (from 0) of one seed; `models`: the global models of so many rounds before it are kept with it."""
+    """One round (from 0) of one seed. `models`: how many global models are kept with it, those of the rounds just before."""
 
     round: int
     models: int

@@ -19,7 +19,7 @@ ACTIVATIONS = 2.5
 
 
 def rows_in(chunk_mib: float | None, task: Task) -> int:
-    """The most clients in a chunk of so many MiB (None: the device's budget); at least one."""
+    """The most clients that fit in a chunk of `chunk_mib` MiB (None: the device's budget); at least one."""
     flat = task.params.flat
     budget = chunk_mib if chunk_mib is not None else budget_mib(flat.device)
     weights = COPIES * (task.model.parameters + task.model.buffer_layout.size)

@@ -176,7 +176,7 @@ def _require_order(text: str, setting: str, starts: Sequence[int | float | str],
 
 @lru_cache
 def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], ...]:
-    """(the round that it starts at, schedule) of each in a run of so many rounds. UserError unless they follow each other."""
+    """(first round, schedule) of each, in a run of `rounds` rounds. UserError unless each starts after the one before."""
     found = schedules(text, setting)
     for one in found:
         if isinstance(one.start, str):

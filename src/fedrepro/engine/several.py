@@ -69,7 +69,7 @@ def evaluated(model: Model, models: Global, data: Batch) -> list[Found]:
 
 
 def evaluated_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch) -> list[Found]:
-    """`combined` models on all of `data`: so many at a time that their weights fit in memory."""
+    """`combined` models on all of `data`, in groups whose weights fit in memory."""
     at_once = max(1, WEIGHTS_AT_ONCE // max(1, models.params.layout.size))
     return [one for part in weights_PM.split(at_once) for one in evaluated(model, combined(part, models), data)]
 

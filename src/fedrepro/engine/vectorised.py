@@ -119,7 +119,7 @@ class _Seed:
 
 
 class _Chunk:
-    """Rows of one round, with as many epochs each, that train together: sorted by their full batches, the most first."""
+    """Rows of one round that train together and have the same number of epochs, sorted by full batches, most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
         self.seeds, self.rows, first = seeds, rows, seeds[0]

@@ -49,7 +49,7 @@ class Part:
     counts_rounds: ClassVar[frozenset[str]] = frozenset()  # arguments that are a round where they are whole numbers
 
     def begins(self, rounds: int) -> int | None:
-        """The round (from 0), of so many, from which it changes anything. None: from the first.
+        """The first round (from 0) that it changes, in a run of `rounds` rounds. None: it changes all of them.
 
         Up to there a run is the same without the part, which remembers at most, and only what it can `inherit`.
         """

@@ -30,7 +30,7 @@ class ProxyLearning:
 
     server_lr: float = 0.005  # Adam, > 0; 0.01 on CIFAR-10, 0.005 otherwise
     server_epochs: int = 100  # passes over the proxy set a round, >= 0; 0 is FedAvg
-    halve_every: int = 20  # the server learning rate is halved after so many epochs, >= 1
+    halve_every: int = 20  # epochs after which the server learning rate is halved, >= 1
     beta1: float = 0.5
     beta2: float = 0.999
 

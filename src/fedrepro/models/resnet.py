@@ -2,7 +2,7 @@
 
 A norm after every convolution, no convolution has a bias; stages of `blocks` basic blocks each, all but the first at half the
 resolution of the one before; average over all places; linear. Shortcuts that change shape are projections (1x1 convolution and
-norm). The norm is BatchNorm or, with `groups`, GroupNorm over so many groups of channels: as many parameters, no statistics,
+norm). The norm is BatchNorm or, with `groups`, GroupNorm over `groups` groups: the same parameters, no statistics,
 and no sample meets another. Two groups, as in Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, appendix C.
 
 stem 3, widths 16, 32, 64 (section 4.2, depth 6 * blocks + 2, for 32x32 images): conv k3. The networks of FedLAW's tables:

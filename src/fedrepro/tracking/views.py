@@ -20,7 +20,7 @@ BROWSER = {
 }
 _PAGE = 'MLflowLocalStorage-1.1-ExperimentPage-["{}"]-ReactComponentState'
 SAVED = "mlflow.sharedViewState.fedrepro-"  # a tag for each saved view of ours
-_FIRST = 10  # so many runs have their curves drawn, unless one asks for others
+_FIRST = 10  # runs whose curves are drawn, unless one asks for others
 ONLY_MEANS = f"tags.seed LIKE '{MEAN}%'"
 
 

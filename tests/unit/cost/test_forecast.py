@@ -50,6 +50,15 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     assert left == "not counted: 1 run, since nothing like x on mnist is published"
 
 
+def test_measuring_is_told_after_training() -> None:
+    """Two kept rounds of two seeds at 30 s each."""
+    made = forecast({"a": [8, 9]})
+    made.jobs[0].run.update(keep=[1, 2], calls={"plane-1": "plane"})
+    made.rates.measuring = lambda config, calls, device="cpu": 30.0 * len([*calls])  # type: ignore[method-assign]
+    assert made.lines(1)[-1].endswith("by published runs, then about 2 min 00 s to measure kept models")
+    assert made.announcement(1).endswith("then about 2 min 00 s to measure kept models")
+
+
 def test_rounds_that_runs_share_count_once() -> None:
     """`b` goes on from round 4 of the five that `a` trains: 1,000 s and a fifth of 2,000. Alone it trains all of them."""
     both, alone = forecast({"a": [8], "b": [8]}), forecast({"b": [8]})

@@ -13,7 +13,7 @@ from tests import toy
 
 
 def cohort(updates: list[list[float]], weights: list[float], dtype: torch.dtype = torch.float64) -> Cohort:
-    """Of so many clients, the parameters of one tensor."""
+    """The parameters of one tensor for several clients."""
     layout = Layout.of({"w": (len(updates[0]),)})
     ones = torch.ones(len(weights), dtype=dtype)
     return Cohort(

@@ -4,7 +4,7 @@ That code shuffles the labels, gives every client its Dirichlet mix among the sh
 order where indices of the data set are wanted. So a client gets samples that have nothing to do with the labels it chose: as
 many as the others, drawn at random, whatever beta is. FedIMA (Zhou et al., IEEE TMC 2024, https://arxiv.org/abs/2305.07845)
 says that its CIFAR-100 follows Pachinko allocation; the code has this with beta = 0.5, and 20 shards a client elsewhere. Found
-by running the authors' code, and kept under a name of its own, since it bears on the CIFAR-100 rows of that paper's table 1.
+by running the authors' code, and kept under another name, since it bears on the CIFAR-100 rows of that paper's table 1.
 
 Sizes are floor(N/n). Limiting case: every beta is iid with equal sizes, in distribution.
 """

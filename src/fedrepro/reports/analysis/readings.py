@@ -4,7 +4,7 @@ from fedrepro.config.reading import Reading
 from fedrepro.reports.analysis.paired import mean
 from fedrepro.reports.model import Readings, Receipt
 
-USUAL = 10  # so many last rounds are averaged by most papers that average
+USUAL = 10  # last rounds, which most papers that average take
 
 
 def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | None:
