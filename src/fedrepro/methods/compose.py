@@ -78,7 +78,7 @@ class Method:
         return type(self.client).personalise is not LocalRule.personalise
 
     def traffic(self, parameters: int, buffers: int, network: Network | None = None) -> tuple[int, int]:
-        """Numbers that one client sends and receives in a round, of models with `parameters` parameters and `buffers` running statistics.
+        """Numbers that one client sends and receives in a round. A model has `parameters` and `buffers` (running statistics).
 
         `network`: the model itself, for parts that have more than vectors of such lengths travel (`Part.numbers`).
 
