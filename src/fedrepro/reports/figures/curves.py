@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fedrepro.registry import require
-from fedrepro.reports.figures import style
+from fedrepro.reports.figures import panels, style
 from fedrepro.reports.figures.kinds import KINDS, Drawn
 from fedrepro.reports.figures.values import band, require_band
 from fedrepro.reports.model import Evidence, Figure, Place, Plan, Receipt, Series
@@ -87,34 +87,22 @@ class Curves:
         """A panel for each column that has a line."""
         from matplotlib.ticker import MaxNLocator
 
-        places = {row.key: (place, row.label) for place, row in enumerate(figure.rows)}
-        columns = [one for one in figure.columns if any(line.column == one.key for line in figure.series)]
-        labels = [row.label for row in figure.rows if any(line.row == row.key for line in figure.series)]
-        title = style.scaled_title(figure.title, figure.scale)
-        with style.panelled(path, title, [one.title for one in columns], labels) as panels:
-            for axes, column in zip(panels, columns, strict=True):
-                lines = [line for line in figure.series if line.column == column.key]
-                self.plot(axes, lines, places, style.quantities([figure.metric(line.metric) for line in lines]))
+        rows = panels.rows(figure)
+        with panels.by_column(figure, path) as columns:
+            for axes, own in columns:
+                self.plot(axes, own, rows, style.quantities([figure.metric(line.metric) for line in own]))
                 if len(columns) > 1:
                     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
-    def plot(self, axes: Any, lines: Sequence[Series], rows: dict[str, tuple[int, str]], label: str) -> None:
+    def plot(self, axes: Any, own: Sequence[Series], rows: panels.Rows, label: str) -> None:
         """Draws the lines, each by the (place, label) of its row; `label` is that of the vertical axis."""
         from matplotlib.ticker import MaxNLocator
 
-        for line in lines:
-            place, name = rows[line.row]
-            if line.low:
-                axes.fill_between(line.x, line.low, line.high, color=style.colour(place), alpha=0.13, linewidth=0)
-            axes.plot(line.x, line.y, color=style.colour(place), linestyle=style.dash(place), linewidth=1.5, label=name)
-        axes.set_xlabel("communication round")
-        axes.set_ylabel(label)
-        axes.grid(alpha=0.25, linewidth=0.5)
-        axes.margins(x=0.01)
+        panels.plot(axes, own, rows, "communication round", label)
         if self.log:
             axes.set_yscale("log")
         elif not self.whole:
-            axes.set_ylim(bottom=_bottom(lines))
+            axes.set_ylim(bottom=_bottom(own))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

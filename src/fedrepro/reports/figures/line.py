@@ -9,7 +9,7 @@ from fedrepro.errors import UserError
 from fedrepro.pictures import INK, wrapped
 from fedrepro.registry import parse
 from fedrepro.reports.analysis.paired import mean
-from fedrepro.reports.figures import style
+from fedrepro.reports.figures import panels, style
 from fedrepro.reports.figures.kinds import KINDS, Drawn
 from fedrepro.reports.figures.places import measured
 from fedrepro.reports.figures.values import band, require_band
@@ -42,11 +42,11 @@ class Line:
         """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
         series, names = [], {}
         for cell, of in measured(plan, evidence, self.name):
-            lines = [found.line(cell.metric.name, number) for found, number in of.values()]
-            xs = sorted(set.intersection(*(set(one) for one in lines)))
-            if not any(lines):
+            each_seed = [found.line(cell.metric.name, number) for found, number in of.values()]
+            xs = sorted(set.intersection(*(set(one) for one in each_seed)))
+            if not any(each_seed):
                 raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
-            values = [[one[x] for one in lines] for x in xs]
+            values = [[one[x] for one in each_seed] for x in xs]
             ends = [end for each in values if (end := band(self.band, each, mean(each)))]
             low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
             place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(of))
@@ -56,25 +56,15 @@ class Line:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """A colour and a dash for each row; a point where a line is lowest."""
-        places = {row.key: (place, row.label) for place, row in enumerate(figure.rows)}
-        columns = [one for one in figure.columns if any(line.column == one.key for line in figure.series)]
-        labels = [row.label for row in figure.rows if any(line.row == row.key for line in figure.series)]
-        title = style.scaled_title(figure.title, figure.scale)
-        with style.panelled(path, title, [one.title for one in columns], labels) as panels:
-            for axes, column in zip(panels, columns, strict=True):
-                lines = [line for line in figure.series if line.column == column.key]
-                for line in lines:
-                    (place, name), colour = places[line.row], style.colour(places[line.row][0])
-                    if line.low:
-                        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-                    axes.plot(line.x, line.y, color=colour, linestyle=style.dash(place), linewidth=1.5, label=name)
+        rows = panels.rows(figure)
+        with panels.by_column(figure, path) as columns:
+            for axes, own in columns:
+                label = style.quantities([figure.metric(line.metric) for line in own])
+                panels.plot(axes, own, rows, wrapped(figure.x, 40), label)
+                for line in own:
                     if self.lowest and line.y:
-                        y, x = min(zip(line.y, line.x, strict=True))
+                        (y, x), colour = min(zip(line.y, line.x, strict=True)), style.colour(rows[line.row][0])
                         axes.plot([x], [y], marker="v", markersize=6, color=colour, markeredgecolor=INK, linestyle="none")
-                axes.set_xlabel(wrapped(figure.x, 40))
-                axes.set_ylabel(style.quantities([figure.metric(line.metric) for line in lines]))
-                axes.grid(alpha=0.25, linewidth=0.5)
-                axes.margins(x=0.01)
                 if self.log:
                     axes.set_yscale("log")
 
