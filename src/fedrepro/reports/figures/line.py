@@ -60,7 +60,7 @@ class Line:
         with panels.by_column(figure, path) as columns:
             for axes, own in columns:
                 label = style.quantities([figure.metric(line.metric) for line in own])
-                panels.plot(axes, own, rows, wrapped(figure.x, 40), label)
+                panels.plot(axes, own, rows, wrapped(figure.x, 28), label)
                 for line in own:
                     if self.lowest and line.y:
                         (y, x), colour = min(zip(line.y, line.x, strict=True)), style.colour(rows[line.row][0])

@@ -65,8 +65,6 @@ class PlaneKind:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """Every panel has its own colours."""
-        from matplotlib.ticker import MaxNLocator
-
         several = len({one.row for one in figure.series}) > 1
         cells = {(one.row, one.column): None for one in figure.series}
         labels = {row.key: row.label for row in figure.rows}
@@ -86,8 +84,9 @@ class PlaneKind:
                 axes.set_ylabel("y")
                 if mesh is not None:
                     said = style.quantities([figure.metric(surface.metric)])
-                    ticks = MaxNLocator(4)
-                    axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.8, aspect=30, label=said, ticks=ticks)
+                    ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more would run into each other
+                    scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
+                    axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
 
     def _contours(self, axes: Any, surface: Series) -> Any:
         """Fields between contours, dark where the value is high; None where all values are the same. What has no value is left

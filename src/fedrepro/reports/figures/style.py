@@ -85,8 +85,9 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     named = ", ".join(
         dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
     )
-    less = minus if minus.startswith(WITHOUT) else f"of {minus}"
-    return wrapped(f"{named}, less that {less}", 34) if minus else named
+    part = minus.removeprefix(WITHOUT).strip(" +")
+    less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
+    return wrapped(f"{named}, less {less}", 34) if minus else named
 
 
 def groups(figure: Figure) -> dict[str, list[Column]]:
