@@ -124,7 +124,7 @@ class LogHandler(LogHandlerBase):
         self.trained += self.finished[-1][0] == TRAINING
 
     def progress(self, record: Any) -> str | None:
-        """`[12:04:31] 5 of 9 steps: train digits-mlp-...; 2 of 4 trainings, 10.0 s each, about 20.0 s left`."""
+        """`[12:04:31] 5 of 9 steps: train digits-mlp-...; 2 of 4 trainings, one in 10.0 s, about 20.0 s left`."""
         told = [one for one in self.finished if one[0] not in SILENT or record.done == record.total]
         self.finished = []
         if not told:

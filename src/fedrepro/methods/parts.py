@@ -103,11 +103,6 @@ class LocalRule(Part):
         return 1
 
     @property
-    def gradients_per_step(self) -> int:
-        """How many gradients of the model a step takes: what an image costs is estimated from it."""
-        return self.batches_per_step
-
-    @property
     def pull(self) -> float:
         """Strength mu of a term mu/2 ||w - w_t||^2 in the loss: it shortens what later steps add to earlier ones."""
         return 0.0

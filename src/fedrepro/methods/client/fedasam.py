@@ -38,10 +38,6 @@ class FedAsam(LocalRule):
         require(self.rho >= 0, "fedasam: rho", self.rho, "must be at least 0 (0 is FedAvg)")
         require(self.eta >= 0, "fedasam: eta", self.eta, "must be at least 0")
 
-    @property
-    def gradients_per_step(self) -> int:
-        return 2 if self.rho else 1
-
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         g = super().direction(params, batch, ctx)
         if not self.rho:
