@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -152,7 +153,7 @@ def test_cka_between_clients(of: str) -> None:
 
 def test_features_that_a_model_does_not_have() -> None:
     """One line that says what to take."""
-    task = toy.make_task(rounds=1)
+    task = toy.make_task(rounds=1, model=replace(toy.tiny_model(), features=None, head=None))
     with pytest.raises(UserError, match=r"tiny has no features; take of=outputs"):
         measured("cka(of=features)", rounds_of(task, 1), task)
 
