@@ -13,9 +13,9 @@ from fedrepro.engine.differences import REASONS
 from fedrepro.engine.fingerprints import listed
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
-from fedrepro.reports.analysis.paired import first_reaching, interval, mean
-from fedrepro.reports.model import Cost
-from fedrepro.reports.pages.parts import COST, cost
+from fedrepro.exhibits.paired import first_reaching, interval, mean
+from fedrepro.exhibits.receipt import Cost
+from fedrepro.exhibits.sections.cost import COST, cost
 from fedrepro.typed import adapter
 
 ROOT = Path()

@@ -14,7 +14,7 @@ from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.engine.records import read
-from fedrepro.reports.analysis.paired import mean
+from fedrepro.exhibits.paired import mean
 from fedrepro.units import unit
 
 

@@ -53,10 +53,10 @@ def publish(options: Namespace) -> None:
 
 def _settled(made: "Plan", store: "Store") -> "Plan":
     """With the runs that trials have chosen."""
-    from fedrepro.reports.analysis.tuning import settle
-    from fedrepro.reports.load import load_evidence
+    from fedrepro.exhibits.choices import choose
+    from fedrepro.exhibits.evidence import load_evidence
 
-    return settle(made, load_evidence(made, store))[0] if made.candidates else made
+    return choose(made, load_evidence(made, store))[0] if made.candidates else made
 
 
 def _require_fit(path: Path, *, native: bool) -> None:

@@ -13,7 +13,7 @@ ROOT = Path()
 def report(options: Namespace) -> None:
     """Of a table: pages and pictures; of a figure: the picture and its data."""
     from fedrepro.config.plan import load_plan
-    from fedrepro.reports.render import render, render_figure
+    from fedrepro.exhibits.render import render, render_figure
     from fedrepro.store import Store
 
     plan, store = load_plan(options.plan), Store.of(ROOT)
@@ -21,23 +21,22 @@ def report(options: Namespace) -> None:
     if plan.kind:
         print(*render_figure(options.plan, store, out), sep="\n")
     else:
-        print(*render(options.plan, store, out, out.parent / "figures"), sep="\n")
+        print(*render(options.plan, store, out), sep="\n")
 
 
 def choose(options: Namespace) -> None:
     """Says which candidates of a tuned table are shown, and what the report needs with them."""
     from fedrepro.config.plan import load_plan
-    from fedrepro.reports.analysis.tuning import settle
-    from fedrepro.reports.load import load_evidence
+    from fedrepro.exhibits.exhibit import Exhibit
     from fedrepro.store import Store
-    from fedrepro.typed import plain
 
-    plan = load_plan(options.plan)
-    settled, _, choices = settle(plan, load_evidence(plan, Store.of(ROOT)))
-    for choice in choices:
-        place = f"{choice.method_label}, {choice.setting_label}"
-        console.say(f"{place}: {choice.reason or next(one.shown for one in choice.tried if one.chosen)}")
-    write_json(options.out, {"asked": settled.asked, "choices": [plain(choice) for choice in choices]})
+    made = Exhibit.of(load_plan(options.plan), Store.of(ROOT))
+    chosen = []
+    for choice in made.choices:
+        console.say(f"{choice.row}, {choice.column}: {choice.chosen.text if choice.chosen else choice.reason}")
+        values = choice.chosen and choice.chosen.values
+        chosen.append({"row": choice.place.row, "column": choice.place.column, "values": values, "reason": choice.reason})
+    write_json(options.out, {"asked": made.plan.asked, "choices": chosen})
 
 
 def page(options: Namespace) -> None:
@@ -45,7 +44,7 @@ def page(options: Namespace) -> None:
     from fedrepro.config.plan import load_plan
     from fedrepro.config.project import load_project
     from fedrepro.config.words import load_words
-    from fedrepro.reports.render import render_page
+    from fedrepro.exhibits.render import render_page
     from fedrepro.store import Store
 
     plan = load_plan(options.plans[0])
@@ -55,7 +54,7 @@ def page(options: Namespace) -> None:
 
 
 def site(options: Namespace) -> None:
-    from fedrepro.reports.render import render_site
+    from fedrepro.exhibits.render import render_site
 
     for path in render_site(options.pages, ROOT / "reports"):
         print(path)
@@ -63,7 +62,7 @@ def site(options: Namespace) -> None:
 
 def overview(options: Namespace) -> None:
     from fedrepro.config.printed import printed_total
-    from fedrepro.reports.render import render_overview
+    from fedrepro.exhibits.render import render_overview
 
     folders = sorted(path.parent for path in (ROOT / "papers").glob("*/published"))
     others = {folder.name: printed_total(folder / "published") for folder in folders if not (folder / "paper.yaml").exists()}
@@ -73,8 +72,7 @@ def overview(options: Namespace) -> None:
 
 def summary(options: Namespace) -> None:
     from fedrepro.data.registry import REGISTRY, load_registry
-    from fedrepro.reports.load import load_table
-    from fedrepro.reports.summary import write_means, write_summary
+    from fedrepro.exhibits.summary import load_table, write_means, write_summary
 
     tables = [load_table(path) for path in options.documents]
     write_summary(tables, load_registry(ROOT / REGISTRY), options.out)
@@ -115,7 +113,7 @@ def ui(options: Namespace) -> None:
 
 def spread(options: Namespace) -> None:
     """Estimates anew how far seeds lie apart, from the evidence that is there at scale full."""
-    from fedrepro.reports.spreads import measured, spreads, write_spreads
+    from fedrepro.exhibits.spreads import measured, spreads, write_spreads
 
     made = spreads(measured(ROOT, options.paper))
     print(write_spreads(made, ROOT, options.paper))

@@ -83,8 +83,8 @@ def settle(plan: "Plan", store: "Store") -> "Plan":
     """The plan with the chosen candidates in its tuned cells, and no candidates."""
     from dataclasses import replace
 
-    from fedrepro.reports.analysis.tuning import settle as choose
-    from fedrepro.reports.load import load_evidence
+    from fedrepro.exhibits.choices import choose
+    from fedrepro.exhibits.evidence import load_evidence
 
     settled, _, _ = choose(plan, load_evidence(plan, store))
     return replace(settled, candidates=())

@@ -1,7 +1,7 @@
 """papers/<paper>/claims.yaml: what a paper says of its numbers, each with the rule that decides it.
 
 Claims name tables, rows and columns; the printed numbers follow from those and are never typed in again. What each kind's rule
-is stands in `fedrepro.reports.analysis.claims`.
+is stands in `fedrepro.exhibits.judge`.
 """
 
 from pathlib import Path

@@ -6,8 +6,8 @@ from pydantic import field_validator, model_validator
 
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import KINDS, make_kind
 from fedrepro.registry import unknown
-from fedrepro.reports.figures import KINDS, make_kind
 
 # What a figure takes from the table that it is `of`, unless it has its own.
 TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep", "seeds")

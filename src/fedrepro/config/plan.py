@@ -207,6 +207,16 @@ class Plan:
         return [cell for cell in self.cells if cell.run_id]
 
     @property
+    def printed_first(self) -> list[Row]:
+        """Printed rows in the paper's order, then ours."""
+        return sorted(self.rows, key=lambda row: not row.printed)
+
+    @property
+    def prints(self) -> bool:
+        """Whether the paper prints any number of it."""
+        return any(cell.printed is not None for cell in self.cells)
+
+    @property
     def command(self) -> str:
         """What makes the report."""
         return f"snakemake --cores 8 {self.folder}/{self.table}.{'svg' if self.kind else 'md'}"

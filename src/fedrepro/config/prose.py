@@ -2,7 +2,7 @@
 
     FedAvg ends at {mean:fedavg/x} (printed {printed:fedavg/x}), behind {holds:gain:fedavg+gh-fedavg/x > 0} FedAvg + GH.
 
-`{form:place|option=value, ...}` is filled in (`fedrepro.reports.analysis.prose` has the forms); `{holds:...}` is a condition,
+`{form:place|option=value, ...}` is filled in (`fedrepro.exhibits.prose.fill` has the forms); `{holds:...}` is a condition,
 of which nothing is printed; `{paper:0.1}` is a number that the paper prints or states, `{given:1.3}` one of the table's
 own file. A number without braces is refused, and so is a sentence with a word of comparison and without a condition. Pure.
 """

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from fedrepro.config.plan import Run
 from fedrepro.config.reading import EDITED
 from fedrepro.registry import named_arguments, parse
-from fedrepro.reports.model import Run
 
 MODELS = {"mlp": "MLP", "mlp_colour": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu", "mcmahan_cifar", "reddi_emnist"), "CNN")

@@ -11,9 +11,9 @@ from fedrepro.engine.fingerprints import Changed, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
+from fedrepro.exhibits.paired import mean
 from fedrepro.files import canonical_hash
 from fedrepro.registry import named_arguments
-from fedrepro.reports.analysis.paired import mean
 from fedrepro.tracking.wanted import FORMAT, Wanted
 
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"

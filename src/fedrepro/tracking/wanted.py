@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.plan import SCHEMA, load_plan
+from fedrepro.config.plan import SCHEMA, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import diagnosed, fingerprints
 from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
+from fedrepro.exhibits.evidence import load_record
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.reports.load import load_record
-from fedrepro.reports.model import Place, Plan, Run
 from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names
 

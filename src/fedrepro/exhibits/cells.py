@@ -1,0 +1,209 @@
+"""What one table says, cell by cell: printed number, measured mean, difference, status. Pure functions of plan and evidence."""
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from fedrepro.config.plan import Column, Place, Plan, Row
+from fedrepro.config.table import Metric
+from fedrepro.engine import fingerprints
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.readings import Readings, other_readings
+from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
+from fedrepro.units import unit
+
+COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
+# The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
+ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (2.5, 5.0, 10.0))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table, in its metric's unit.
+
+    `per_seed`: None where a seed has no value, absent where it was not run. `mean` and `std`, the sample standard deviation,
+    are over seeds, and there is none where a seed has no value: a mean over the others would be optimistic. `mixed`: parts of
+    which the seeds have different code, which make no mean either. `reason`: why there is no number, or not from all seeds.
+    `difference` is measured minus printed, `margin` half the width of the prediction interval of it; both None unless
+    comparable. The best marks are of a column at the decimals shown; ties are all marked.
+    """
+
+    place: Place
+    row: Row
+    column: Column
+    receipts: dict[int, Receipt] = field(repr=False)
+    per_seed: dict[int, float | None]
+    mean: float | None = None
+    std: float | None = None
+    readings: Readings | None = None
+    mixed: tuple[str, ...] = ()
+    reason: str | None = None
+    difference: float | None = None
+    margin: float | None = None
+    status: Status = "not run"
+    best_measured: bool = False
+    best_printed: bool = False
+
+    @property
+    def metric(self) -> Metric:
+        """What the number is of."""
+        return self.place.metric
+
+    @property
+    def digits(self) -> int:
+        """Decimals at which its values are shown."""
+        return self.metric.digits
+
+    @property
+    def printed(self) -> float | None:
+        """The paper's number."""
+        return self.place.printed
+
+    @property
+    def run_id(self) -> str | None:
+        """None when no run is planned."""
+        return self.place.run_id
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Keys of the runs behind the number."""
+        return tuple(f"{self.run_id}/seed{seed}" for seed in self.per_seed)
+
+    @property
+    def number(self) -> tuple[str | None, str, str | None, float | None]:
+        """What tells one printed and measured number from another: cells that agree in it show the same one."""
+        return self.run_id, self.metric.name, self.place.read, self.printed
+
+    @property
+    def point(self) -> float:
+        """One point in its unit."""
+        return unit(self.metric.unit).one_point(self.printed)
+
+    @property
+    def distance(self) -> float | None:
+        """|measured - printed|, whether or not the two may be compared."""
+        return None if self.mean is None or self.printed is None else abs(self.mean - self.printed)
+
+    @property
+    def arithmetic(self) -> Literal["portable", "native", "mixed"] | None:
+        """Of its runs; evidence from before there was a choice is native."""
+        kinds = {receipt.environment.arithmetic or "native" for receipt in self.receipts.values()}
+        if len(kinds) == 1:
+            return "portable" if "portable" in kinds else "native"
+        return "mixed" if kinds else None
+
+
+def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
+    """One `Cell` per cell of the plan, in the plan's order."""
+    rows, columns = {row.key: row for row in plan.rows}, {column.key: column for column in plan.columns}
+    cells = [_measure(plan, place, rows[place.row], columns[place.column], evidence) for place in plan.cells]
+    cells = judge(cells, plan, rule)
+    return _mark_best(_mark_best(cells, "mean", "best_measured"), "printed", "best_printed")
+
+
+def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
+    """The cells with `difference`, `margin` and `status` by `rule`. Below full scale no difference is ever computed.
+
+    A table that varies another has differences and margins and is not judged: readings are tried with the printed number known.
+    """
+    return [_judge(cell, plan, rule) for cell in cells]
+
+
+def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
+    """How many cells have each status; every status is listed."""
+    counts = Counter(cell.status for cell in cells)
+    return {status: counts[status] for status in STATUSES}
+
+
+def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:
+    """How many cells have each status under the neighbours of the rule; empty when nothing is judged."""
+    rules = ALTERNATIVES if plan.comparable and not plan.variant_of else ()
+    return [(rule, count_statuses(judge(cells, plan, rule))) for rule in rules]
+
+
+def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evidence) -> Cell:
+    reading = place.reading
+    receipts = {seed: one for seed, one in evidence.get(place.run_id or "", {}).items() if one.has(reading)}
+    per_seed = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+    values = [value for value in per_seed.values() if value is not None]
+    mixed = fingerprints.apart(one.code for one in receipts.values())
+    whole = bool(values) and len(values) == len(per_seed) and not mixed
+    return Cell(
+        place,
+        row,
+        column,
+        receipts,
+        per_seed,
+        mean=mean(values) if whole else None,
+        std=statistics.stdev(values) if whole and len(values) > 1 else None,
+        readings=other_readings(reading, receipts) if place.run_id else None,
+        mixed=mixed,
+        reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverged], mixed),
+    )
+
+
+def _reason(
+    place: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: tuple[str, ...]
+) -> str | None:
+    """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
+    if place.run_id is None:
+        return place.reason or "no run is planned"
+    if not per_seed:
+        return "not run yet"
+    never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
+    missing = [seed for seed in seeds if seed not in per_seed]
+    reasons = []
+    if mixed:
+        reasons.append(f"the seeds are of different code of {fingerprints.listed(mixed)}")
+    if diverged:
+        reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
+    if never:
+        reasons.append(f"{len(never)} of {len(per_seed)} seeds did not reach the target: {_listed(never)}")
+    if missing:
+        reasons.append(f"{len(missing)} of {len(seeds)} seeds not run yet: {_listed(missing)}")
+    return "; ".join(reasons) or None
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
+    if not cell.per_seed or cell.mixed:
+        return replace(cell, status="not run")
+    if cell.printed is None:
+        return replace(cell, status="not printed")
+    if not plan.comparable:
+        return replace(cell, status="not comparable")
+    if cell.mean is None:  # a seed diverged
+        return replace(cell, status="not judged" if plan.variant_of else "not reproduced")
+    values = [value for value in cell.per_seed.values() if value is not None]
+    reach = margin(values, plan.spreads.get(cell.metric.name), plan.printed_seeds.assumed, rule.level)
+    difference = round(cell.mean - cell.printed, 6)
+    status = "not judged" if plan.variant_of else judged(difference, reach, rule, cell.point)
+    return replace(cell, difference=difference, margin=reach, status=status)
+
+
+def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
+    """Marks the best value of each metric in each column; none where no value is better than another.
+
+    What one row alone shows, while others show something else, is not marked.
+    """
+    same_metric = Counter((cell.column.key, cell.metric.name) for cell in cells)
+    in_column = Counter(cell.column.key for cell in cells)
+    best: dict[tuple[str, str], float] = {}
+    for cell in cells:
+        value = getattr(cell, attribute)
+        if value is not None:
+            value, where = round(value, cell.digits), (cell.column.key, cell.metric.name)
+            best[where] = (max if cell.metric.higher else min)(best.get(where, value), value)
+
+    def marked(cell: Cell) -> bool:
+        value, where = getattr(cell, attribute), (cell.column.key, cell.metric.name)
+        alone = same_metric[where] == 1 < in_column[cell.column.key]
+        return value is not None and cell.metric.ranked and not alone and round(value, cell.digits) == best[where]
+
+    return [replace(cell, **{mark: marked(cell)}) for cell in cells]

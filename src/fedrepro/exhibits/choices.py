@@ -1,0 +1,147 @@
+"""Which candidate of a tuned cell is shown: decided by the evidence of their trials alone. Pure."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fedrepro.config.plan import Candidate, Place, Plan
+from fedrepro.config.reading import Reading
+from fedrepro.config.table import Metric
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.receipt import Evidence, Receipt
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """The second reading of a candidate's trial; `chosen`: whether it would choose this one."""
+
+    per_seed: dict[int, float | None]
+    mean: float | None
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed diverged, or none was run."""
+
+    values: dict[str, Any]  # setting or `part.argument` -> what it tries
+    run_id: str
+    read: str
+    seeds: tuple[int, ...]
+    per_seed: dict[int, float | None]
+    mean: float | None
+    chosen: bool = False
+    again: ReadAgain | None = None
+
+    @property
+    def text(self) -> str:
+        """`client_lr = 0.1, mu = 0.5`."""
+        return ", ".join(f"{key.rpartition('.')[2]} = {value}" for key, value in self.values.items())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a tuned cell came to its run: the best mean of all trials, of equal ones the first.
+
+    `ahead`: by how much the chosen one leads the second, in the metric's unit. `reason`: why nothing is chosen. `second`:
+    another metric of the same trials, where there is one; `worth`: by how much the choice leads the one that `second` would
+    make, by the first reading and in its unit: what choosing on the data of the table is worth.
+    """
+
+    place: Place = field(repr=False)
+    row: str  # label
+    column: str  # title
+    metric: Metric
+    tried: tuple[Tried, ...]
+    ahead: float | None = None
+    reason: str | None = None
+    second: Metric | None = None
+    worth: float | None = None
+
+    @property
+    def agreed(self) -> bool:
+        """Whether both readings choose the same candidate."""
+        return any(one.chosen and one.again is not None and one.again.chosen for one in self.tried)
+
+    @property
+    def chosen(self) -> Tried | None:
+        """The candidate that the cell shows."""
+        return next((one for one in self.tried if one.chosen), None)
+
+
+def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice, ...]]:
+    """The plan with the chosen runs in its tuned cells, the evidence that it asks for, and how each choice was made.
+
+    A cell stays without a run, and says why, until every trial has evidence, and where every candidate diverged.
+    """
+    choices = {(cell.row, cell.column): _choice(plan, cell, evidence) for cell in plan.cells if cell.tuned}
+    cells = tuple(_with_choice(plan, cell, choices.get((cell.row, cell.column))) for cell in plan.cells)
+    asked = plan.asked | {cell.run_id: plan.seeds for cell in cells if cell.tuned and cell.run_id}
+    needed = {
+        run_id: {seed: receipt for seed, receipt in receipts.items() if seed in asked[run_id]}
+        for run_id, receipts in evidence.items()
+        if run_id in asked
+    }
+    return replace(plan, cells=cells, asked=asked), needed, tuple(choices.values())
+
+
+def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
+    candidates = plan.candidates_of(cell)
+    tried = [_tried(candidate, evidence) for candidate in candidates]
+    complete = all(len(one.per_seed) == len(one.seeds) for one in tried)
+    best = _best([one.mean for one in tried], higher=cell.metric.higher) if complete else None
+    tried = [replace(one, chosen=place == best) for place, one in enumerate(tried)]
+    means = sorted((one.mean for one in tried if one.mean is not None), reverse=cell.metric.higher)
+    second, other = candidates[0].also, None
+    if second and best is not None:  # the second reading says nothing until the first has chosen
+        other = _best([one.again and one.again.mean for one in tried], higher=second.higher)
+        tried = [replace(one, again=one.again and replace(one.again, chosen=i == other)) for i, one in enumerate(tried)]
+    return Choice(
+        place=cell,
+        row=plan.row(cell.row).label,
+        column=plan.column(cell.column).title,
+        metric=cell.metric,
+        tried=tuple(tried),
+        ahead=_apart(means[0], means[1]) if best is not None and len(means) > 1 else None,
+        reason=None if best is not None else _reason(tried, complete=complete),
+        second=second,
+        worth=None if best is None or other is None else _apart(tried[best].mean, tried[other].mean),
+    )
+
+
+def _best(means: list[float | None], *, higher: bool) -> int | None:
+    """The place of the best of them, of equal ones the first; None where there is none."""
+    known = [value for value in means if value is not None]
+    return means.index((max if higher else min)(known)) if known else None
+
+
+def _apart(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else round(abs(one - other), 6)
+
+
+def _tried(candidate: Candidate, evidence: Evidence) -> Tried:
+    trial = candidate.trial
+    receipts = {seed: one for seed, one in evidence.get(trial.run_id, {}).items() if seed in trial.seeds}
+    per_seed, over_seeds = _values(receipts, candidate.trial_reading)
+    again = ReadAgain(*_values(receipts, candidate.also_reading)) if candidate.also_reading else None
+    return Tried(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds, again=again)
+
+
+def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
+    """The value of each seed, and their mean where every one has a value."""
+    per_seed = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+    values = [value for value in per_seed.values() if value is not None]
+    return per_seed, mean(values) if values and len(values) == len(per_seed) else None
+
+
+def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:
+    if choice is None:
+        return cell
+    places = [place for place, one in enumerate(choice.tried) if one.chosen]
+    return plan.candidates_of(cell)[places[0]].cell if places else replace(cell, reason=choice.reason)
+
+
+def _reason(tried: list[Tried], *, complete: bool) -> str:
+    if complete:
+        return f"all {len(tried)} candidates diverged, or never reached the target"
+    done, wanted = sum(len(one.per_seed) for one in tried), sum(len(one.seeds) for one in tried)
+    return f"nothing is chosen yet: {done} of {wanted} trials of {len(tried)} candidates have run"

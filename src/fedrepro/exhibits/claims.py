@@ -1,0 +1,268 @@
+"""How a claim's numbers come from its table: one function per kind of claim, whose docstring the page prints as the rule.
+
+Each returns (the numbers that are judged, numbers that are only shown beside them).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from fedrepro import units
+from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend
+from fedrepro.exhibits.exhibit import Curve, Exhibit
+from fedrepro.exhibits.paired import first_reaching, interval, mean, paired, printed_gap, slope_over
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its value at each seed. `side` of `reference` is claimed: 1 above, -1 below, 0 neither."""
+
+    label: str
+    column: str  # key; of several, joined by commas
+    per_seed: dict[int, float | None]  # None: the seed diverged
+    runs: tuple[str, ...]
+    printed: float | None = None
+    missing: str = ""  # what has not run; empty: nothing
+    reference: float = 0.0
+    side: int = 0
+    unit: str = "percent"
+    signed: bool = True  # a difference, whose sign is written
+
+    @property
+    def values(self) -> list[float]:
+        """Those of the seeds that finished."""
+        return [value for value in self.per_seed.values() if value is not None]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are seeds, and all of them have a value."""
+        return bool(self.per_seed) and None not in self.per_seed.values()
+
+    @property
+    def mean(self) -> float | None:
+        """Over seeds; None where one is missing or diverged."""
+        return mean(self.values) if self.whole else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % t-interval over paired seeds; None with one seed, or where one diverged."""
+        return interval(self.values) if self.whole else None
+
+    @property
+    def point(self) -> float:
+        """One point in its unit."""
+        return units.unit(self.unit).one_point(self.printed)
+
+    def show(self, value: float) -> str:
+        """`+3.21` or `1.043`, with a true minus."""
+        return units.unit(self.unit).text(value, "+" if self.signed else "")
+
+
+Numbers = tuple[list[Number], list[Number]]
+
+
+def difference(claim: Difference, table: Exhibit) -> Numbers:
+    """The difference between two rows in a column, on the side on which the printed difference lies; or ahead, where the claim
+    is one of the paper's text."""
+    gaps = [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)]
+    return [replace(gap, side=1) for gap in gaps] if claim.side == "ahead" else gaps, []
+
+
+def trend(claim: Trend, table: Exhibit) -> Numbers:
+    """The difference between two rows, column by column in the order listed. A straight line is fitted to it; the number is how
+    far the line rises (falls: below zero) from the first column to the last, for ours and for the printed differences."""
+    return _rises(claim, table, 1 if claim.direction == "rises" else -1)
+
+
+def _rises(claim: Trend | Steady, table: Exhibit, side: int) -> Numbers:
+    judged, shown = [], []
+    for row, baseline in claim.compared:
+        gaps = [_gap(table, (row, baseline), column) for column in claim.columns]
+        label = f"{table.name(row)} − {table.name(baseline)}: rise over {len(gaps)} columns"
+        judged.append(_over(gaps, slope_over, label, side))
+        shown += gaps
+    return judged, shown
+
+
+def equal(claim: Equal, table: Exhibit) -> Numbers:
+    """The two rows are claimed to be identical. Reproduced: the difference is exactly 0 in every seed. Direction only: it is
+    not, but nowhere more than 1 point. Contradicted: the 95 % t-interval of the mean difference over the paired seeds leaves 0
+    out and that mean is more than 1 point. Otherwise, and where a seed diverged: inconclusive."""
+    return [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+
+
+def small(claim: Small, table: Exhibit) -> Numbers:
+    """The difference between two rows is claimed to be at most so much, either way; how much is our choice where the paper does
+    not say. Reproduced: the whole 95 % t-interval of the mean difference over the paired seeds lies within the bound. Direction
+    only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    return [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+
+
+def steady(claim: Steady, table: Exhibit) -> Numbers:
+    """The difference between two rows is claimed to change over the columns by no more than a bound, either way. A line is
+    fitted to it; the number is how far the line rises from the first column to the last. Reproduced: the whole 95 %
+    t-interval of its mean over seeds lies within the bound. Direction only: every seed does. Contradicted: the whole interval
+    lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    return _rises(claim, table, 0)
+
+
+def across(claim: Across, table: Exhibit) -> Numbers:
+    """A row in one column minus the same row in another, on the side on which the printed difference lies; or ahead, where the
+    claim is one of the paper's text. Ahead is more where more is better, else less."""
+    first, second = claim.columns
+    gaps = [_between(table, row, first, second) for row in claim.rows]
+    ahead = 1 if table.higher(first) else -1
+    return [replace(gap, side=ahead) for gap in gaps] if claim.side == "ahead" else gaps, []
+
+
+def level(claim: Level, table: Exhibit) -> Numbers:
+    """A metric that every round of a run records, as its mean over the rounds or as the last round has it; or what a cell
+    shows. It is claimed to lie on one side of the value named, which is a bound of ours where the paper has none."""
+    numbers = []
+    for row, column in product(claim.rows, claim.columns):
+        per_seed, missing, unit, what = _leveled(claim, table, row, column)
+        label = f"{what}{claim.side} {claim.value:g})"
+        about: dict[str, Any] = {
+            "missing": missing,
+            "reference": claim.value,
+            "side": 1 if claim.side == "above" else -1,
+            "unit": unit,
+            "signed": False,
+        }
+        numbers.append(Number(label, column, per_seed, _runs(table, (row, column)), **about))
+    return numbers, []
+
+
+def _leveled(claim: Level, table: Exhibit, row: str, column: str) -> tuple[dict[int, float | None], str, str, str]:
+    """(value at each seed, what is missing, unit, how the label begins)."""
+    missing = table.missing((row, column))
+    if claim.metric is None:
+        cell = table.cell(row, column)
+        return dict(cell.per_seed) if cell else {}, missing, table.unit(row, column), f"{table.name(row, column)} ("
+    curves = table.curves(row, column, claim.metric)
+    if not missing and any(curve == {} for curve in curves.values()):
+        missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
+    values = {seed: list(curve.values()) if curve else None for seed, curve in curves.items() if curve != {}}
+    per_seed = {seed: known and (known[-1] if claim.read == "last" else mean(known)) for seed, known in values.items()}
+    when = "in the last round, " if claim.read == "last" else ""
+    return per_seed, missing, claim.unit, f"{claim.metric} of {table.name(row, column)} ({when}"
+
+
+def speed(claim: Speed, table: Exhibit) -> Numbers:
+    """The rounds that a row needs to reach, for the first time, the value that the other row ends with, as a share of the
+    rounds that the other itself needs for it; below 1 is claimed. A row that never gets there counts as needing one round more
+    than it was given. The paper prints no such number."""
+    judged, shown = [], []
+    for (row, baseline), column in product(claim.compared, claim.columns):
+        metric = table.columns[column].metric.name if column in table.columns else ""
+        missing, higher = table.missing((row, column), (baseline, column)), table.higher(column)
+        end = table.cell(baseline, column)
+        ends = end.per_seed if end else {}
+        needed = [_needed(table.curves(one, column, metric), ends, higher) for one in (row, baseline)]
+        target = f"rounds to the end of {table.name(baseline, column)}"
+        shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
+        about: dict[str, Any] = {"missing": missing, "unit": "ratio", "signed": False}
+        runs = _runs(table, (row, column), (baseline, column))
+        judged.append(
+            Number(f"{table.name(row)}: share of the {target}", column, shares, runs, reference=1.0, side=-1, **about)
+        )
+        about["unit"] = "rounds"
+        for one, rounds in zip((row, baseline), needed, strict=True):
+            shown.append(Number(f"{table.name(one)}: {target}", column, rounds, _runs(table, (one, column)), **about))
+    return judged, shown
+
+
+KINDS: dict[str, Callable[..., Numbers]] = {
+    "difference": difference,
+    "trend": trend,
+    "equal": equal,
+    "small": small,
+    "steady": steady,
+    "across": across,
+    "level": level,
+    "speed": speed,
+}
+
+
+def mean_of(numbers: Sequence[Number]) -> Number:
+    """Several numbers as one: their mean at each seed."""
+    sides = {number.side for number in numbers}
+    made = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
+    return made if made.printed is None else replace(made, side=_sign(made.printed - made.reference))
+
+
+def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
+    """One number made of several, seed by seed; a seed that diverged in one of them has diverged."""
+    first = numbers[0]
+    seeds = [seed for seed in first.per_seed if all(seed in number.per_seed for number in numbers)]
+
+    def whole(values: list) -> float | None:
+        return None if None in values else make(values)
+
+    return Number(
+        label=label,
+        column=", ".join(dict.fromkeys(number.column for number in numbers)),
+        per_seed={seed: whole([number.per_seed[seed] for number in numbers]) for seed in seeds},
+        runs=tuple(dict.fromkeys(run for number in numbers for run in number.runs)),
+        printed=whole([number.printed for number in numbers]),
+        missing="; ".join(dict.fromkeys(number.missing for number in numbers if number.missing)),
+        reference=first.reference,
+        side=side,
+        unit=first.unit,
+        signed=first.signed,
+    )
+
+
+def _gap(table: Exhibit, pair: tuple[str, str], column: str) -> Number:
+    """Row minus baseline in a column, seed by seed and as printed."""
+    row, baseline = pair
+    cells = [table.cell(key, column) for key in pair]
+    per_seed: dict[int, float | None] = {}
+    printed = None
+    if cells[0] is not None and cells[1] is not None:
+        first, second = cells[0], cells[1]
+        per_seed = paired(first.per_seed, second.per_seed)
+        printed = printed_gap(first.printed, second.printed)
+    label = f"{table.name(row)} − {table.name(baseline, column)}"
+    about: dict[str, Any] = {"missing": table.missing((row, column), (baseline, column)), "unit": table.unit(row, column)}
+    runs = _runs(table, (row, column), (baseline, column))
+    return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
+
+
+def _between(table: Exhibit, row: str, first: str, second: str) -> Number:
+    """A row in one column minus itself in another, seed by seed and as printed."""
+    one, other = (table.cell(row, column) for column in (first, second))
+    printed = printed_gap(one.printed, other.printed) if one and other else None
+    return Number(
+        label=f"{table.name(row, first)} − {table.name(row, second)}",
+        column=f"{first}, {second}",
+        per_seed=paired(one.per_seed, other.per_seed) if one and other else {},
+        runs=_runs(table, (row, first), (row, second)),
+        printed=printed,
+        missing=table.missing((row, first), (row, second)),
+        side=_sign(printed or 0.0),
+        unit=table.unit(row, first),
+    )
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a / b
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _needed(curves: dict[int, Curve | None], ends: dict[int, float | None], higher: bool) -> dict[int, float | None]:
+    """seed -> the round at which its curve first reaches its entry of `ends`; None where a seed diverged."""
+    found: dict[int, float | None] = {}
+    for seed, curve in curves.items():
+        if seed in ends:
+            end = ends[seed]
+            found[seed] = None if curve is None or end is None else first_reaching(curve, end, higher)
+    return found
+
+
+def _runs(table: Exhibit, *places: tuple[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(run for place in places if (cell := table.cell(*place)) for run in cell.runs))

@@ -1,0 +1,237 @@
+"""One method against another: over all settings of a table by an exact test, and setting by setting with intervals over seeds.
+
+Pure functions of a plan and its cells. No stars per cell.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro import units
+from fedrepro.config.plan import Column, Plan, Row
+from fedrepro.config.table import Metric
+from fedrepro.exhibits.cells import Cell
+from fedrepro.exhibits.names import decimal, signed
+from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, signed_rank
+
+Cells = dict[tuple[str, str], Cell]  # by row and column
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method against another over so many settings that have a difference; ties are equal as printed. `p_value`: two-sided,
+    of the exact Wilcoxon signed-rank test over settings."""
+
+    settings: int
+    wins: int
+    ties: int
+    losses: int
+    mean_difference: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A pair of rows in one metric; `columns`: those that count, each run once."""
+
+    metric: Metric
+    method: Row
+    baseline: Row
+    columns: tuple[str, ...]
+    printed: Score
+    measured: Score
+
+
+def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
+    """Per metric and pair of rows: over how many settings, wins, ties, losses, mean difference, exact Wilcoxon signed-rank p.
+
+    Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
+    several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
+    over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
+    """
+    by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
+    metrics = {place.metric.name: place.metric for place in plan.planned if place.metric.ranked}
+    made = []
+    for metric in metrics.values():
+        for baseline, method in pairs(plan.rows):
+            columns = _settings(plan, by_place, baseline.key, method.key, metric.name)
+            if columns:
+                couples = [(by_place[method.key, key], by_place[baseline.key, key]) for key in columns]
+                printed = _score([printed_gap(a.printed, b.printed) for a, b in couples], metric)
+                measured = _score([_mean_gap(a, b) for a, b in couples], metric)
+                made.append(Comparison(metric, method, baseline, tuple(columns), printed, measured))
+    return made
+
+
+def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """(baseline, method): each row against the first printed one of its reading, and `x+y` against `x`."""
+    rows = sorted(rows, key=lambda row: not row.printed)
+    found: dict[tuple[str, str], tuple[Row, Row]] = {}
+    for row in rows:
+        alike = [other for other in rows if other.variant == row.variant]
+        plain = [other for other in alike if row.key.startswith(f"{other.key}+")]
+        found |= {(base.key, row.key): (base, row) for base in [alike[0], *plain] if base.key != row.key}
+    return list(found.values())
+
+
+def _settings(plan: Plan, cells: Cells, baseline: str, method: str, metric: str) -> list[str]:
+    """One column for each setting in which both rows show the metric: the last that reads its runs."""
+    last: dict[Any, str] = {}
+    for column in plan.columns:
+        both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key))) and cell.metric.name == metric]
+        if len(both) < 2:
+            continue
+        runs = tuple(cell.run_id or column.key for cell in both)
+        before = cells.get((method, last.get(runs, "")))
+        if before is None or _until(before) <= _until(cells[method, column.key]):
+            last[runs] = column.key
+    return [column.key for column in plan.columns if column.key in last.values()]
+
+
+def _until(cell: Cell) -> float:
+    until = cell.place.reading.until
+    return math.inf if until is None else until
+
+
+def _mean_gap(method: Cell, baseline: Cell) -> float | None:
+    if method.mean is None or baseline.mean is None:
+        return None
+    known = [gap for gap in paired(method.per_seed, baseline.per_seed).values() if gap is not None]
+    return mean(known) if known else None
+
+
+def _score(differences: Sequence[float | None], metric: Metric) -> Score:
+    """Counts and test of the differences that exist; a win is a difference for the better."""
+    known = [round(value, 6) for value in differences if value is not None]
+    # Two values that read the same at the decimals shown are tied.
+    better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in known]
+    p = signed_rank([round(value, 6) for value in better])
+    return Score(
+        settings=len(known),
+        wins=sum(value > 0 for value in better),
+        ties=sum(value == 0 for value in better),
+        losses=sum(value < 0 for value in better),
+        mean_difference=round(mean(known), 6) if known else None,
+        p_value=None if p is None else round(p, 6),
+    )
+
+
+@dataclass(frozen=True)
+class GapSetting:
+    """The difference of two methods in one setting, with its 95 % t-interval over paired seeds where there are several.
+    `reason`: why nothing is measured."""
+
+    column: Column
+    metric: Metric
+    printed: float | None
+    ours: float | None
+    low: float | None
+    high: float | None
+    per_seed: dict[int, float]
+    runs: tuple[str, ...]
+    reason: str | None
+
+    @property
+    def interval(self) -> str:
+        """`−1.10 to +0.50`."""
+        return "–" if self.low is None else f"{signed(self.low)} to {signed(self.high)}"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far two methods are apart: `x+y` and `x`, or a row and the first one."""
+
+    plan: Plan
+    method: Row
+    base: Row
+    unit: str
+    settings: tuple[GapSetting, ...]
+
+    @property
+    def title(self) -> str:
+        """`FedAvg + GH minus FedAvg`."""
+        return f"{self.method.label} minus {self.base.label}"
+
+    @property
+    def counted_in(self) -> str:
+        """What a difference is counted in."""
+        return "percentage points" if self.unit == "percent" else units.unit(self.unit).difference or self.unit
+
+    @property
+    def shows_printed(self) -> bool:
+        """At scale demo the data are others: no printed number has any meaning there."""
+        return self.plan.scale != "demo"
+
+    @property
+    def text(self) -> str:
+        """The picture in words, with all its numbers."""
+        said = []
+        for one in self.settings:
+            parts = [f"measured {signed(one.ours)}" if one.ours is not None else f"not measured ({one.reason})"]
+            if one.low is not None:
+                parts.append(f"95 % interval {one.interval}, {len(one.per_seed)} seeds")
+            if self.shows_printed and one.printed is not None:
+                parts.append(f"printed {signed(one.printed)}")
+            said.append(f"{one.column.title}: {', '.join(parts)}")
+        return f"{self.plan.source}, {self.title}, in {self.counted_in}. {'; '.join(said)}."
+
+
+def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
+    """One entry per pair of rows and unit of the metric, in order.
+
+    A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
+    per column in which both show one ranked metric and a difference is measured or printed; a pair without any measured one is
+    left out.
+    """
+    by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
+    made = []
+    for row, base in _bases(plan):
+        for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
+            columns = [column.key for column in plan.columns if column.metric.unit == unit]
+            couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
+            settings = [_gap(*both) for both in couples if both[0].metric.name == both[1].metric.name and both[0].metric.ranked]
+            if any(one.ours is not None for one in settings):
+                known = tuple(one for one in settings if one.ours is not None or one.printed is not None)
+                made.append(Gap(plan, row, base, unit, known))
+    return made
+
+
+def proposed(gaps: Sequence[Gap]) -> Gap:
+    """Of the first table's, that of what the paper proposes: its last row with printed numbers. Rows of ours come after it."""
+    first = [gap for gap in gaps if gap.plan.table == gaps[0].plan.table]
+    return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
+
+
+def _bases(plan: Plan) -> list[tuple[Row, Row]]:
+    """(row, the row it is compared with), in the table's order. Rows of several readings stay among themselves."""
+    rows = {row.key: row for row in plan.printed_first}
+    first: dict[str | None, Row] = {}
+    for row in rows.values():
+        first.setdefault(row.variant, row)
+    bases = [(row, rows.get(key.rpartition("+")[0], first[row.variant])) for key, row in rows.items()]
+    return [(row, base) for row, base in bases if base.key != row.key]
+
+
+def _gap(cell: Cell, base: Cell) -> GapSetting:
+    """One setting. As in the table, a diverged seed of either method leaves no measured difference."""
+    differences = paired(cell.per_seed, base.per_seed)
+    diverged = None in differences.values()
+    per_seed = {} if diverged else {seed: gap for seed, gap in differences.items() if gap is not None}
+    low, high = interval(list(per_seed.values())) or (None, None)
+    return GapSetting(
+        column=cell.column,
+        metric=cell.metric,
+        printed=printed_gap(cell.printed, base.printed),
+        ours=mean(list(per_seed.values())) if per_seed else None,
+        low=low,
+        high=high,
+        per_seed=per_seed,
+        runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
+        reason="a seed diverged" if diverged else None if per_seed else "no seed of both",
+    )
+
+
+def per_seed_text(per_seed: dict[int, float]) -> str:
+    """`8: +1.20, 9: +0.90`."""
+    return ", ".join(f"{seed}: {signed(value)}" for seed, value in per_seed.items()) or decimal(None)

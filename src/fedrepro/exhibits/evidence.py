@@ -1,0 +1,84 @@
+"""The evidence of a plan: a receipt for each run and seed, with what diagnostics measured of its kept models."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from fedrepro.config.plan import Plan, Run
+from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine.receipts import code_of
+from fedrepro.engine.records import Record, read, repair
+from fedrepro.errors import UserError
+from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.registry import unknown
+from fedrepro.store import Store, is_published
+from fedrepro.typed import typed
+
+
+def load_evidence(plan: Plan, store: Store) -> Evidence:
+    """The receipts of every run and seed that the plan asks for, of those that exist; to their curves is added what diagnostics
+    measured in the rounds that the plan keeps.
+
+    Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
+    """
+    found: Evidence = {}
+    metrics: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
+    measured: dict[str, set[tuple[str, str]]] = {run_id: set() for run_id in plan.runs}
+    for _, run, reading in plan.readings():
+        if reading.diagnostic:
+            measured[run.run_id].add((reading.diagnostic, reading.metric))
+        else:
+            metrics[run.run_id].add(reading.metric)
+    for one in plan.candidates:
+        for run_id in (one.run_id or "", one.trial.run_id):
+            metrics[run_id].add(one.metric.name)
+        if one.also:
+            metrics[one.trial.run_id].add(one.also.name)
+    wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
+    for run_id in sorted(wanted):
+        for seed in wanted[run_id]:
+            path = store.find(run_id, seed)
+            if path is not None and not _stale(path, plan.runs[run_id]):
+                receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
+                receipt = replace(receipt, path=path.as_posix())
+                _require_same(receipt, plan.runs[run_id], path)
+                for call, metric in sorted(measured[run_id]):
+                    _add_measured(receipt, plan.runs[run_id], call, metric, store)
+                found.setdefault(run_id, {})[seed] = receipt
+    return found
+
+
+def load_record(path: Path, *metrics: str) -> Record:
+    """One record, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
+    record = read(path)
+    for metric in metrics if record["status"] == "finished" else ():
+        if metric not in record["curves"]:
+            advice = f"check `metric` in the file of the table or figure, or {repair(path)}"
+            _, _, known = unknown("metric", metric, sorted(record["curves"])).partition("; ")
+            raise UserError(f"{path}: curves have no {metric!r}; {known}; {advice}")
+        if (record["curves"][metric] or [None])[-1] is None:
+            raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
+    return record
+
+
+def _stale(path: Path, run: Run) -> bool:
+    """Whether other code of a part or of the partition scheme made a result of this machine: it is trained again first."""
+    return not is_published(path) and bool(fingerprints.changed(code_of(path), run.config).retrain)
+
+
+def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:
+    """The curve of a diagnostic's metric, where it has been measured in every round that is kept."""
+    path = store.measured(run.run_id, call, receipt.seed, run.keep)
+    if path is not None:
+        found, rounds = diagnosed.read(path), len(receipt.curves["round"])
+        name = diagnosed.curve_name(call, metric)
+        receipt.curves[name] = found.curve(metric, rounds, run.keep)
+        receipt.surfaces[name] = found.surface(metric, run.keep)
+        receipt.measured[name] = found
+
+
+def _require_same(receipt: Receipt, run: Run, path: Path) -> None:
+    """A short hash is no proof: the receipt must be of this very setting and method."""
+    for key, value in {**run.config, "method": run.method}.items():
+        got = receipt.method if key == "method" else receipt.config.get(key)
+        if got != value:
+            raise UserError(f"{path}: {key} = {got!r}, the table asks for {value!r}; {repair(path)}")

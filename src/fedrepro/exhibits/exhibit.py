@@ -1,0 +1,176 @@
+"""A table or a figure as measured: its plan, the evidence, and every view of them that pages, claims and sentences read."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fedrepro.config.plan import Column, Plan
+from fedrepro.exhibits import provenance, settings
+from fedrepro.exhibits.cells import Cell, count_statuses, tabulate
+from fedrepro.exhibits.choices import Choice, choose
+from fedrepro.exhibits.comparisons import Gap, gaps
+from fedrepro.exhibits.evidence import load_evidence
+from fedrepro.exhibits.kinds.kind import Figure, make_kind
+from fedrepro.exhibits.receipt import Evidence, Receipt, receipts
+from fedrepro.exhibits.verdict import Status
+from fedrepro.store import Store, is_published
+
+Curve = dict[int, float]  # round, counted from 1 -> value
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """`plan` has the chosen runs in its tuned cells, `evidence` what it asks for. Views are made once, when they are first
+    asked for; they depend on nothing else, no clock and no host."""
+
+    plan: Plan
+    evidence: Evidence
+    choices: tuple[Choice, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, store: Store) -> "Exhibit":
+        """With the evidence that there is. UserError where a receipt is damaged."""
+        return cls(*choose(plan, load_evidence(plan, store)))
+
+    @cached_property
+    def receipts(self) -> list[Receipt]:
+        """Of every run and seed."""
+        return receipts(self.evidence)
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """In the plan's order."""
+        return tabulate(self.plan, self.evidence)
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str], Cell]:
+        return {(cell.row.key, cell.column.key): cell for cell in self.cells}
+
+    def cell(self, row: str, column: str) -> Cell | None:
+        """By the keys of its row and column."""
+        return self._by_place.get((row, column))
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """By their keys."""
+        return {column.key: column for column in self.plan.columns}
+
+    @cached_property
+    def counts(self) -> dict[Status, int]:
+        """How many cells have each status."""
+        return count_statuses(self.cells)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """Differences of methods in each setting."""
+        return gaps(self.plan, self.cells)
+
+    @cached_property
+    def cost(self) -> list[provenance.RunCost]:
+        """Of every run with evidence."""
+        return provenance.costs(self.evidence, self.cells, self.choices)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before trusting the numbers."""
+        drawn = {series.column for series in self.figure.series}
+        empty = [column.title for column in self.plan.columns if column.key not in drawn]
+        missing = (f"Nothing to draw of {'; '.join(empty)}.",) if drawn and empty else ()
+        return (*provenance.warnings(self.plan, self.evidence, self.cells), *missing)
+
+    @cached_property
+    def figure(self) -> Figure:
+        """What a figure draws; of a table nothing. UserError for a metric that no run records."""
+        return make_kind(self.plan.kind).drawn(self.plan, self.evidence) if self.plan.kind else Figure(self.plan, ())
+
+    @property
+    def data(self) -> dict[str, list[str]]:
+        """Per column group of the printed table: the data sets, with input shapes, of its runs, of those with evidence if any
+        has."""
+        used: dict[str, dict[str, None]] = {}
+        planned = self.plan.planned
+        for place in [place for place in planned if self.evidence.get(place.run_id or "")] or planned:
+            config, column = self.plan.run(place).config, self.columns[place.column]
+            shape = config.get("input_shape")
+            name = config["dataset"] + (f" ({settings.show(shape)})" if shape else "")
+            used.setdefault(column.group or column.label, {})[name] = None
+        return {group: list(names) for group, names in used.items()}
+
+    @property
+    def why_not_comparable(self) -> str:
+        """Why a measured number may not be compared with a printed one."""
+        if self.plan.stand_in:
+            return "this is not the printed table: " + self.plan.stand_in
+        scale = self.plan.scale
+        return f"scale {scale} is not the paper's protocol" if scale != "full" else "the protocol is edited or on a budget"
+
+    def missing(self, *places: tuple[str, str]) -> str:
+        """What has not run of the cells at (row, column); empty when all of it has."""
+        said = []
+        for row, column in places:
+            cell, where = self.cell(row, column), f"{self.plan.table}: {row}, {column}"
+            if cell is None:
+                said.append(f"{where}: not in the table at scale {self.plan.scale}")
+                continue
+            absent = [str(seed) for seed in self.plan.seeds if seed not in cell.per_seed]
+            if cell.run_id is None or len(absent) == len(self.plan.seeds):
+                said.append(f"{where}: {cell.reason}")
+            elif absent:
+                said.append(f"{where}: no seed {', '.join(absent)} yet")
+        return "; ".join(dict.fromkeys(said))
+
+    def unit(self, row: str, column: str) -> str:
+        """The unit of a cell."""
+        cell = self.cell(row, column)
+        return cell.metric.unit if cell else "percent"
+
+    def higher(self, column: str) -> bool:
+        """Whether more is better in a column."""
+        return column not in self.columns or self.columns[column].metric.higher
+
+    def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
+        """seed -> {round, from 1: the metric}, as far as the column looks; None for a seed that diverged."""
+        cell = self.cell(row, column)
+        until = cell.place.reading.until if cell else None
+        return {
+            seed: None
+            if one.diverged
+            else {at: v for at, v in enumerate(one.curves.get(metric, [])[:until], start=1) if v is not None}
+            for seed, one in (self.evidence.get(cell.run_id or "", {}) if cell else {}).items()
+        }
+
+    def name(self, row: str, column: str = "") -> str:
+        """Labels of a row, and of a column after it."""
+        rows = {entry.key: entry.label for entry in self.plan.rows}
+        title = self.columns[column].title if column in self.columns else column
+        return rows.get(row, row) + (f", {title}" if column else "")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The opening facts of several exhibits; a run that they share counts once."""
+
+    runs_done: int
+    published: int  # of those: their evidence is published; the others were trained here
+    runs_planned: int
+    wall_s: float  # seconds; rounds that several runs share are counted once
+    peak_rss_mib: float
+    sharing: int  # runs that went on from another's rounds
+    finished: tuple[str, str] | None  # the first and the last
+
+
+def totals(*exhibits: Exhibit) -> Totals:
+    """Of their evidence."""
+    runs = list({(one.run_id, one.seed): one for exhibit in exhibits for one in exhibit.receipts}.values())
+    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.plan.asked.items() for seed in seeds}
+    dates = sorted(one.cost.finished_at for one in runs)
+    return Totals(
+        runs_done=len(runs),
+        published=sum(is_published(Path(one.path)) for one in runs),
+        runs_planned=len(asked),
+        wall_s=round(math.fsum(one.cost.wall_s - one.cost.shared_s for one in runs), 1),
+        peak_rss_mib=max((one.cost.peak_rss_mib or 0.0 for one in runs), default=0.0),
+        sharing=sum(one.cost.shared_s > 0 for one in runs),
+        finished=(dates[0], dates[-1]) if dates else None,
+    )

@@ -1,0 +1,39 @@
+"""The rule of verdicts as eight characters: a hash of what it says of a fixed set of numbers, so that words and structure may
+change and what it decides may not. papers/changes.yaml has it after each change; a test compares.
+"""
+
+import itertools
+
+from fedrepro.config.claims import Claim, Difference, Equal, Small
+from fedrepro.config.spreads import Spread
+from fedrepro.exhibits.claims import Number
+from fedrepro.exhibits.judge import judged_alone
+from fedrepro.exhibits.verdict import estimate, judged, margin
+from fedrepro.files import canonical_hash
+
+_VALUES = ([1.0, 2.0, 4.0], [10.0, 10.1], [5.0, 5.0, 5.0, 9.0], [3.0])
+_SEEDS = ([0.2, 0.3, 0.4], [0.9, 1.1, 1.0], [-0.5, 0.6, 0.1], [2.0, 2.1, 2.2], [-3.0, -3.1, -3.2], [0.0, 0.0, 0.0], [1.5])
+
+
+def rule_fingerprint() -> str:
+    """Of the status of a cell and of the verdict on a claim."""
+    spreads = (None, Spread(0.5, 0.8, 16), Spread(2.0, None, 50))
+    margins = [margin(values, spread, n) for values, spread, n in itertools.product(_VALUES, spreads, (1, 3))]
+    differences = [place / 4 for place in range(-24, 25)]
+    statuses = [judged(one, reach) for one, reach in itertools.product(differences, (None, 0.3, 1.2, 4.9, 5.1))]
+    prior = estimate([*_VALUES, [7.0, 7.5, 7.1], [20.0, 26.0, 21.0]])
+    about = {"id": "x", "text": "", "where": "", "table": "t", "columns": ["c"], "pairs": {"a": "b"}}
+    claims: list[Claim] = [Difference(kind="difference", **about), Equal(kind="equal", **about)]
+    claims.append(Small(kind="small", value=1.0, **about))
+    numbers = [
+        Number("n", "c", dict(enumerate(seeds)), (), printed=printed, side=side)
+        for seeds, printed, side in itertools.product(_SEEDS, (None, 0.35, 5.0), (1, -1))
+    ]
+    verdicts = [
+        judged_alone(claim, group)
+        for claim in claims
+        for group in (*([one] for one in numbers), *(list(pair) for pair in itertools.combinations(numbers[::5], 3)))
+    ]
+    rounded = [None if one is None else round(one, 6) for one in margins]
+    about_prior = prior and [round(prior.deviation, 6), round(prior.freedom or 0.0, 6), prior.measurements]
+    return canonical_hash([rounded, statuses, about_prior, verdicts])[:8]

@@ -1,0 +1,230 @@
+"""What a paper claims, compared with what was measured. Each claim gets a verdict by a rule; papers/changes.yaml
+lists what was changed of rules and claims after results had been read.
+
+Pure functions of claims, plans and evidence: no clock, no host. How a number comes from a table stands in
+`fedrepro.exhibits.claims`; here it is judged. Every sentence that a page prints as a claim's rule is one of the
+constants below or the docstring of the function that computes the claim's numbers.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from fedrepro import units
+from fedrepro.config.claims import OVER_COLUMNS, Claim, Small
+from fedrepro.exhibits.claims import KINDS, Number, mean_of
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paired import LEVEL, MOST, holm, interval, mean, seeds_needed, t_test
+from fedrepro.exhibits.verdict import RULE
+
+Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+PAIRED = (
+    "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "
+    "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies in "
+    f"it or within {RULE.tolerance:g} point of our mean (0.01 where the unit is no percentage). Direction only: every seed, or "
+    "the whole interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the "
+    "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
+    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight. A claim that "
+    "stays inconclusive says how many seeds it would take at the means and deviations measured."
+)
+MANY = 4  # missing cells that a page still names one by one
+OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring says all
+COMBINED = {
+    "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
+    "least that. Before one of them contradicts, its p-value is adjusted for their number (Holm, 1979): with many numbers one "
+    "interval lies on the other side by chance.",
+    "mean": "Of several numbers the mean, seed by seed, is judged.",
+}
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """A claim and whether it holds. `why`: what that rests on, or what is missing. Each number with its verdict, which is None
+    where the number is only shown."""
+
+    claim: Claim
+    verdict: Verdict
+    why: str
+    numbers: tuple[tuple[Number, Verdict | None], ...] = ()
+
+
+def judge(claims: Sequence[Claim], tables: Mapping[str, Exhibit]) -> list[ClaimVerdict]:
+    """One verdict per claim, in their order; `tables` by name, all of one paper and scale.
+
+    A claim whose table, rows, columns or seeds are not all there is `not run`, and `why` names what is missing. Where a table
+    may not be compared with the printed one (below full scale, a stand-in, an edited protocol), its claims are `not
+    comparable`.
+    """
+    return [_judge(claim, tables.get(claim.table)) for claim in claims]
+
+
+def rule(claim: Claim) -> str:
+    """The sentences that decide a claim."""
+    said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
+    if claim.kind not in OWN_RULE:
+        said.append(PAIRED)
+    return " ".join([*said, *([COMBINED[_combine(claim)]] if _several(claim) else [])])
+
+
+def _combine(claim: Claim) -> str:
+    return getattr(claim, "combine", "each")
+
+
+def _several(claim: Claim) -> bool:
+    looked_at = len(getattr(claim, "compared", None) or claim.rows)
+    return looked_at * (1 if claim.kind in OVER_COLUMNS else len(claim.columns)) > 1
+
+
+def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
+    if table is None:
+        return ClaimVerdict(claim, "not run", f"there is no {claim.table} here")
+    judged, shown = KINDS[claim.kind](claim, table)
+    if _combine(claim) == "mean" and len(judged) > 1:
+        judged, shown = [mean_of(judged)], [*judged, *shown]
+    outcomes: list[tuple[Number, Verdict, str]] = _outcomes(claim, judged)
+    verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
+    if verdict == "inconclusive":
+        why += _would_take([_seeds(claim, number) for number, verdict, _ in outcomes if verdict == "inconclusive"])
+    if not table.plan.comparable:
+        if any(number.per_seed for number in judged):
+            verdict, why = "not comparable", table.why_not_comparable
+        outcomes = [(number, "not comparable" if number.per_seed else "not run", "") for number in judged]
+    if not table.evidence:
+        verdict, why = "not run", f"nothing of {claim.table} has been run"
+    numbers = [(number, verdict) for number, verdict, _ in outcomes]
+    return ClaimVerdict(claim, verdict, why, (*numbers, *((number, None) for number in shown)))
+
+
+def judged_alone(claim: Claim, numbers: Sequence[Number]) -> Verdict:
+    """The verdict on these numbers, whatever table they are from."""
+    return _overall([(verdict, why) for _, verdict, why in _outcomes(claim, numbers)])[0]
+
+
+def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
+    """Each number with its verdict, and why; those that contradict are adjusted for how many there are."""
+    against = holm([_p_against(claim, number) for number in numbers])
+    return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, against, strict=True)]
+
+
+def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]:
+    """Verdict on one number, and why. `against`: it lies significantly on the other side."""
+    if number.missing:
+        return "not run", number.missing
+    without = [str(seed) for seed, value in number.per_seed.items() if value is None]
+    if without:
+        return "inconclusive", f"{number.label}: {units.unit(number.unit).none} at seed {', '.join(without)}"
+    if isinstance(claim, Small):
+        return _small(number, claim.value, against), _told(number)
+    return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _told(number)
+
+
+def _beyond(claim: Claim, number: Number) -> float | None:
+    """How far the mean lies on the side that contradicts the claim; None where the number claims no side, or has none."""
+    if number.missing or len(number.values) < 2 or None in number.per_seed.values():
+        return None
+    off = mean(number.values) - number.reference
+    if isinstance(claim, Small):
+        return abs(off) - claim.value
+    if claim.kind == "equal":
+        return abs(off)
+    return -number.side * off if number.side else None
+
+
+def _p_against(claim: Claim, number: Number) -> float:
+    """The two-sided p-value of a t-test that the number lies where it would contradict the claim; 1 where it does not."""
+    beyond = _beyond(claim, number)
+    return 1.0 if beyond is None or round(beyond, 6) <= 0 else t_test(beyond, number.values)
+
+
+def _seeds(claim: Claim, number: Number) -> int | None:
+    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; None where the mean
+    lies on the border itself."""
+    beyond = _beyond(claim, number)
+    return seeds_needed(beyond, number.values) if beyond and round(beyond, 6) else None
+
+
+def _would_take(seeds: Sequence[int | None]) -> str:
+    known = sorted({one for one in seeds if one is not None})
+    if not known:
+        return ""
+    least, most = (f"{one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
+    return f". Deciding it would take about {least} seeds" + (
+        f" for one of these numbers, {most} for all" if least != most else ""
+    )
+
+
+def _directed(number: Number, against: bool) -> Verdict:
+    """The verdict by `PAIRED` on a number without gaps."""
+    values, ends = number.values, interval(number.values)
+    away = [number.side * round(value - number.reference, 6) for value in values]
+    low = min(number.side * round(end - number.reference, 6) for end in ends) if ends else None
+    if not number.side:
+        return "inconclusive"  # the paper prints no difference, which is no direction
+    if against:
+        return "contradicted"
+    if low is not None and low > 0 and _sized(number, ends):
+        return "reproduced"
+    return "direction only" if min(away) > 0 or (low is not None and low > 0) else "inconclusive"
+
+
+def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
+    if number.printed is None or ends is None:
+        return ends is not None
+    near = round(abs(mean(number.values) - number.printed), 6) <= RULE.tolerance * number.point
+    return near or ends[0] <= number.printed <= ends[1]
+
+
+def _same(number: Number, against: bool) -> Verdict:
+    """The verdict on a difference that is claimed to be exactly nothing."""
+    values, tolerance = number.values, RULE.tolerance * number.point
+    if not any(values):
+        return "reproduced"
+    if max(abs(value) for value in values) <= tolerance:
+        return "direction only"
+    return "contradicted" if against and abs(mean(values)) > tolerance else "inconclusive"
+
+
+def _small(number: Number, bound: float, against: bool) -> Verdict:
+    """The verdict on a difference that is claimed to be at most `bound`, either way."""
+    ends = interval(number.values)
+    if ends is not None and max(abs(ends[0]), abs(ends[1])) <= bound:
+        return "reproduced"
+    if against:
+        return "contradicted"
+    return "direction only" if max(abs(value) for value in number.values) <= bound else "inconclusive"
+
+
+def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
+    """One verdict of several, and why."""
+    counts = Counter(verdict for verdict, _ in outcomes)
+    if counts["not run"]:
+        return "not run", _missing([why for verdict, why in outcomes if verdict == "not run"], len(outcomes))
+    if len(outcomes) == 1:
+        return outcomes[0]
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    told = f"of {len(outcomes)} numbers: {told}"
+    if counts["contradicted"]:
+        return "contradicted", told
+    if counts["reproduced"] == len(outcomes):
+        return "reproduced", told
+    return ("direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"), told
+
+
+def _missing(reasons: list[str], judged: int) -> str:
+    """What is not there: every cell of a small claim; of a large one the first cell and how many numbers lack theirs."""
+    cells = list(dict.fromkeys(cell for reason in reasons for cell in reason.split("; ")))
+    if len(cells) <= MANY:
+        return "; ".join(cells)
+    return f"{len(reasons)} of {judged} numbers wait for runs; the first: {cells[0]}"
+
+
+def _told(number: Number) -> str:
+    """`+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
+    show, ends = number.show, interval(number.values)
+    said = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
+    said += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
+    return said + (f", printed {show(number.printed)}" if number.printed is not None else "")

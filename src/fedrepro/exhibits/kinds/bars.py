@@ -1,0 +1,72 @@
+"""Bars: a panel for each group of columns, in it the columns beside each other, and a bar for each row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.values import band, bases, require_band, values
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.pictures import INK, wrapped
+
+
+@KINDS.register("bars")
+@dataclass(frozen=True)
+class Bars:
+    """What a table reads of each cell, mean over seeds.
+
+    `band`: one standard deviation to both sides (std), from the lowest to the highest seed (range), or none.
+    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
+    +ima" for what this ending adds.
+    """
+
+    band: str = "std"
+    minus: str = ""
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_band(self.band)
+
+    def check(self, rows: Sequence[str]) -> None:
+        """`minus` must be one of them."""
+        _ = self.minus and bases(rows, self.minus)
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """One number for each cell, the band around it."""
+        found = []
+        for one in values(plan, evidence, self.minus):
+            numbers = list(one.per_seed.values())
+            ends = band(self.band, numbers, mean(numbers))
+            place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
+            found.append(Series(*place, y=(mean(numbers),), low=(ends[0],) if ends else (), high=(ends[1],) if ends else ()))
+        return Figure(plan, tuple(found), y="difference" if self.minus else "value")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """Bars start at zero."""
+        known = {(one.row, one.column): one for one in figure.series}
+        rows = figure.rows
+        groups = figure.groups
+        width = 0.8 / max(1, len(rows))
+        title = style.title(figure.plan)
+        with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
+            for axes, columns in zip(panels, groups.values(), strict=True):
+                for number, (place, row) in enumerate(rows):
+                    bars = [(x, known[row.key, c.key]) for x, c in enumerate(columns) if (row.key, c.key) in known]
+                    xs = [x - 0.4 + width * (number + 0.5) for x, _ in bars]
+                    axes.bar(xs, [bar.y[0] for _, bar in bars], 0.92 * width, color=style.colour(place), label=row.label)
+                    for x, (_, bar) in zip(xs, bars, strict=True):
+                        if bar.low != bar.high:
+                            axes.plot([x, x], [bar.low[0], bar.high[0]], color=INK, linewidth=1)
+                shown = figure.of(columns)
+                axes.set_ylabel(style.quantities([figure.metrics[bar.metric] for bar in shown], figure.label(self.minus)))
+                axes.set_xticks(range(len(columns)), [wrapped(column.label, max(8, 56 // len(columns))) for column in columns])
+                axes.set_xlim(-0.5, len(columns) - 0.5)
+                axes.axhline(0, color=INK, linewidth=0.8)
+                axes.grid(axis="y", alpha=0.25, linewidth=0.5)
+                axes.set_axisbelow(True)

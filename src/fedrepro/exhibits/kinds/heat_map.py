@@ -1,0 +1,87 @@
+"""A heat map: a panel for each group of columns, rows downwards, columns across."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.values import bases, values
+from fedrepro.exhibits.names import decimal
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.pictures import INK, LINE, wrapped
+
+DARK = 0.6  # share of the colours above which a number is written in white
+
+
+@KINDS.register("heat_map")
+@dataclass(frozen=True)
+class HeatMap:
+    """What a table reads of each cell, mean over seeds, as a colour. All panels share their colours.
+
+    `numbers`: the value stands in its field, too; else a bar beside the panels says what the colours mean.
+    `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
+    +ima" for what this ending adds.
+    """
+
+    numbers: bool = True
+    minus: str = ""
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = True
+
+    def check(self, rows: Sequence[str]) -> None:
+        """`minus` must be one of them."""
+        _ = self.minus and bases(rows, self.minus)
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """One number for each cell."""
+        found = []
+        for one in values(plan, evidence, self.minus):
+            place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
+            found.append(Series(*place, y=(mean(list(one.per_seed.values())),)))
+        return Figure(plan, tuple(found), y="difference" if self.minus else "value")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """A cell without a number stays empty."""
+        known = {(one.row, one.column): one for one in figure.series}
+        rows = [row for _, row in figure.rows]
+        groups, ends = figure.groups, self._ends(figure)
+        title, colours = style.title(figure.plan), "RdBu" if self.minus else "Blues"
+        with style.panelled(path, title, list(groups), [], 1.0 + 1.8 * LINE * len(rows)) as panels:
+            mesh = None
+            for axes, columns in zip(panels, groups.values(), strict=True):
+                fields = [[known.get((row.key, column.key)) for column in columns] for row in rows]
+                shades = [[one.y[0] if one else float("nan") for one in line] for line in fields]
+                mesh = axes.pcolormesh(shades, cmap=colours, vmin=ends[0], vmax=ends[1], edgecolors="white", linewidth=1)
+                for y, line in enumerate(fields if self.numbers else []):
+                    for x, one in enumerate(line):
+                        text = decimal(one.y[0], figure.metrics[one.metric].digits) if one else "–"
+                        ink = INK if one is None else self._ink(one.y[0], ends)
+                        axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=8)
+                axes.set_xticks(
+                    [x + 0.5 for x in range(len(columns))],
+                    [wrapped(column.label, max(8, 48 // len(columns))) for column in columns],
+                )
+                axes.set_yticks([y + 0.5 for y in range(len(rows))], [wrapped(row.label, 16) for row in rows])
+                axes.tick_params(length=0)
+                axes.invert_yaxis()
+            if mesh is not None:
+                said = style.quantities(list(figure.metrics.values()), figure.label(self.minus))
+                if self.numbers:
+                    panels[-1].set_xlabel(said, loc="right")
+                else:
+                    panels[0].figure.colorbar(mesh, ax=panels, label=said)
+
+    def _ends(self, figure: Figure) -> tuple[float, float]:
+        """Of the colours; around zero where something is taken away."""
+        found = [one.y[0] for one in figure.series] or [0.0]
+        reach = max(map(abs, found)) or 1.0
+        return (-reach, reach) if self.minus else (min(found), max(found) if max(found) > min(found) else min(found) + 1)
+
+    def _ink(self, value: float, ends: tuple[float, float]) -> str:
+        share = (value - ends[0]) / (ends[1] - ends[0])
+        return "white" if (2 * abs(share - 0.5) if self.minus else share) > DARK else "black"

@@ -1,0 +1,91 @@
+"""Histograms of a metric over rounds and seeds: a panel for each column, an outline for each row."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Place, Plan
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.registry import require
+
+
+@KINDS.register("histogram")
+@dataclass(frozen=True)
+class Histogram:
+    """The metric's values of every round from `first` to `last` (counted from 1; null: the run's last) and every seed.
+
+    Rounds without a value are left out. `bins` are equally wide and the same for all cells. `share`: parts of the cell's values
+    instead of counts. `together`: all columns in one panel, their bins on top of each other.
+    """
+
+    bins: int = 20
+    first: int = 1
+    last: int | None = None
+    share: bool = False
+    together: bool = False
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require(self.bins >= 1, "bins", self.bins, "must be at least 1")
+        require(self.first >= 1, "first", self.first, "must be at least 1")
+        require(self.last is None or self.last >= self.first, "last", self.last, "must not lie before first")
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """The counts of each cell."""
+        import numpy as np
+
+        found = [(cell, receipts) for cell in plan.planned if (receipts := evidence.get(cell.run_id or "", {}))]
+        values = [(cell, tuple(receipts), self._values(cell, receipts)) for cell, receipts in found]
+        every = [value for *_, of in values for value in of]
+        if not every:
+            return Figure(plan, (), "from", "count")
+        edges = np.histogram_bin_edges(every, self.bins)
+        series = []
+        for cell, seeds, of in values:
+            counts = np.histogram(of, edges)[0]
+            y = [float(count) / len(of) for count in counts] if self.share and of else [int(count) for count in counts]
+            ends = [float(edge) for edge in edges]
+            place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", seeds)
+            series.append(Series(*place, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
+        return Figure(plan, tuple(series), "from", "share" if self.share else "count")
+
+    def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
+        curves = [one.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for one in receipts.values()]
+        return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """Outlines, so that all rows are seen; fields on top of each other with `together`."""
+        columns, rows = figure.columns, figure.rows
+        panels = {"": columns} if self.together and columns else {one.title: [one] for one in columns}
+        title = style.title(figure.plan)
+        labels = [_name(column.title, row.label, self.together) for column in columns for _, row in rows]
+        with style.panelled(path, title, list(panels), list(dict.fromkeys(labels))) as every:
+            for axes, of in zip(every, panels.values(), strict=True):
+                shown = figure.of(of)
+                below = [0.0] * len(shown[0].y)
+                for number, bins in enumerate(shown):
+                    place = next(place for place, row in rows if row.key == bins.row)
+                    edges, colour = (*bins.x, bins.to[-1]), style.colour(number if self.together else place)
+                    row = next(row.label for _, row in rows if row.key == bins.row)
+                    label = _name(figure.plan.column(bins.column).title, row, self.together)
+                    above = [low + y for low, y in zip(below, bins.y, strict=True)] if self.together else bins.y
+                    base = list(below) if self.together else 0
+                    axes.stairs(above, edges, baseline=base, fill=True, alpha=0.8 if self.together else 0.15, color=colour)
+                    axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=label)
+                    below = list(above)
+                axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in shown]))
+                axes.set_ylabel("share of the values" if self.share else "values (rounds and seeds)")
+                axes.grid(axis="y", alpha=0.25, linewidth=0.5)
+
+
+def _name(column: str, row: str, together: bool) -> str:
+    return f"{row}, {column}" if together else row

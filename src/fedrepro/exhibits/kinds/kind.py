@@ -1,0 +1,104 @@
+"""What a kind of figure is: a registered frozen dataclass that makes series of a plan's evidence, and a picture of series."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from fedrepro.config.plan import Column, Plan, Row
+from fedrepro.config.table import Metric
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.registry import Registry, parse, require
+
+KINDS = Registry("kind of figure")
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one cell of rows x columns draws: a line, a bar, a field of a map, the bins of a histogram, or points.
+
+    `x` of each `y`: of a bin its lower end; empty where columns stand along the axis. `to`: upper ends of bins; of a matrix the
+    column of each `y`, whose row is `x`; of a plane its height. `low`, `high`: the band around `y`; empty without one.
+    """
+
+    row: str
+    column: str
+    metric: str
+    run_id: str
+    seeds: tuple[int, ...]
+    y: tuple[float, ...]
+    x: tuple[float, ...] = ()
+    to: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The data of a picture, by row and column. `x`: what the series' `x` is, `round`, a setting, an argument, a metric; empty
+    where columns stand there. `y`: `value`, `difference`, `count` or `share`."""
+
+    plan: Plan
+    series: tuple[Series, ...]
+    x: str = ""
+    y: str = "value"
+
+    @property
+    def rows(self) -> list[tuple[int, Row]]:
+        """Those that are drawn, each with its place among all."""
+        drawn = {series.row for series in self.series}
+        return [(place, row) for place, row in enumerate(self.plan.rows) if row.key in drawn]
+
+    @property
+    def columns(self) -> list[Column]:
+        """Those that are drawn."""
+        drawn = {series.column for series in self.series}
+        return [column for column in self.plan.columns if column.key in drawn]
+
+    @property
+    def groups(self) -> dict[str, list[Column]]:
+        """Group of columns -> those that are drawn."""
+        groups: dict[str, list[Column]] = {}
+        for column in self.columns:
+            groups.setdefault(column.group or "", []).append(column)
+        return groups
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Of all planned cells, by name."""
+        return {place.metric.name: place.metric for place in self.plan.planned}
+
+    def of(self, columns: Sequence[Column]) -> list[Series]:
+        """The series of these columns."""
+        keys = {column.key for column in columns}
+        return [series for series in self.series if series.column in keys]
+
+    def label(self, row: str) -> str:
+        """Of the row with this key; of several that begin with it the key itself."""
+        return next((one.label for one in self.plan.rows if one.key == row), row)
+
+
+class Kind(Protocol):
+    """The arguments are the dataclass's fields, checked in `__post_init__`."""
+
+    name: ClassVar[str]
+    reads: ClassVar[bool]  # whether it takes one number of a seed's curve, by `read`
+
+    def check(self, rows: Sequence[str]) -> None:
+        """UserError for arguments that do not fit a figure with these rows; called when the figure's file is read."""
+        ...
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """Series of the cells that have evidence, by row and column. UserError for a metric that no run records."""
+        ...
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """Writes the picture. Its bytes depend on `figure` alone."""
+        ...
+
+
+def make_kind(text: str) -> Kind:
+    """The kind that `text` calls for, `curves(band=std)`. UserError for what is none."""
+    (call, *more) = parse(text)
+    require(not more, "kind", text, "must be one kind of figure; leave out what follows +")
+    return KINDS.make(call)

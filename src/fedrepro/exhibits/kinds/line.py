@@ -1,0 +1,77 @@
+"""Curves over x that a diagnostic measures in one round: a panel for each column, a line for each row, mean over seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import panels, style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.places import measured
+from fedrepro.exhibits.kinds.values import band, require_band
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.pictures import INK, wrapped
+from fedrepro.registry import parse
+
+
+@KINDS.register("line")
+@dataclass(frozen=True)
+class Line:
+    """In the round that a cell is read at, or the last kept one before it. Places x without a value at some seed are left out.
+
+    `band`: around the mean over seeds, range, std or none. `lowest`: the lowest point of each line is marked. `log`: the
+    vertical axis is logarithmic.
+    """
+
+    band: str = "range"
+    lowest: bool = True
+    log: bool = False
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_band(self.band)
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
+        series, names = [], {}
+        for cell, of in measured(plan, evidence, self.name):
+            each_seed = [found.line(cell.metric.name, number) for found, number in of.values()]
+            xs = sorted(set.intersection(*(set(one) for one in each_seed)))
+            if not any(each_seed):
+                raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
+            values = [[one[x] for one in each_seed] for x in xs]
+            ends = [end for each in values if (end := band(self.band, each, mean(each)))]
+            low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
+            place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(of))
+            series.append(Series(*place, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
+            names[_x(cell.diagnostic or "")] = None
+        return Figure(plan, tuple(series), ", ".join(names) or "x")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """A colour and a dash for each row; a point where a line is lowest."""
+        rows = {row.key: place for place, row in figure.rows}
+        with panels.by_column(figure, path) as columns:
+            for axes, own in columns:
+                label = style.quantities([figure.metrics[line.metric] for line in own])
+                panels.plot(axes, own, figure.plan, wrapped(figure.x, 28), label)
+                for line in own:
+                    if self.lowest and line.y:
+                        (y, x), colour = min(zip(line.y, line.x, strict=True)), style.colour(rows[line.row])
+                        axes.plot([x], [y], marker="v", markersize=6, color=colour, markeredgecolor=INK, linestyle="none")
+                if self.log:
+                    axes.set_yscale("log")
+
+
+def _x(call: str) -> str:
+    import fedrepro.diagnostics  # noqa: F401  (registers them)
+    from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
+
+    return DIAGNOSTICS.get(parse(call)[0].name).x  # type: ignore[attr-defined]

@@ -1,0 +1,74 @@
+"""A matrix between clients, as a heat map: a panel for each row and column of the figure, mean over seeds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import panels, style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.receipt import Evidence
+
+
+@KINDS.register("matrix")
+@dataclass(frozen=True)
+class Matrix:
+    """What a diagnostic measures at places (x, y), in the last round that it has.
+
+    `diagonal`: whether fields with x = y are drawn, which are often so high that nothing else is seen.
+    """
+
+    diagonal: bool = False
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = False
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
+        cells with a diverged seed. UserError for a metric without places."""
+        found = []
+        for cell in plan.planned:
+            receipts = evidence.get(cell.run_id or "", {})
+            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
+            if not there or any(one.diverged for one in there.values()):
+                continue
+            surfaces = {seed: one.surfaces.get(cell.reading.curve) for seed, one in there.items()}
+            known = [one for one in surfaces.values() if one]
+            if len(known) < len(surfaces):
+                advice = f"{cell.reading.curve!r} has none; take another metric or kind"
+                raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
+            places = sorted(set.intersection(*map(set, known)))
+            if places:
+                place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(surfaces))
+                values = tuple(mean([one[at] for one in known]) for at in places)
+                found.append(Series(*place, y=values, x=tuple(x for x, _ in places), to=tuple(y for _, y in places)))
+        return Figure(plan, tuple(found), "x")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """A field without a value stays empty. Every panel has its own colours."""
+        titles = panels.titles(figure)
+        with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as every:
+            for axes, one in zip(every, figure.series, strict=True):
+                size = int(max(*one.x, *one.to)) + 1
+                fields = [[math.nan] * size for _ in range(size)]
+                for x, y, value in zip(one.x, one.to, one.y, strict=True):
+                    if self.diagonal or x != y:
+                        fields[int(x)][int(y)] = value
+                mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5)
+                axes.set_aspect("equal")
+                axes.invert_yaxis()
+                ticks = range(0, size, max(1, math.ceil(size / 10)))
+                axes.set_xticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
+                axes.set_yticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
+                axes.tick_params(length=0)
+                axes.set_xlabel("y")
+                axes.set_ylabel("x")
+                said = f"{style.quantities([figure.metrics[one.metric]])} of x to y"
+                axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.7, aspect=30, label=said)

@@ -1,0 +1,39 @@
+"""Lines with bands in panels, for kinds that draw curves: a panel for each column, a colour and a dash for each row."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.kind import Figure, Series
+
+
+@contextlib.contextmanager
+def by_column(figure: Figure, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
+    """(axes, lines) of each column that has a line; the picture is written to `path` at the end."""
+    columns, labels = figure.columns, [row.label for _, row in figure.rows]
+    with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as every:
+        yield [(axes, figure.of([column])) for axes, column in zip(every, columns, strict=True)]
+
+
+def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None:
+    """Draws the lines and their bands, each as its row looks in every panel; `x` and `y` are the labels of the axes."""
+    places = {row.key: (place, row.label) for place, row in enumerate(plan.rows)}
+    for line in lines:
+        place, name = places[line.row]
+        if line.low:
+            axes.fill_between(line.x, line.low, line.high, color=style.colour(place), alpha=0.13, linewidth=0)
+        axes.plot(line.x, line.y, color=style.colour(place), linestyle=style.dash(place), linewidth=1.5, label=name)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.margins(x=0.01)
+
+
+def titles(figure: Figure) -> list[str]:
+    """Of a panel for each row and column that is drawn: the column, and the row where there are several."""
+    several = len(figure.rows) > 1
+    places = dict.fromkeys((series.row, series.column) for series in figure.series)
+    return [", ".join([figure.plan.column(c).title, *([figure.label(row)] if several else [])]) for row, c in places]

@@ -1,0 +1,34 @@
+"""What a diagnostic measures at places x or (x, y) in one round, for kinds that draw it."""
+
+from collections.abc import Iterator
+
+from fedrepro.config.plan import Place, Plan
+from fedrepro.engine.diagnosed import Measured
+from fedrepro.errors import UserError
+from fedrepro.exhibits.receipt import Evidence
+
+
+def measured(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measured, int]]]]:
+    """Of every cell (what was measured, the round that it is read at) by seed; the round is the last kept one that its reading
+    reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
+    for cell in plan.planned:
+        receipts = evidence.get(cell.run_id or "", {})
+        if cell.diagnostic is None:
+            advice = f"{cell.metric.name!r} is none of one"
+            raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws a metric of a diagnostic, {advice}")
+        there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
+        if any(one.diverged for one in there.values()):
+            continue
+        run = plan.run(cell)
+        rounds = [number for number in run.keep if number <= cell.reading.window(run.config["rounds"]).stop]
+        found: dict[int, tuple[Measured, int]] = {}
+        for seed, one in there.items():
+            known = one.measured[cell.reading.curve]
+            if (number := known.last(rounds, cell.metric.name)) is not None:
+                found[seed] = known, number
+        if found:
+            yield cell, found
+            continue
+        if any(one.metric == cell.metric.name for of in there.values() for one in of.measured[cell.reading.curve].values):
+            advice = f"{cell.metric.name!r} has one value a round; take curves"
+            raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws values at places, {advice}")

@@ -1,0 +1,105 @@
+"""Contours of what a diagnostic measures on a plane of models, which are marked: a panel for each row and column of the
+figure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import panels, style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.places import measured
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.registry import require
+
+UP_TO = 0.8  # share of the points below the highest contour: far from the models a loss can be a thousand times theirs
+# Mark -> (shape, colour, name); all have a dark edge, and differ in shape.
+LOOKS = {
+    "model": ("^", "black", "model"),
+    "average": ("X", "white", "average of the three"),
+    "global": ("o", style.COLOURS[6], "global model"),
+    "lowest": ("*", style.COLOURS[2], "lowest point"),
+}
+
+
+@KINDS.register("plane")
+@dataclass(frozen=True)
+class PlaneKind:
+    """In the round that a cell is read at, or the last kept one before it. A plane is of one seed: each has its own models.
+
+    `levels`: how many contours there are. `seed`: which one is drawn; null: the first that there is.
+    """
+
+    levels: int = 12
+    seed: int | None = None
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(self.levels >= 2, "levels", self.levels, "must be at least 2")
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
+        places."""
+        found = []
+        for cell, of in measured(plan, evidence, self.name):
+            seed = min(of) if self.seed is None else self.seed
+            if seed not in of:
+                continue
+            (values, number), metric = of[seed], cell.metric.name
+            surface = values.surface(metric, [number])
+            if not surface:
+                advice = f"{metric!r} has none; take another metric or kind"
+                raise UserError(f"{plan.paper}/{plan.table}: kind: plane draws a metric with values at (x, y), {advice}")
+            place, run, points = (cell.row, cell.column), (cell.run_id or "", (seed,)), sorted(surface)
+            xs, ys = zip(*points, strict=True)
+            found.append(Series(*place, metric, *run, y=tuple(surface[at] for at in points), x=xs, to=ys))
+            for mark, (x, y, value) in values.marks(metric, number).items():
+                found.append(Series(*place, f"{metric}/{mark}", *run, y=(value,), x=(x,), to=(y,)))
+        return Figure(plan, tuple(found), "x")
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """Every panel has its own colours."""
+        cells = {(one.row, one.column): None for one in figure.series}
+        names = [name for *_, name in LOOKS.values()]
+        with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as every:
+            for axes, place in zip(every, cells, strict=True):
+                surface, *marks = [one for one in figure.series if (one.row, one.column) == place]
+                mesh = self._contours(axes, surface)
+                for one in marks:
+                    shape, colour, name = LOOKS[one.metric.rpartition("/")[2].partition("_")[0]]
+                    size = 9 if shape in "*X" else 6
+                    look: dict[str, Any] = {"marker": shape, "color": colour, "markeredgecolor": "black", "label": name}
+                    axes.plot(one.x, one.to, linestyle="none", markersize=size, markeredgewidth=0.8, **look)
+                axes.set_aspect("equal")
+                axes.set_xlabel("x (distance in weights)")
+                axes.set_ylabel("y")
+                if mesh is not None:
+                    said = style.quantities([figure.metrics[surface.metric]])
+                    ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more would run into each other
+                    scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
+                    axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
+
+    def _contours(self, axes: Any, surface: Series) -> Any:
+        """Fields between contours, dark where the value is high; None where all values are the same. What has no value is left
+        empty."""
+        import numpy as np
+
+        xs, ys = sorted({*surface.x}), sorted({*surface.to})
+        field = np.full((len(ys), len(xs)), np.nan)
+        column, row = ({at: place for place, at in enumerate(axis)} for axis in (xs, ys))
+        for x, y, value in zip(surface.x, surface.to, surface.y, strict=True):
+            field[row[y], column[x]] = value
+        low, high = float(np.min(surface.y)), float(np.quantile(surface.y, UP_TO))
+        if not high > low or min(field.shape) < 2:
+            return None
+        levels = np.linspace(low, high, self.levels)
+        mesh = axes.contourf(xs, ys, field, levels, cmap="Blues", extend="max")
+        axes.contour(xs, ys, field, levels, colors="#404040", linewidths=0.3)
+        return mesh

@@ -1,0 +1,106 @@
+"""The style that all pictures share: colours, a figure with one pair of axes or several, titles, names of files."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.plan import Plan
+from fedrepro.config.table import Metric
+from fedrepro.exhibits.kinds.values import WITHOUT
+from fedrepro.exhibits.names import metric_label
+from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
+from fedrepro.units import unit
+
+# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
+COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+ACROSS = 2  # panels beside each other
+OURS, PRINTED = COLOURS[1], COLOURS[2]
+
+
+@contextmanager
+def drawing(path: Path, height: float, hidden: tuple[str, ...] = ("top", "right")) -> Iterator[tuple[Any, Any]]:
+    """(figure, axes) of `height` inches, without the `hidden` sides of the frame; written to `path` at the end."""
+    with drawings(path, height, 1, hidden) as (figure, (axes,)):
+        yield figure, axes
+
+
+@contextmanager
+def drawings(path: Path, height: float, count: int, hidden: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:
+    """As `drawing`, with `count` pairs of axes, `ACROSS` beside each other."""
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    with styled():
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        across = min(count, ACROSS)
+        panels = [figure.add_subplot(math.ceil(count / across), across, place + 1) for place in range(count)]
+        yield figure, panels
+        for axes in panels:
+            axes.spines[list(hidden)].set_visible(False)
+        save(figure, path)
+
+
+@contextmanager
+def panelled(path: Path, title: str, panels: Sequence[str], labels: Sequence[str], each: float = 2.6) -> Iterator[list[Any]]:
+    """A pair of axes for each title of `panels`, `each` inches high; `title` above, a legend of those `labels` that were drawn
+    below. Without any panel the picture says that nothing was run."""
+    lines = max((wrapped(one, 30).count("\n") for one in panels), default=0)
+    height = (each + LINE * lines) * max(1, math.ceil(len(panels) / ACROSS)) + LINE * (2 + title.count("\n"))
+    with drawings(path, height + below(labels), max(1, len(panels)), ("top", "right")) as (figure, axes):
+        yield axes[: len(panels)]
+        for one, name in zip(axes, panels, strict=False):
+            one.set_title(wrapped(name, 30 if len(panels) > 1 else 60), fontsize=9, loc="left")
+        if not panels:
+            axes[0].text(0.5, 0.5, "no run yet", ha="center", transform=axes[0].transAxes)
+        handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
+        shown = [label for label in labels if label in handles]
+        if shown:
+            across = legend_columns(shown)
+            figure.legend([handles[one] for one in shown], shown, loc="outside lower left", ncols=across, frameon=False)
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+
+
+def below(labels: Sequence[str]) -> float:
+    """Inches that a legend of the labels needs below a picture."""
+    return 1.25 * LINE * math.ceil(len(labels) / legend_columns(labels)) if labels else 0.0
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """How many names stand beside each other below a picture."""
+    longest = max(map(len, labels))
+    return 3 if longest <= 15 else 2 if longest <= 27 else 1
+
+
+def title(plan: Plan, text: str = "") -> str:
+    """The exhibit's, or `text`, with the scale, which is never lost when a picture travels alone, in lines that fit."""
+    return wrapped(f"{text or plan.title}   [{plan.scale}\u00a0scale]", 56)
+
+
+def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
+    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away."""
+    signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
+    named = ", ".join(
+        dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
+    )
+    part = minus.removeprefix(WITHOUT).strip(" +")
+    less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
+    return wrapped(f"{named}, less {less}", 34) if minus else named
+
+
+def colour(place: int) -> str:
+    """Of the `place`-th row."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def dash(place: int) -> Any:
+    """Of its line."""
+    return DASHES[place // len(COLOURS) % len(DASHES)]
+
+
+def file_name(*parts: str) -> str:
+    """Of a picture: the parts joined, without what file systems or links dislike."""
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}.svg"

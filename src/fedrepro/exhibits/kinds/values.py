@@ -1,0 +1,82 @@
+"""One number a seed of every cell, for kinds that draw no curves: as a table reads it, or less that of another row."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fedrepro.config.plan import Place, Plan, Run
+from fedrepro.errors import UserError
+from fedrepro.exhibits.paired import paired
+from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.registry import unknown
+
+BANDS = ("std", "range", "none")
+WITHOUT = "without "
+
+
+@dataclass(frozen=True)
+class Value:
+    """A cell and its number at each seed."""
+
+    cell: Place
+    run: Run
+    receipts: dict[int, Receipt]
+    per_seed: dict[int, float] = field(default_factory=dict)
+
+
+def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[Value]:
+    """Of every cell with evidence, without those in which a seed has no number: a mean over the others would be optimistic.
+
+    `minus`: from each number that of the row `minus`, in the same column and at the same seed, is taken away (see `bases`).
+    """
+    base = bases([row.key for row in plan.rows], minus) if minus else {}
+    cells = {(cell.row, cell.column): cell for cell in plan.planned}
+    found = []
+    for cell in plan.planned:
+        per_seed = _per_seed(cell, evidence)
+        if minus:
+            other = cells.get((base.get(cell.row, ""), cell.column))
+            per_seed = paired(per_seed, _per_seed(other, evidence)) if other else {}
+        known = {seed: value for seed, value in per_seed.items() if value is not None}
+        if known and len(known) == len(per_seed):
+            found.append(Value(cell, plan.run(cell), evidence[cell.run_id or ""], known))
+    return found
+
+
+def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
+    receipts = evidence.get(cell.run_id or "", {})
+    there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
+    return {seed: None if one.diverged else cell.reading.value(one.curves) for seed, one in there.items()}
+
+
+def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
+    """Row -> the row whose number is taken away from its own: `minus`, or where rows are made by `axes:` the one that begins
+    with it and ends as the row does. Rows that are taken away have none. "without +ima": from each row with this ending the row
+    without it. UserError when there is no such row."""
+    if minus.startswith(WITHOUT):
+        ending = minus.removeprefix(WITHOUT)
+        found = {row: row.removesuffix(ending) for row in rows if row.endswith(ending) and row.removesuffix(ending) in rows}
+        if not found:
+            raise UserError(f"minus = {minus!r}: no row has this ending and is there without it too, of {', '.join(rows)}")
+        return found
+    taken = [minus] if minus in rows else [row for row in rows if row.startswith(f"{minus}-")]
+    if not taken:
+        raise UserError(f"minus = {minus!r}: {unknown('row', minus, list(rows))}")
+    return {row: base for row in rows if row not in taken for base in taken if row.endswith(base.removeprefix(minus))}
+
+
+def band(kind: str, numbers: Sequence[float], centre: float) -> tuple[float, float] | None:
+    """(low, high) around the `centre` of some seeds' numbers: from the lowest to the highest, or one standard deviation to both
+    sides, which takes two seeds."""
+    if kind == "range":
+        return min(numbers), max(numbers)
+    if kind == "none" or len(numbers) < 2:
+        return None
+    reach = statistics.stdev(numbers)
+    return centre - reach, centre + reach
+
+
+def require_band(kind: str) -> None:
+    """UserError unless `band` knows it."""
+    if kind not in BANDS:
+        raise UserError(f"band = {kind!r}: {unknown('band', kind, list(BANDS))}")

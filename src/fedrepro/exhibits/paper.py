@@ -1,0 +1,207 @@
+"""A paper at one scale as measured: all its tables and figures, what they show together, and what is missing."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from fedrepro.config.changes import Change
+from fedrepro.config.plan import Plan
+from fedrepro.config.words import Words
+from fedrepro.exhibits import provenance
+from fedrepro.exhibits.cells import Cell, count_statuses
+from fedrepro.exhibits.comparisons import Gap
+from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
+from fedrepro.exhibits.fit import Fit, fits
+from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, Verdict, judge
+from fedrepro.exhibits.pictures.partitions import Partition, partitions
+from fedrepro.exhibits.prose.answers import Answers, answers, facts
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.verdict import Status
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """`exhibits`: every table and figure, in order; at least one. `folder`: where its reports lie, seen from the working
+    directory; `root`: the project. `rendered`: names of those whose own files in the folder show the same numbers."""
+
+    exhibits: tuple[Exhibit, ...]
+    words: Words
+    folder: Path
+    root: Path = Path()
+    rendered: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def plan(self) -> Plan:
+        """That of the first exhibit, which says of the paper what all of them do."""
+        return next((one.plan for one in self.exhibits if not one.plan.kind), self.exhibits[0].plan)
+
+    @cached_property
+    def all_tables(self) -> list[Exhibit]:
+        """Also those without evidence."""
+        return [one for one in self.exhibits if not one.plan.kind]
+
+    @cached_property
+    def tables(self) -> list[Exhibit]:
+        """Those with evidence."""
+        return [table for table in self.all_tables if table.evidence]
+
+    @cached_property
+    def own_tables(self) -> list[Exhibit]:
+        """Those with evidence that vary no other."""
+        return [table for table in self.tables if not table.plan.variant_of]
+
+    @cached_property
+    def figures(self) -> list[Exhibit]:
+        """Those that have anything to draw."""
+        return [one for one in self.exhibits if one.plan.kind and one.figure.series]
+
+    @cached_property
+    def not_run(self) -> list[Plan]:
+        """Tables, then figures."""
+        missing = [table.plan for table in self.all_tables if not table.evidence]
+        return missing + [one.plan for one in self.exhibits if one.plan.kind and not one.figure.series]
+
+    @cached_property
+    def claims(self) -> list[ClaimVerdict]:
+        """With their verdicts."""
+        return judge(self.words.claims, {table.plan.table: table for table in self.exhibits if not table.plan.kind})
+
+    @cached_property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many claims have each."""
+        counts = Counter(one.verdict for one in self.claims)
+        return {verdict: counts[verdict] for verdict in VERDICTS}
+
+    @cached_property
+    def fits(self) -> list[Fit]:
+        """Nearest reading first."""
+        return fits(self.tables)
+
+    @cached_property
+    def answers(self) -> Answers | None:
+        """What a person reads first; None where nothing is said of the paper at this scale."""
+        known = {table.plan.table: table for table in self.all_tables}
+        return answers(self.words.summary, facts(known, self.claims, self.fits), self.plan)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """Of the tables that vary no other."""
+        return [gap for table in self.own_tables for gap in table.gaps]
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Of rules and claims after results had been read, oldest first, as far as they concern this paper."""
+        if not any(table.plan.comparable for table in self.tables):
+            return []
+        claims, name = {claim.id for claim in self.words.claims}, self.plan.paper
+        own = [_with_claims(change, claims) for change in self.words.changes]
+        return [one for one in own if one.claims or one.moved.get(name) or one.counts.get(name)]
+
+    @cached_property
+    def judged(self) -> list[Cell]:
+        """The cells of the tables that vary no other. A number that several print counts once."""
+        once: dict[tuple, Cell] = {}
+        for table in self.own_tables:
+            for cell in table.cells:
+                shared = cell.run_id and cell.printed is not None
+                own = () if shared else (table.plan.table, cell.column.key)
+                once.setdefault((cell.row.name, *cell.number, *own), cell)
+        return list(once.values())
+
+    @cached_property
+    def counts(self) -> dict[Status, int]:
+        """How many of them have each status."""
+        return count_statuses(self.judged)
+
+    @cached_property
+    def printed_measured(self) -> int:
+        """How many printed numbers have a measured one beside them, in tables that are printed as they stand."""
+        as_printed = (table for table in self.tables if not (table.plan.variant_of or table.plan.stand_in))
+        return sum(cell.distance is not None for table in as_printed for cell in table.cells)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Runs and what they cost."""
+        return totals(*self.exhibits)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Of all tables with evidence."""
+        return {run_id: seeds for table in self.tables for run_id, seeds in table.evidence.items()}
+
+    @cached_property
+    def cost(self) -> list[tuple[provenance.RunCost, list[str]]]:
+        """Every run once, with the tables and figures that show it."""
+        known: dict[str, tuple[provenance.RunCost, list[str]]] = {}
+        for exhibit in [*self.tables, *(one for one in self.exhibits if one.plan.kind)]:
+            for run in exhibit.cost:
+                known.setdefault(run.run_id, (run, []))[1].append(exhibit.plan.source)
+        return list(known.values())
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """Those that were drawn here, or of which a copy is committed."""
+        every = partitions(self.tables)
+        return [one for one in every if one.drawn(self.root).exists() or (self.folder / one.path).exists()]
+
+    @property
+    def scale_note(self) -> str:
+        """Of the tables without a budget; empty where every table has its own."""
+        return next((table.plan.scale_note for table in self.tables if not table.plan.on_budget), "")
+
+    @property
+    def command(self) -> str:
+        """What makes the page."""
+        return f"snakemake --cores 8 {self.plan.page}"
+
+    @cached_property
+    def header(self) -> "Header":
+        """What lists of papers read of it."""
+        plan = self.plan
+        return Header(
+            paper=plan.paper,
+            paper_name=plan.paper_name,
+            paper_title=plan.paper_title,
+            scale=plan.scale,
+            own=plan.own,
+            answers=self.answers,
+            printed_measured=self.printed_measured,
+            printed_total=self.words.printed,
+            counts=self.counts,
+            verdicts=self.verdicts,
+            claims={one.claim.id: one.verdict for one in self.claims},
+            tables_run=len(self.tables),
+            tables=len(self.all_tables),
+            finished=self.totals.finished,
+            command=self.command,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """A paper's page in short. `own`: with params.yaml's settings. `printed_measured` of `printed_total` numbers that the paper
+    prints have a measured one beside them."""
+
+    schema: int = 3
+    paper: str
+    paper_name: str
+    paper_title: str
+    scale: str
+    own: bool
+    answers: Answers | None
+    printed_measured: int
+    printed_total: int
+    counts: dict[Status, int]
+    verdicts: dict[Verdict, int]
+    claims: dict[str, Verdict]
+    tables_run: int
+    tables: int
+    finished: tuple[str, str] | None
+    command: str
+
+
+def _with_claims(change: Change, claims: Iterable[str]) -> Change:
+    """The change with those of its claims that are among `claims`."""
+    return change.model_copy(update={"claims": {id: known for id, known in change.claims.items() if id in claims}})

@@ -1,0 +1,89 @@
+"""Candidates of tuned cells: the metric over the value tried. A panel for each column and key, a line for each row."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.choices import Choice, Tried
+from fedrepro.exhibits.kinds import style
+
+MOST_FLAT = 4  # values whose names have room beside each other below a panel
+
+Panel = tuple[str, str]  # key of a column, and the setting or argument that is tried
+
+
+def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
+    """A ring marks the candidate that is shown, a cross one that diverged. The second reading, where it has the unit of the
+    first, is a lighter line with a smaller ring."""
+    order = [column.key for column in plan.columns]
+    panels: dict[Panel, list[Choice]] = {}
+    for choice in sorted(choices, key=lambda choice: order.index(choice.place.column)):
+        panels.setdefault((choice.place.column, _key(choice)), []).append(choice)
+    rows = {row.key: place for place, row in enumerate(plan.rows)}
+    labels = [row.label for row in plan.rows if any(choice.place.row == row.key for choice in choices)]
+    title = style.title(plan, f"{plan.source}: candidates of tuned cells")
+    with style.panelled(path, title, [plan.column(column).title for column, _ in panels], labels) as all_axes:
+        for axes, ((_, key), here) in zip(all_axes, panels.items(), strict=True):
+            at = _axis(axes, key, [one.values[key] for choice in here for one in choice.tried])
+            for choice in here:
+                _lines(axes, choice, key, at, rows[choice.place.row])
+            axes.set_ylabel(style.quantities([choice.metric for choice in here]))
+            axes.grid(alpha=0.25, linewidth=0.5)
+
+
+def _key(choice: Choice) -> str:
+    """The first key of the grid that has several values."""
+    keys = list(choice.tried[0].values)
+    return next((key for key in keys if len({str(one.values[key]) for one in choice.tried}) > 1), keys[0])
+
+
+def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
+    """Value, as text -> its place on the horizontal axis: logarithmic for positive numbers, one after another for words."""
+    from matplotlib.ticker import NullLocator
+
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    names = {str(value): value for value in (sorted(values) if numbers else values)}
+    at = {name: float(value) if numbers else place for place, (name, value) in enumerate(names.items())}
+    if numbers and min(values) > 0:
+        axes.set_xscale("log")
+    axes.set_xticks(list(at.values()), [f"{value:g}" if numbers else name for name, value in names.items()])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(axis="x", labelsize=8, rotation=45 if len(at) > MOST_FLAT else 0)
+    axes.margins(x=0.08, y=0.08)
+    axes.set_xlabel(key.rpartition(".")[2])
+    return at
+
+
+def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], place: int) -> None:
+    """One for each combination of the grid's other keys, and each reading."""
+    by_rest: dict[str, list[Tried]] = {}
+    for one in choice.tried:
+        rest = {name: value for name, value in one.values.items() if name != key}
+        by_rest.setdefault(str(rest), []).append(one)
+    look = {"color": style.colour(place), "linestyle": style.dash(place)}
+    ring = {"color": style.colour(place), "marker": "o", "fillstyle": "none", "linestyle": "none"}
+
+    def x(one: Tried) -> float:
+        return at[str(one.values[key])]
+
+    for number, line in enumerate(by_rest.values()):
+        line.sort(key=x)
+        means = [(x(one), one.mean) for one in line if one.mean is not None]
+        marker = style.MARKERS[number % len(style.MARKERS)]
+        axes.plot(*_columns(means), **look, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
+        if choice.second and choice.second.unit == choice.metric.unit:
+            again = [(x(one), one.again.mean) for one in line if one.again and one.again.mean is not None]
+            axes.plot(*_columns(again), **look, linewidth=1.2, alpha=0.4)
+            rings = [(x(one), one.again.mean) for one in line if one.again and one.again.chosen]
+            axes.plot(*_columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
+        chosen = [(x(one), one.mean) for one in line if one.chosen]
+        axes.plot(*_columns(chosen), **ring, markersize=9, markeredgewidth=1.4)
+        lost = [x(one) for one in line if one.mean is None and one.per_seed]
+        if lost:  # at the foot of the panel
+            cross = {"marker": "x", "markersize": 6, "linestyle": "none", "color": style.colour(place), "clip_on": False}
+            axes.plot(lost, [0.0] * len(lost), **cross, transform=axes.get_xaxis_transform())
+
+
+def _columns(points: Sequence[tuple[float, float | None]]) -> tuple[list[float], list[float | None]]:
+    return [x for x, _ in points], [y for _, y in points]

@@ -1,0 +1,56 @@
+"""Learning curves of a table: a picture for each column, by the kind `curves`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from fedrepro.config.plan import Column, Place, Plan
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.curves import Curves
+from fedrepro.exhibits.kinds.kind import Series
+from fedrepro.exhibits.receipt import Evidence
+from fedrepro.pictures import LINE
+
+KIND = Curves()
+
+
+def columns(plan: Plan) -> list[Column]:
+    """Those with a picture of their own: columns that read one metric of the same runs after different rounds share that of
+    the first."""
+    first: dict[tuple, Column] = {}
+    for column in plan.columns:
+        runs = tuple(place.run_id for place in plan.cells if place.column == column.key)
+        first.setdefault((runs, column.metric.name), column)
+    return list(first.values())
+
+
+def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
+    """One for each row that has any in this column, of the column's metric."""
+    recorded = column.metric.model_copy(update={"diagnostic": None})
+
+    def of_the_column(place: Place) -> Place:
+        return place if place.metric.name == column.metric.name else replace(place, metric=recorded)
+
+    return list(KIND.lines([of_the_column(place) for place in plan.planned if place.column == column.key], evidence))
+
+
+def draw(plan: Plan, column: Column, lines: list[Series], path: Path) -> None:
+    """The curves of one column."""
+    text = " · ".join(part for part in (in_place_of(plan, column) or column.group, column.label) if part)
+    title = style.title(plan, text)
+    labels = [plan.row(line.row).label for line in lines]
+    with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, axes):
+        KIND.plot(axes, lines, plan, style.quantities([column.metric]))
+        axes.set_title(title, fontsize=10, loc="left")
+        figure.legend(loc="outside lower left", ncols=style.legend_columns(labels), frameon=False)
+
+
+def in_place_of(plan: Plan, column: Column) -> str | None:
+    """`digits in the place of FashionMNIST` for a column that is called after data which were not used; None for others."""
+    cells = [place for place in plan.planned if place.column == column.key]
+    used = dict.fromkeys(plan.run(place).config["dataset"] for place in cells)
+    protocol = [place.instead_of.get("dataset") for place in cells]
+    if all(column.key.startswith(f"{name}-") for name in used):
+        return None
+    if not all(column.key.startswith(f"{name}-") for name in protocol):
+        return None
+    return f"{', '.join(used)} in the place of {column.group}"

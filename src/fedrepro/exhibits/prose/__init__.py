@@ -1,0 +1,1 @@
+"""Sentences whose numbers are filled from the evidence; the grammar is `fedrepro.config.prose`."""

@@ -1,0 +1,72 @@
+"""What a person reads first of a paper at one scale, and what the remarks on a table say, filled from the evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fedrepro.config.plan import Plan
+from fedrepro.config.summary import Summary
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.fit import Fit
+from fedrepro.exhibits.judge import ClaimVerdict
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.prose.fill import filled
+from fedrepro.exhibits.prose.forms import Facts
+
+OWN = "the tables' own"  # the reading without a name, as sentences call it
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Sentences: what does not hold, what the runs cannot tell, what holds, what could not be obtained. `waiting`: the cells
+    that unwritten sentences wait for."""
+
+    proposes: str
+    fails: tuple[str, ...]
+    open: tuple[str, ...]
+    holds: tuple[str, ...]
+    missing: str
+    waiting: tuple[str, ...] = ()
+
+
+def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
+    """(what is said of a table's numbers, the cells that other remarks wait for).
+
+    They are of the published evidence: with params.yaml's values there are none. UserError where one says what does not hold.
+    """
+    plan = table.plan
+    if not plan.remarks or plan.own:
+        return [], []
+    known = Facts({plan.table: table}, own=plan.table, distances=_distances(table))
+    said, waiting = filled(plan.remarks, known, f"papers/{plan.paper}/tables/{plan.table}.yaml: remarks at scale {plan.scale}")
+    return said, list(dict.fromkeys(waiting))
+
+
+def _distances(table: Exhibit) -> dict[str, float | None]:
+    """Of each reading in a table of several."""
+    away: dict[str, list[float | None]] = {}
+    for cell in table.cells:
+        if cell.printed is not None:
+            away.setdefault(cell.row.variant or OWN, []).append(cell.distance)
+    known = {name: [one for one in values if one is not None] for name, values in away.items()}
+    return {name: mean(values) if len(values) == len(away[name]) else None for name, values in known.items()}
+
+
+def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: Sequence[Fit]) -> Facts:
+    """What the sentences on a paper are filled from: all its tables, its claims, its readings over all tables and by table."""
+    distances: dict[str, float | None] = {}
+    for fit in fits:
+        name = fit.variant or OWN
+        distances |= {name: fit.distance} | {f"{name} in {table}": away for table, away in fit.tables.items()}
+    return Facts(tables, claims={one.claim.id: one.verdict for one in claims}, distances=distances)
+
+
+def answers(summary: Summary | None, facts: Facts, plan: Plan) -> Answers | None:
+    """None where nothing is said of the paper at the scale of `plan`, one of its plans, or it has params.yaml's values."""
+    if summary is None or plan.own or plan.scale not in summary.answers:
+        return None
+    told, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
+    made = {key: filled(getattr(told, key), facts, f"{where}: {key}") for key in ("fails", "open", "holds")}
+    proposes, missing = (filled([text], facts, where)[0][0] for text in (summary.proposes, summary.missing))
+    waiting = dict.fromkeys(cell for _, waits in made.values() for cell in waits)
+    said = {key: tuple(lines) for key, (lines, _) in made.items()}
+    return Answers(proposes=proposes, missing=missing, waiting=tuple(waiting), **said)

@@ -1,0 +1,143 @@
+"""Fills the sentences of `fedrepro.config.prose` from the evidence. Pure functions of plans and evidence.
+
+Forms, at a place `row/column` of the table whose remark it is, or `table/row/column`:
+
+    mean printed difference deviation    of a cell
+    seeds            the values of its seeds
+    gain printed_gain    of `row-baseline/column`: the mean of the differences over paired seeds; of the printed numbers
+    gains            the differences at each seed
+    interval         the 95 % t-interval of a gain
+    setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
+    distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
+    count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict; of one `|table=`
+    status           of a cell
+    verdict          of a claim, by its id
+
+Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
+another curve of the same runs and how it is read, `seed=` one seed, `digits=`, `sign=no` without a sign, `as=range`,
+`largest`, `smallest` or `mean` of a list, `times=` and `plus=` for another unit. A mean may be of several metrics, apart by
+semicolons.
+"""
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from fedrepro import units
+from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
+from fedrepro.config.prose import field as parse_field
+from fedrepro.errors import UserError
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
+from fedrepro.registry import unknown
+
+OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "times", "plus")
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
+_REDUCED: dict[str | None, Callable[[list[float]], float]] = {"largest": max, "smallest": min, "mean": mean}
+_COMPARED = re.compile(r"\s(<=|>=|<|>|=|is)\s")
+
+
+def filled(texts: Iterable[str], facts: Facts, where: str) -> tuple[list[str], list[str]]:
+    """(every sentence with its numbers, what the others wait for). UserError, naming the sentence, where a condition does not
+    hold, or a place is none."""
+    made, waiting = [], []
+    for number, text in enumerate(texts):
+        place = f"{where}[{number}]"
+        try:
+            made.append(_fill(text, facts, place))
+        except Waits as missing:
+            waiting.append(str(missing))
+    return made, waiting
+
+
+def _fill(text: str, facts: Facts, where: str) -> str:
+    said = []
+    for piece in check(text, where):
+        if isinstance(piece, str):
+            said.append(piece)
+        elif piece.form == HOLDS:
+            require(piece.place, facts, where)
+        elif piece.form in (PAPER, GIVEN):
+            said.append(piece.place)
+        else:
+            said.append(_text(piece, values(piece, facts, where)))
+    return re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", "".join(said))).strip()
+
+
+def require(condition: str, facts: Facts, where: str) -> None:
+    """UserError where `condition` does not hold: `a < b`, `a < b < c`, `verdict:X is contradicted`; of lists every pair."""
+    parts = _COMPARED.split(f" {condition} ")
+    if len(parts) < 3:
+        raise UserError(f"{where}: {{holds:{condition}}}: write a comparison, for example gain:x-y/column > 0")
+    sides = [_side(part.strip(), facts, where) for part in parts[::2]]
+    for (left, right), sign in zip(itertools.pairwise(sides), parts[1::2], strict=True):
+        for a, b in _couples(left, right, condition, where):
+            holds = str(a.value) == str(b.value) if sign == "is" else OPERATORS[sign](a.number, b.number)
+            if not holds:
+                raise UserError(
+                    f"{where}: {condition!r} does not hold ({_shown(a)} {sign} {_shown(b)}); correct the sentence or drop it"
+                )
+
+
+def _side(text: str, facts: Facts, where: str) -> list[Quantity]:
+    try:
+        return [Quantity(float(text.replace("−", "-")))]
+    except ValueError:
+        pass
+    return values(parse_field(text, where), facts, where) if ":" in text else [Quantity(text)]
+
+
+def _couples(left: list[Quantity], right: list[Quantity], condition: str, where: str) -> list[tuple[Quantity, Quantity]]:
+    if len(left) == len(right):
+        return list(zip(left, right, strict=True))
+    if 1 in (len(left), len(right)):
+        return list(itertools.product(left, right))
+    raise UserError(f"{where}: {condition!r}: {len(left)} numbers against {len(right)}")
+
+
+def _shown(one: Quantity) -> str:
+    return one.value if isinstance(one.value, str) else f"{one.value:.6g}"
+
+
+def values(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    """The numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits without
+    evidence."""
+    if asked.form not in FORMS:
+        raise UserError(f"{where}: {{{asked.text}}}: {unknown('form', asked.form, sorted(FORMS))}")
+    for key, _ in asked.options:
+        if key not in OPTIONS:
+            raise UserError(f"{where}: {{{asked.text}}}: {unknown('option', key, sorted(OPTIONS))}")
+    found = FORMS[asked.form](asked, facts, f"{where}: {{{asked.text}}}")
+    how = asked.option("as")
+    if how in _REDUCED and found:
+        numbers = [one.value for one in found if isinstance(one.value, float)]
+        found = [Quantity(_REDUCED[how](numbers), found[0].unit, found[0].signed)]
+    times, plus = float(asked.option("times") or 1), float(asked.option("plus") or 0)
+    return [replace(one, value=one.value * times + plus) if isinstance(one.value, float) else one for one in found]
+
+
+def _text(asked: Field, found: list[Quantity]) -> str:
+    if asked.option("as") == "range" or asked.form == "interval":
+        numbers = sorted((one for one in found if isinstance(one.value, float)), key=lambda one: one.value)
+        return f"{_written(asked, numbers[0])} to {_written(asked, numbers[-1])}"
+    *first, last = [_written(asked, one) for one in found]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _written(asked: Field, one: Quantity) -> str:
+    if isinstance(one.value, str):
+        return one.value
+    digits = asked.option("digits")
+    plain = asked.option("sign") == "no"
+    value = abs(one.value) if plain else one.value
+    digits_shown = int(digits) if digits else units.unit(one.unit).digits
+    sign = "+" if one.signed and not plain else ""
+    return f"{value:{sign}.{digits_shown}f}".replace("-", "−")

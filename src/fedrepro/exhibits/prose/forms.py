@@ -1,0 +1,247 @@
+"""What a sentence may ask for: one function per form of `fedrepro.exhibits.prose.fill`, which describes them. Pure."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fedrepro.config.prose import Field
+from fedrepro.config.reading import Reading, make
+from fedrepro.errors import UserError
+from fedrepro.exhibits.cells import COMPARED, Cell
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paired import interval, mean, paired, printed_gap
+from fedrepro.exhibits.verdict import STATUSES
+from fedrepro.registry import parse, unknown
+
+
+class Waits(Exception):
+    """A number has no evidence yet; the message says which."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number, or words; how it is written."""
+
+    value: float | str
+    unit: str = "percent"
+    signed: bool = False
+
+    @property
+    def number(self) -> float:
+        """Rounded as differences of printed numbers are; nan of words."""
+        return round(self.value, 6) if isinstance(self.value, float) else math.nan
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sentences are filled from: tables by name (`own` where a place names none), verdicts of claims, distances."""
+
+    tables: Mapping[str, Exhibit]
+    own: str | None = None
+    claims: Mapping[str, str] = field(default_factory=dict)
+    distances: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def _places(asked: Field, facts: Facts, where: str) -> list[tuple[Exhibit, str, str]]:
+    """(table, row, column) of each place; the row of a gain is still `row-baseline`."""
+    parts = asked.place.split("/")
+    if len(parts) == 2 and facts.own:
+        parts = [facts.own, *parts]
+    if len(parts) != 3:
+        raise UserError(f"{where}: {asked.place!r} is no place; write {'row/column' if facts.own else 'table/row/column'}")
+    table, rows, columns = parts
+    if table not in facts.tables:
+        raise UserError(f"{where}: {unknown('table', table, sorted(facts.tables))}")
+    exhibit = facts.tables[table]
+    for column in columns.split(","):
+        if column not in exhibit.columns:
+            raise UserError(f"{where}: {unknown('column', column, sorted(exhibit.columns))}")
+    return [(exhibit, row, column) for row, column in itertools.product(rows.split(","), columns.split(","))]
+
+
+def _cell(exhibit: Exhibit, row: str, column: str, where: str) -> Cell:
+    known = [one.key for one in exhibit.plan.rows]
+    if row not in known:
+        raise UserError(f"{where}: {unknown('row', row, known)}")
+    cell = exhibit.cell(row, column)
+    if cell is None:
+        raise UserError(f"{where}: {row}, {column}: there is no such cell")
+    return cell
+
+
+def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str) -> tuple[dict[int, float], str]:
+    """seed -> value, and the unit. Waits where a seed has none."""
+    cell, metric, read = _cell(exhibit, row, column, where), asked.option("metric"), asked.option("read")
+    found: dict[int, float | None] = cell.per_seed
+    unit = cell.metric.unit
+    if metric or read:
+        receipts = exhibit.evidence.get(cell.run_id or "", {})
+        reading = Reading(metric or cell.metric.name, make(read or cell.place.read or "last()"))
+        if metric and any(reading.curve not in one.curves for one in receipts.values()):
+            one = next(iter(receipts.values()))
+            raise UserError(f"{where}: {unknown('metric', metric, sorted(one.curves))}")
+        found = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+        unit = "ratio" if metric and metric != cell.metric.name else unit
+    if asked.option("seed"):
+        found = {seed: value for seed, value in found.items() if str(seed) == asked.option("seed")}
+    known = {seed: value for seed, value in found.items() if value is not None}
+    if not known or len(known) < len(found):
+        raise Waits(f"{exhibit.plan.table}: {row}, {column}")
+    return known, unit
+
+
+def _means(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        for one in asked.each("metric", ";"):
+            known, unit = _per_seed(one, exhibit, row, column, where)
+            found.append(Quantity(mean([*known.values()]), unit))
+    return found
+
+
+def _seeds(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        known, unit = _per_seed(asked, exhibit, row, column, where)
+        found += [Quantity(value, unit) for value in known.values()]
+    return found
+
+
+def _deviations(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        known, unit = _per_seed(asked, exhibit, row, column, where)
+        found.append(Quantity(statistics.stdev(known.values()), unit))
+    return found
+
+
+def _printed(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        cell = _cell(exhibit, row, column, where)
+        if cell.printed is None:
+            raise UserError(f"{where}: {row}, {column}: the paper prints no such number")
+        found.append(Quantity(cell.printed, cell.metric.unit))
+    return found
+
+
+def _differences(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    couples = zip(_means(asked, facts, where), _printed(asked, facts, where), strict=True)
+    return [Quantity(ours.number - theirs.number, ours.unit, signed=True) for ours, theirs in couples]
+
+
+def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
+    """`fedavg+gh-fedavg` as (row, baseline), whatever hyphens keys have."""
+    known = {one.key for one in exhibit.plan.rows}
+    parts = rows.split("-")
+    for at in range(1, len(parts)):
+        row, baseline = "-".join(parts[:at]), "-".join(parts[at:])
+        if row in known and baseline in known:
+            return row, baseline
+    raise UserError(f"{where}: {rows!r} is no pair of rows; write row-baseline with rows among {', '.join(sorted(known))}")
+
+
+def _paired(asked: Field, facts: Facts, where: str) -> list[tuple[list[float], str]]:
+    """The differences of each pair at each seed, and their unit."""
+    found = []
+    for exhibit, rows, column in _places(asked, facts, where):
+        couple = [_per_seed(asked, exhibit, row, column, where) for row in _pair(exhibit, rows, where)]
+        gaps = [gap for gap in paired(couple[0][0], couple[1][0]).values() if gap is not None]
+        found.append((gaps, couple[0][1]))
+    return found
+
+
+def _gain(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    return [Quantity(mean(gaps), unit, signed=True) for gaps, unit in _paired(asked, facts, where)]
+
+
+def _gains(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    return [Quantity(gap, unit, signed=True) for gaps, unit in _paired(asked, facts, where) for gap in gaps]
+
+
+def _interval(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    """Its lower end, and its upper one."""
+    found = []
+    for gaps, unit in _paired(asked, facts, where):
+        ends = interval(gaps)
+        if ends is None:
+            raise Waits(f"{asked.place}: one seed has no interval")
+        found += [Quantity(end, unit, signed=True) for end in ends]
+    return found
+
+
+def _printed_gain(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found = []
+    for exhibit, rows, column in _places(asked, facts, where):
+        row, baseline = (_cell(exhibit, key, column, where) for key in _pair(exhibit, rows, where))
+        gap = printed_gap(row.printed, baseline.printed)
+        if gap is None:
+            raise UserError(f"{where}: {rows}, {column}: the paper does not print both numbers")
+        found.append(Quantity(gap, row.metric.unit, signed=True))
+    return found
+
+
+def _settings(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    found: dict[str, None] = {}
+    key = asked.option("key") or ""
+    for exhibit, row, column in _places(asked, facts, where):
+        cell = _cell(exhibit, row, column, where)
+        run = exhibit.plan.runs[cell.run_id or ""]
+        arguments = {f"{call.name}.{name}": value for call in parse(run.method) for name, value in call.arguments.items()}
+        known = run.config | arguments
+        if key not in known:
+            raise UserError(f"{where}: {unknown('setting or argument', key, sorted(known))}")
+        found[f"{known[key]:,}" if isinstance(known[key], int) else str(known[key])] = None
+    return [Quantity(text) for text in found]
+
+
+def _distances(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    if asked.place not in facts.distances:
+        raise UserError(f"{where}: {unknown('reading', asked.place, sorted(facts.distances))}")
+    distance = facts.distances[asked.place]
+    if distance is None:
+        raise Waits(f"reading {asked.place!r}")
+    return [Quantity(distance, "percent")]
+
+
+def _count(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    every_table = [one for one in facts.tables.values() if not one.plan.variant_of]
+    named = asked.option("table")
+    if named and named not in facts.tables:
+        raise UserError(f"{where}: {unknown('table', named, sorted(facts.tables))}")
+    tables = [facts.tables[named or facts.own or ""]] if named or facts.own else every_table
+    every = {cell.number: cell.status for one in tables for cell in one.cells}
+    wanted = COMPARED if asked.place == "judged" else (asked.place,)
+    if not set(wanted) <= {*STATUSES}:
+        raise UserError(f"{where}: {unknown('status', asked.place, [*COMPARED, 'judged'])}")
+    return [Quantity(float(sum(status in wanted for status in every.values())), "count")]
+
+
+def _statuses(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    return [Quantity(_cell(*place, where).status) for place in _places(asked, facts, where)]
+
+
+def _verdict(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    if asked.place not in facts.claims:
+        raise UserError(f"{where}: {unknown('claim', asked.place, sorted(facts.claims))}")
+    return [Quantity(facts.claims[asked.place])]
+
+
+FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
+    "mean": _means,
+    "seeds": _seeds,
+    "deviation": _deviations,
+    "printed": _printed,
+    "difference": _differences,
+    "gain": _gain,
+    "gains": _gains,
+    "interval": _interval,
+    "printed_gain": _printed_gain,
+    "setting": _settings,
+    "distance": _distances,
+    "count": _count,
+    "status": _statuses,
+    "verdict": _verdict,
+}

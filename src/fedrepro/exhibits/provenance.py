@@ -1,0 +1,173 @@
+"""What the runs of a plan cost, what computed them, the sha256 of all that they read, and what a reader must know of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fedrepro.config.plan import Plan
+from fedrepro.config.reading import EDITED
+from fedrepro.engine import fingerprints
+from fedrepro.exhibits.cells import Cell
+from fedrepro.exhibits.choices import Choice
+from fedrepro.exhibits.receipt import Environment, Evidence, Receipt, receipts
+from fedrepro.exhibits.settings import show
+from fedrepro.registry import parse
+
+VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """A run with its receipts; one that several cells share is listed once, with all their settings."""
+
+    run_id: str
+    method: str
+    setting: str
+    receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the runs of a column read at a seed; more than one sha256 is a fault."""
+
+    kind: str
+    id: str
+    seed: int
+    setting: str
+    sha256: list[str] = field(default_factory=list)
+
+
+def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) -> list[RunCost]:
+    """Every run of cells and trials that has evidence."""
+    places: dict[str, list[tuple[str, str]]] = {}
+    for cell in cells:
+        if cell.run_id:
+            places.setdefault(cell.run_id, []).append((cell.row.label, cell.column.title))
+    for choice in choices:
+        for tried in choice.tried:
+            places.setdefault(tried.run_id, [(f"{choice.row}, {tried.text}", choice.column)])
+    return [
+        RunCost(
+            run_id,
+            shared[0][0],
+            ", ".join(dict.fromkeys(setting for _, setting in shared)),
+            tuple(evidence[run_id].values()),
+        )
+        for run_id, shared in places.items()
+        if evidence.get(run_id)
+    ]
+
+
+def methods(plan: Plan) -> list[tuple[str, list[str]]]:
+    """Label of each row, and the methods that its runs used; more than one when an argument depends on the setting."""
+    specs: dict[str, dict[str, None]] = {row.key: {} for row in plan.rows}
+    for cell in plan.planned:
+        specs[cell.row][plan.run(cell).method] = None
+    return [(row.label, list(specs[row.key])) for row in plan.rows]
+
+
+def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Of what computed the numbers."""
+    environments = [receipt.environment for receipt in receipts(evidence)]
+    known = {key: {str(value) for one in environments if (value := getattr(one, key)) is not None} for key in VERSIONS}
+    return {key: tuple(sorted(values)) for key, values in known.items()}
+
+
+def devices(evidence: Evidence) -> list[str]:
+    """`cpu, AMD EPYC, 1 thread a run`."""
+    return sorted({_device(receipt.environment) for receipt in receipts(evidence)})
+
+
+def _device(environment: Environment) -> str:
+    threads = environment.threads
+    count = None if threads is None else f"{threads} thread{'' if threads == 1 else 's'} a run"
+    return ", ".join(part for part in (environment.device, environment.processor, count) if part)
+
+
+def commits(evidence: Evidence) -> list[str]:
+    """Of the runs; `(dirty)` with uncommitted changes."""
+    environments = [receipt.environment for receipt in receipts(evidence)]
+    return sorted({f"{one.commit or 'unknown'}{' (dirty)' if one.dirty else ''}" for one in environments})
+
+
+def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, list[int]]]:
+    """Kind, identity, sha256 and seeds of every file that the runs read."""
+    unique: dict[tuple[str, str, str], list[int]] = {}
+    for entry in _inputs(plan, evidence):
+        for digest in entry.sha256:
+            seeds = unique.setdefault((entry.kind, entry.id, digest), [])
+            if entry.seed not in seeds:
+                seeds.append(entry.seed)
+    files = [(*key, seeds) for key, seeds in unique.items()]
+    return sorted(files, key=lambda one: (one[0], one[1], one[3]))
+
+
+def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What a reader must know before trusting the numbers; one sentence each, empty when all is well."""
+    runs, said = receipts(evidence), [plan.stand_in] if plan.stand_in else []
+    planned = plan.runs_asked
+    if len(runs) < planned:
+        said.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
+    diverged = sum(receipt.diverged for receipt in runs)
+    if diverged:
+        named = sorted({f"{c.row.label} ({c.column.title})" for c in cells if None in c.per_seed.values()})
+        of_whom = f"their cells have no mean: {', '.join(named)}" if named else "they are candidates that no cell shows"
+        said.append(f"{diverged} of {len(runs)} runs diverged; {of_whom}.")
+    changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
+    if changed:
+        what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
+        said.append(f"{len(changed)} of {len(runs)} runs were made with other code of {what} than today's.")
+    edited = _edited(plan)
+    if edited:
+        said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
+    of = {receipt.environment.commit for receipt in runs}
+    if len(of) > 1:
+        where = "the JSON lists them" if plan.kind else "see the provenance below"
+        said.append(f"The runs come from {len(of)} different commits; {where}.")
+    if any(receipt.environment.dirty for receipt in runs):
+        said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
+    return (*said, *_conflicts(plan, evidence))
+
+
+def _edited(plan: Plan) -> list[str]:
+    """`rounds = 5` for every value that comes from params.yaml instead of from the table, its paper or the scale."""
+    edited: dict[str, None] = {}
+    for run in plan.runs.values():
+        for key, source in run.sources.items():
+            if source == EDITED:
+                edited[f"{key} = {show(run.config[key])}"] = None
+        for key, source in run.argument_sources.items():
+            if source == EDITED:
+                part, _, argument = key.partition(".")
+                call = next(call for call in parse(run.method) if call.name == part)
+                edited[f"{key} = {show(call.arguments[argument])}"] = None
+    for cell in plan.cells:
+        if cell.average_last_source == EDITED:
+            edited[f"average_last = {cell.average_last}"] = None
+    return sorted(edited)
+
+
+def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
+    """A sentence for each input that is not the same for every method of a column at a seed.
+
+    Participation, initial model and data are shared by all rows of a column, so rows of one column that name the same input
+    must have read the same bytes.
+    """
+    for entry in _inputs(plan, evidence):
+        if len(entry.sha256) > 1:
+            digests = ", ".join(digest[:12] for digest in entry.sha256)
+            yield f"Input {entry.kind} of {entry.setting} at seed {entry.seed} is not the same for every method ({digests})."
+
+
+def _inputs(plan: Plan, evidence: Evidence) -> list[Input]:
+    """Per kind, column and seed: the identity of the input and every sha256 that its runs report."""
+    inputs: dict[tuple, Input] = {}
+    for cell in plan.planned:
+        run = plan.run(cell)
+        for seed, receipt in evidence.get(run.run_id, {}).items():
+            for kind, digest in sorted(receipt.inputs.items()):
+                name = str(run.inputs.get(kind, ""))
+                blank = Input(kind, name, seed, plan.column(cell.column).title)
+                entry = inputs.setdefault((kind, name, seed, cell.column), blank)
+                if digest is not None and digest not in entry.sha256:
+                    entry.sha256.append(digest)
+    return list(inputs.values())

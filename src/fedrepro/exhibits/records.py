@@ -1,0 +1,220 @@
+"""Exhibits for machines: a header, and tidy records, one a cell, a candidate, a run and seed, a claim's number.
+
+docs/records.md says what the keys mean. JSON has all of it, CSV one line a cell; numbers are those of the pages, unrounded.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fedrepro.exhibits import provenance, settings
+from fedrepro.exhibits.cells import Cell
+from fedrepro.exhibits.comparisons import comparisons
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.judge import rule
+from fedrepro.exhibits.kinds.kind import Series
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.prose.answers import remarks
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.verdict import RULE
+from fedrepro.typed import plain
+
+SCHEMA = 3  # raise it when a key changes its meaning or goes away
+Record = dict[str, Any]
+
+
+def table_text(table: Exhibit) -> str:
+    """The JSON of a table."""
+    said, waiting = remarks(table)
+    return _text(
+        {
+            "header": _header(table) | {"remarks": said, "waiting": waiting},
+            "cells": [cell_record(table, cell) for cell in table.cells],
+            "candidates": [record for choice in table.choices for record in _candidates(choice)],
+            "comparisons": [_comparison(one) for one in comparisons(table.plan, table.cells)],
+            "settings": [
+                {"setting": one.key, "value": held.value, "where": held.where, "source": one.source}
+                for one in settings.settings(table.plan)
+                for held in one.values
+            ],
+            "runs": _runs(table),
+            "inputs": [
+                {"kind": kind, "id": id, "sha256": sha256, "seeds": seeds}
+                for kind, id, sha256, seeds in provenance.input_files(table.plan, table.evidence)
+            ],
+        }
+    )
+
+
+def figure_text(figure: Exhibit) -> str:
+    """The JSON of a figure."""
+    drawn = figure.figure
+    header = _header(figure) | {"kind": figure.plan.kind, "caption": figure.plan.caption, "x": drawn.x, "y": drawn.y}
+    return _text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)})
+
+
+def paper_text(paper: Paper) -> str:
+    """The JSON of a paper's page; its tables have their own."""
+    claims = []
+    for one in paper.claims:
+        about = {"claim": one.claim.id, "kind": one.claim.kind, "text": one.claim.text, "says": one.claim.says}
+        about |= {"where": one.claim.where, "rule": rule(one.claim), "verdict": one.verdict, "why": one.why}
+        claims.append(about | {"numbers": [_number(number, verdict) for number, verdict in one.numbers]})
+    return _text(
+        {
+            "header": plain(paper.header),
+            "claims": claims,
+            "cells": [
+                {"table": table.plan.table} | cell_record(table, cell)
+                for table in paper.tables
+                for cell in table.cells
+                if cell.per_seed
+            ],
+            "gaps": [
+                {"table": gap.plan.table, "method": gap.method.key, "base": gap.base.key, "unit": gap.unit}
+                | {key: value for key, value in vars(one).items() if key not in ("column", "metric")}
+                | {"column": one.column.key, "metric": one.metric.name}
+                for gap in paper.gaps
+                for one in gap.settings
+            ],
+            "readings": [asdict(one) for one in paper.fits],
+            "changes": [plain(one) for one in paper.changes],
+        }
+    )
+
+
+def cell_record(table: Exhibit, cell: Cell) -> Record:
+    """One number of a table."""
+    place, run = cell.place, table.plan.runs.get(cell.run_id or "")
+    return {
+        "row": cell.row.key,
+        "column": cell.column.key,
+        "method": cell.row.label,
+        "setting": cell.column.title,
+        "dataset": run and run.config["dataset"],
+        "metric": cell.metric.name,
+        "unit": cell.metric.unit,
+        "printed": cell.printed,
+        "note": place.note,
+        "line": place.line,
+        "run_id": cell.run_id,
+        "spec": run and run.method,
+        "read": place.read,
+        "per_seed": cell.per_seed,
+        "runs": cell.runs,
+        "mean": cell.mean,
+        "std": cell.std,
+        "difference": cell.difference,
+        "margin": cell.margin,
+        "status": cell.status,
+        "reason": cell.reason,
+        "arithmetic": cell.arithmetic,
+        "best": cell.best_measured,
+        "best_printed": cell.best_printed,
+        "other_readings": cell.readings and asdict(cell.readings),
+    }
+
+
+def table_csv(table: Exhibit) -> str:
+    """A line a cell; `seed8` and so on are the values of the seeds, empty where one has none."""
+    keys = ["row", "column", "method", "setting", "dataset", "metric", "unit", "printed", "mean", "std"]
+    keys += ["difference", "margin", "status", "run_id"]
+    lines = []
+    for cell in table.cells:
+        record = cell_record(table, cell)
+        lines.append([*(record[key] for key in keys), *(cell.per_seed.get(seed) for seed in table.plan.seeds)])
+    return _lines([*keys, *(f"seed{seed}" for seed in table.plan.seeds)], lines)
+
+
+def figure_csv(figure: Exhibit) -> str:
+    """A line for each point, bar, field or bin. `x` is called as in the figure: `round`, a setting, a metric; `y` `value`,
+    `difference`, `count` or `share`. Seeds are apart by spaces."""
+    drawn = figure.figure
+    numbers = {"x": drawn.x or "x", "to": "to", "y": drawn.y, "low": "low", "high": "high"}
+    kept = [key for key in numbers if any(getattr(one, key) for one in drawn.series)]
+    lines = [
+        [*(one.row, one.column, one.metric), *_numbers(one, kept, place), " ".join(map(str, one.seeds))]
+        for one in drawn.series
+        for place in range(len(one.y))
+    ]
+    return _lines(["row", "column", "metric", *(numbers[key] for key in kept), "seeds"], lines)
+
+
+def _numbers(series: Series, keys: Sequence[str], place: int) -> list[float | None]:
+    return [values[place] if (values := getattr(series, key)) else None for key in keys]
+
+
+def _header(exhibit: Exhibit) -> Record:
+    """What the exhibit is, and what a reader must know of its numbers."""
+    plan = exhibit.plan
+    about: Record = {"schema": SCHEMA, "paper": plan.paper, "paper_name": plan.paper_name, "table": plan.table}
+    about |= {"title": plan.title, "source": plan.source, "scale": plan.scale, "own": plan.own}
+    about |= {"comparable": plan.comparable, "stand_in": plan.stand_in, "on_budget": plan.on_budget}
+    about |= {"variant_of": plan.variant_of, "seeds": plan.seeds, "run_here": words.protocol(plan)}
+    about |= {"scale_note": plan.scale_note, "warnings": exhibit.warnings, "command": plan.command}
+    if not plan.kind:
+        about |= {"counts": exhibit.counts, "rule": asdict(RULE)}
+    about |= {"printed_seeds": plain(plan.printed_seeds), "spreads": {key: plain(one) for key, one in plan.spreads.items()}}
+    return about | {
+        "versions": provenance.versions(exhibit.evidence),
+        "commits": provenance.commits(exhibit.evidence),
+    }
+
+
+def _candidates(choice: Any) -> Iterable[Record]:
+    for one in choice.tried:
+        record: Record = {"row": choice.place.row, "column": choice.place.column, "metric": choice.metric.name}
+        record |= {"values": one.values, "run_id": one.run_id, "read": one.read, "per_seed": one.per_seed, "mean": one.mean}
+        record |= {"chosen": one.chosen, "ahead": choice.ahead if one.chosen else None, "reason": choice.reason}
+        if choice.second and one.again:
+            record |= {"second_metric": choice.second.name, "second_per_seed": one.again.per_seed}
+            record |= {"second_mean": one.again.mean, "second_chosen": one.again.chosen, "worth": choice.worth}
+        yield record
+
+
+def _comparison(one: Any) -> Record:
+    sides = {f"{name}_{key}": value for name in ("printed", "measured") for key, value in vars(getattr(one, name)).items()}
+    about = {"metric": one.metric.name, "method": one.method.key, "baseline": one.baseline.key, "columns": one.columns}
+    return about | sides
+
+
+def _runs(exhibit: Exhibit) -> list[Record]:
+    """One a run and seed: what it cost, and where its evidence lies."""
+    return [
+        {"run_id": run.run_id, "method": run.method, "setting": run.setting, "seed": one.seed, "status": one.status}
+        | vars(one.cost)
+        | {"commit": one.environment.commit, "evidence": one.path}
+        for run in exhibit.cost
+        for one in run.receipts
+    ]
+
+
+def _number(number: Any, verdict: str | None) -> Record:
+    ends = number.interval or (None, None)
+    about = {"label": number.label, "column": number.column, "printed": number.printed, "ours": number.mean}
+    return about | {
+        "low": ends[0],
+        "high": ends[1],
+        "per_seed": number.per_seed,
+        "runs": number.runs,
+        "unit": number.unit,
+        "verdict": verdict,
+    }
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """Equal values are equal files."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _lines(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Numbers have eight digits; the JSON has all of them."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(head)
+    for row in rows:
+        lines.writerow([f"{value:.8g}" if isinstance(value, float) else value for value in row])
+    return text.getvalue()

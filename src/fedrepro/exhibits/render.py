@@ -1,0 +1,145 @@
+"""Renders tables, figures, papers and the list of them: plans and evidence in, pages, records and pictures out.
+
+Nothing is trained and no clock is read.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fedrepro.config.plan import load_plan
+from fedrepro.config.words import Words
+from fedrepro.errors import UserError
+from fedrepro.exhibits import latex, pages, records
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import make_kind
+from fedrepro.exhibits.names import natural
+from fedrepro.exhibits.paper import Header, Paper
+from fedrepro.exhibits.write import html, markdown
+from fedrepro.exhibits.write.blocks import Document
+from fedrepro.files import read_json, write_atomic, write_text
+from fedrepro.store import Store
+from fedrepro.typed import typed
+
+PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alone shows, made anew with it
+
+
+def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
+    """Writes `<out_stem>.md`, `.html`, `.json`, `.csv`, `.tex` and pictures; returns all of them in this order.
+
+    The bytes written depend on the plan, the evidence in `store` and the paths given, never on when or where this runs.
+    UserError when the plan or a receipt is damaged, or the plan is that of a figure.
+    """
+    stem = Path(out_stem)
+    table = _exhibit(plan_path, store, figure=False)
+    page = pages.table_page(table)
+    pictures = _draw(page, stem.parent)
+    for stale in {*(stem.parent / "figures" / table.plan.table).glob("*.svg")} - {*pictures}:
+        stale.unlink()
+    machine = {"json": records.table_text(table), "csv": records.table_csv(table), "tex": latex.write(table)}
+    return [*_write(page, stem), *(write_text(_ending(stem, ending), text) for ending, text in machine.items()), *pictures]
+
+
+def render_figure(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
+    """Writes `<out_stem>.svg`, the data that it draws as `.csv`, and both with all that is known of them as `.json`.
+
+    The bytes depend on the plan, the evidence and the paths given. UserError when the plan or a receipt is damaged, when the
+    plan is that of a table, or when a metric is none that the runs record.
+    """
+    return _write_figure(_exhibit(plan_path, store, figure=True), Path(out_stem))
+
+
+def _exhibit(plan_path: Path, store: Store, figure: bool) -> Exhibit:
+    plan = load_plan(Path(plan_path))
+    if bool(plan.kind) is not figure:
+        other, does = ("figure", "draws it") if plan.kind else ("table", "renders it")
+        raise UserError(f"{plan_path}: the plan of a {other}; `fedrepro report` {does}")
+    return Exhibit.of(plan, store)
+
+
+def _write_figure(figure: Exhibit, stem: Path) -> list[Path]:
+    """The picture first."""
+    kind = make_kind(figure.plan.kind or "")
+    return [
+        write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(figure.figure, temporary)),
+        write_text(_ending(stem, "csv"), records.figure_csv(figure)),
+        write_text(_ending(stem, "json"), records.figure_text(figure)),
+    ]
+
+
+def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words, root: Path = Path()) -> list[Path]:
+    """Writes `index.md`, `.html`, `.json`, `details.md` and `.html` and pictures into `folder`; returns the files in this
+    order.
+
+    `plan_paths` are all tables and figures of one paper at one scale, `words` what is said of them; `folder` is where the
+    paper's reports lie, seen from the working directory; `root` the project. The bytes depend on those, on the evidence in
+    `store`, on drawn partitions, and on which tables and figures have an up-to-date report in the folder.
+    UserError when a plan or a receipt is damaged, or a sentence of the summary says what does not hold.
+    """
+    folder = Path(folder)
+    shutil.rmtree(folder / PICTURES, ignore_errors=True)
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
+    plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
+    exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
+    rendered = frozenset(one.plan.table for one in exhibits if _is_rendered(one, folder))
+    paper = Paper(exhibits, words, folder, root, rendered)
+    page, details = pages.paper_page(paper), pages.details_page(paper)
+    _draw(page, folder, reuse=rendered)
+    _draw(details, folder)
+    for figure in paper.figures:
+        if figure.plan.table not in rendered:
+            _write_figure(figure, folder / PICTURES / figure.plan.table)
+    index = [*_write(page, folder / "index"), write_text(folder / "index.json", records.paper_text(paper))]
+    return [*index, *_write(details, folder / "details")]
+
+
+def render_site(page_files: Sequence[Path], folder: Path) -> list[Path]:
+    """Writes `<folder>/all.md` and `.html`, the list of pages, by their JSON files."""
+    return _write(pages.site([(path, load_header(path)) for path in map(Path, page_files)]), Path(folder) / "all")
+
+
+def render_overview(page_files: Sequence[Path], folder: Path, others: Mapping[str, int]) -> list[Path]:
+    """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages.
+
+    `others`: papers without a page -> how many results their tables print.
+    """
+    made = pages.overview([(path, load_header(path)) for path in map(Path, page_files)], others)
+    texts = {"README.md": markdown.write(made, Path(folder)), "index.html": html.write(made, Path(folder))}
+    return [write_text(Path(folder) / name, text) for name, text in texts.items()]
+
+
+def load_header(path: Path) -> Header:
+    """Of a paper's page. UserError when the file is missing, or is none."""
+    content = read_json(path)
+    return typed(Header, content.get("header") if isinstance(content, dict) else content, path)
+
+
+def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:
+    """Whether the exhibit's own files in the folder are there, and show the same numbers."""
+    stem, plan = folder / exhibit.plan.table, exhibit.plan
+    text = records.figure_text(exhibit) if plan.kind else records.table_text(exhibit)
+    there = all(_ending(stem, ending).exists() for ending in (("svg", "csv") if plan.kind else ("html", "md")))
+    own = _ending(stem, "json")
+    return there and own.exists() and own.read_text() == text
+
+
+def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> list[Path]:
+    """Every picture of the page. Those that belong to the tables and figures of `reuse` are there already, up to date."""
+    drawn = []
+    for picture in page.pictures:
+        path = folder / picture.path
+        own = path.stem in reuse or path.parent.name in reuse
+        if picture.draw and not (own and PICTURES.name not in path.parent.parts and path.exists()):
+            write_atomic(path, picture.draw)
+        drawn.append(path)
+    return drawn
+
+
+def _write(made: Document, stem: Path) -> list[Path]:
+    """The Markdown page and the HTML page of one document."""
+    texts = {"md": markdown.write(made, stem.parent), "html": html.write(made, stem.parent)}
+    return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
+
+
+def _ending(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}.{ending}")

@@ -1,0 +1,104 @@
+"""Where the numbers of a page come from: data, rounds, seeds, device, dates, commits, and how much has run."""
+
+from collections.abc import Mapping
+
+from fedrepro.config.table import Metric
+from fedrepro.exhibits import provenance, settings
+from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
+from fedrepro.exhibits.names import period
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections.cost import total_cost
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=40)
+def about_the_runs(table: Exhibit) -> list[b.Block]:
+    """Of one table."""
+    every = totals(table)
+    measured = sum(cell.mean is not None for cell in table.cells)
+    facts = {
+        "data": _data(table) or "no run is planned",
+        "metric": "; ".join(_metrics(table)),
+        "reported": ", ".join(map(str, settings.reported(table.plan))) or "no run is planned",
+        "seeds": ", ".join(map(str, table.plan.seeds)),
+        "device": "; ".join(provenance.devices(table.evidence)) or "no run yet",
+        "arithmetic": _arithmetic(table),
+        "runs finished": period(*(every.finished or (None, None))),
+        "commit of the runs": ", ".join(provenance.commits(table.evidence)) or "no run yet",
+        "evidence": _origin(every),
+        "complete": f"{measured} of {len(table.cells)} cells, {every.runs_done} of {every.runs_planned} runs",
+    }
+    return [b.Section("About the runs", (_facts(facts),))]
+
+
+@section("paper", at=90)
+def what_was_run(paper: Paper) -> list[b.Block]:
+    """Of all tables of a paper; a run that several share counts once."""
+    every, tables = paper.totals, paper.tables
+    measured = sum(cell.mean is not None for table in tables for cell in table.cells)
+    cells = sum(len(table.cells) for table in paper.all_tables)
+    facts = {
+        "data": ", ".join(dict.fromkeys(used for table in tables for names in table.data.values() for used in names)),
+        "seeds": ", ".join(map(str, sorted({seed for table in tables for seed in table.plan.seeds}))),
+        "device": "; ".join(provenance.devices(paper.evidence)),
+        "runs finished": period(*(every.finished or (None, None))),
+        "commit of the runs": ", ".join(provenance.commits(paper.evidence)),
+        "evidence": _origin(every),
+        "complete": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
+        f"{every.runs_done} of {every.runs_planned} runs (one setting and method at one seed)",
+    }
+    facts |= {key.replace("_", " "): ", ".join(values) for key, values in provenance.versions(paper.evidence).items()}
+    return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(every))]
+
+
+def _facts(facts: Mapping[str, str]) -> b.Facts:
+    return b.Facts(tuple((name, (value or "no run yet",)) for name, value in facts.items()))
+
+
+def _metrics(table: Exhibit) -> list[str]:
+    """Of the columns, then of the rows that show another one, with their names, or the name of their reading."""
+    rows = table.plan.rows
+    own: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.metric:
+            alike = row.variant and all(other.metric == row.metric for other in rows if other.variant == row.variant)
+            own.setdefault(_told(row.metric), {})[row.variant if row.variant and alike else row.label] = None
+    general = dict.fromkeys(_told(column.metric) for column in table.plan.columns)
+    shared = [] if all(row.metric for row in rows) else list(general)
+    return [*shared, *(f"{', '.join(labels)}: {metric}" for metric, labels in own.items())]
+
+
+def _told(metric: Metric) -> str:
+    better = f", {metric.better} is better" if metric.ranked else ""
+    return f"{metric.description} ({metric.unit}{better})"
+
+
+def _data(table: Exhibit) -> str:
+    """`mnist (1×28×28)`; where columns differ, `FashionMNIST columns ran on digits (1×28×28)` for each group of them."""
+    used = {" and ".join(names): group for group, names in table.data.items()}
+    if len(used) == 1:
+        return next(iter(used))
+    return "; ".join(f"{group} columns ran on {' and '.join(names)}" for group, names in table.data.items())
+
+
+def _arithmetic(table: Exhibit) -> str:
+    """In how many cells anybody can have the same bits again, and how."""
+    kinds, plan = [cell.arithmetic for cell in table.cells if cell.arithmetic], table.plan
+    if not kinds:
+        return "no run yet"
+    portable = kinds.count("portable")
+    if not portable:
+        return "not portable: another type of processor gives other last digits"
+    share = "every cell" if portable == len(kinds) else f"{portable} of {len(kinds)} cells with runs"
+    text = f"portable in {share}: the same bits on every x86-64 processor with AVX2"
+    if plan.scale not in ("full", "short"):  # published
+        return text
+    return f"{text}; to see for yourself: fedrepro verify {plan.paper}/{plan.table} --scale {plan.scale}"
+
+
+def _origin(every: Totals) -> str:
+    """Which of the trainings are published, and which were made in this folder."""
+    here = every.runs_done - every.published
+    said = [f"{every.published} published"] * bool(every.published) + [f"{here} trained here"] * bool(here)
+    return ", ".join(said) or "none yet"

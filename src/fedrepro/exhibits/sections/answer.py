@@ -1,0 +1,115 @@
+"""The first screen of a paper's page: what holds, counts, the numbered tables at a glance, a picture."""
+
+from functools import partial
+
+from fedrepro.exhibits.cells import COMPARED
+from fedrepro.exhibits.comparisons import Gap, proposed
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.pictures import agreement
+from fedrepro.exhibits.pictures import gaps as gap_pictures
+from fedrepro.exhibits.sections import grid, words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
+AGREEMENT = "Measured numbers against the printed ones, in percent; on the line they are the same."
+BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partitions, cost"
+
+
+@section("paper", at=10)
+def answer(paper: Paper) -> list[b.Block]:
+    """A banner, then what stands beside each other."""
+    plans = [table.plan for table in paper.tables]
+    compared = any(plan.comparable and plan.prints for plan in plans)
+    departs = words.departures(paper.plan.deviations) if compared else ""
+    said = (*protocol(paper), paper.scale_note, departs)
+    first = (b.Text(_headline(paper), "strong"), *(f" {one}" for one in said if one))
+    told = _read_first(paper)
+    lines = (*told, _counted(paper), first) if compared else (first, *told, _counted(paper))
+    good = bool(plans) and all(plan.comparable for plan in plans)
+    beside = _beside(paper)
+    return [b.Banner(lines if plans else (first,), good), *([b.Beside(tuple(beside))] if beside else [])]
+
+
+@section("paper", at=15)
+def more(paper: Paper) -> list[b.Block]:
+    """Where what is looked up stands."""
+    if not paper.tables and not paper.figures:
+        return []
+    return [b.Paragraph((b.Text(BESIDE, link=(paper.folder / "details.page").as_posix()),), soft=True)]
+
+
+def protocol(paper: Paper) -> tuple[str, ...]:
+    """What was run, where that is the same for every table of the page."""
+    said = {words.protocol(table.plan) for table in paper.tables}
+    return said.pop() if len(said) == 1 else ()
+
+
+def _headline(paper: Paper) -> str:
+    """Whether the numbers of the page may be compared with the printed ones."""
+    plans, scale = [table.plan for table in paper.tables], paper.plan.scale
+    if not plans:
+        return f"{scale.capitalize()} scale: {'no table' if paper.figures else 'nothing'} has run yet."
+    compared = [plan for plan in plans if plan.comparable and plan.prints and not plan.varied]
+    if not compared:
+        return words.headline(plans[0])
+    share = f"{words.some(len(compared), 'table')} with printed numbers"
+    own = sum(not plan.prints for plan in plans)
+    varied = sum(plan.varied is not None for plan in plans)
+    others = [f"{varied} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
+    others += [f"{own} of ours without printed numbers"] if own else []
+    apart = sum(plan.prints and not plan.comparable for plan in plans)
+    others += [f"{apart} whose printed numbers are of another setting"] if apart else []
+    also = f" On the page besides: {', '.join(others)}; nothing in those is judged." if others else ""
+    return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
+
+
+def _read_first(paper: Paper) -> list[b.Line]:
+    """What a person reads first: what does not hold, what the runs cannot tell, what holds."""
+    told = paper.answers
+    if told is None:
+        return []
+    if paper.plan.scale != "full":  # observations: nothing there holds or fails
+        lines = (*told.fails, *told.open, *told.holds)
+        return [words.named("Seen here:", " ".join(lines))] if lines else []
+    kinds = (("Does not hold:", told.fails), ("Cannot be told:", told.open), ("Holds:", told.holds))
+    return [words.named(name, " ".join(lines)) for name, lines in kinds if lines]
+
+
+def _counted(paper: Paper) -> b.Line:
+    """How many printed numbers were measured, how they and the claims are judged."""
+    judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
+    total = sum(judged.values())
+    share = f" {paper.printed_measured} of {paper.words.printed} that the paper prints are measured, "
+    numbers = (f"{share}{total} different ones judged: ", *words.counted(judged)) if total else (f"{share}none is judged",)
+    claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
+    once = ". A number that several tables print is judged once." if total else "."
+    return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once)
+
+
+def _beside(paper: Paper) -> list[b.Section]:
+    """The first numbered tables, and a picture of all numbers or of what the paper proposes."""
+    numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
+    made = []
+    for table in numbered[:AT_A_GLANCE]:
+        same = words.together(table.plan)
+        legend = [b.Paragraph(f"Measured: mean ± deviation over seeds. {words.LEGEND}.", soft=True)]
+        below = [*(legend if table.plan.comparable else []), *([b.Paragraph(same, soft=True)] if same else [])]
+        made.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
+    points = [cell for cell in paper.judged if cell.difference is not None and cell.point == 1]
+    if points:
+        picture = b.Picture(
+            "figures/index/agreement.svg",
+            f"{AGREEMENT} {words.counts(paper.counts)}.",
+            draw=partial(agreement.draw, points),
+        )
+        made.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
+    elif paper.gaps:
+        first = proposed(paper.gaps)
+        made.append(b.Section(first.title, (b.Pictures((gap_picture(first),)),)))
+    return made
+
+
+def gap_picture(gap: Gap) -> b.Picture:
+    """Of two methods in each setting."""
+    return b.Picture(f"figures/index/gaps/{gap_pictures.name(gap)}", gap.text, draw=partial(gap_pictures.draw, gap))

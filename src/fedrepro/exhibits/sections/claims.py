@@ -1,0 +1,77 @@
+"""What a paper claims, with verdicts; the numbers behind them; changes of rules and claims after results were read."""
+
+from fedrepro.exhibits.claims import Number
+from fedrepro.exhibits.judge import PAIRED, ClaimVerdict, rule
+from fedrepro.exhibits.names import decimal
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+CHANGES = (
+    "Rules and claims that were changed when results had already been read, oldest first, each with the verdicts that it "
+    "moved. A rule fixed beforehand is worth more than one of these."
+)
+
+
+@section("paper", at=20)
+def claims(paper: Paper) -> list[b.Block]:
+    """In the paper's own words where it has any."""
+    if not paper.claims:
+        return []
+    rows = []
+    for one in paper.claims:
+        claim = one.claim
+        quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
+        said = b.Cell((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
+        rows.append((said, words.verdict(one.verdict), one.why))
+    made = b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
+    return [b.Section("What the paper claims", (made,), folded=True, note=words.counts(paper.verdicts))]
+
+
+@section("paper", at=40)
+def changes(paper: Paper) -> list[b.Block]:
+    """Every change of a rule or a claim after results had been read."""
+    if not paper.changes:
+        return []
+    blocks: list[b.Block] = [b.Paragraph(CHANGES)]
+    for one in paper.changes:
+        moves, counted = one.moved.get(paper.plan.paper, {}), one.counts.get(paper.plan.paper)
+        moved = [f"{move}: {'; '.join(places)}" for move, places in moves.items()] + ([counted] if counted else [])
+        named = f" ({', '.join(one.claims)})" if one.claims else ""
+        blocks.append(b.Paragraph((b.Text(f"{one.date}{named}:", "strong"), f" {one.what} {one.why}")))
+        blocks.append(b.Bullets(tuple(moved or ["no verdict of this paper moved"])))
+    return [b.Section("Changes after results were read", tuple(blocks), folded=True, note=f"{len(paper.changes)} changes")]
+
+
+@section("details", at=10)
+def numbers(paper: Paper) -> list[b.Block]:
+    """The numbers that claims rest on, and the rules that decide them."""
+    every = [(one, number) for one in paper.claims for number, _ in one.numbers]
+    measured = tuple(_number(one, number) for one, number in every if number.per_seed)
+    if not measured:
+        return []
+    heads = b.heads("claim", "what", "printed", "ours", "interval", "every seed", numbers=range(2, 5))
+    made = b.Grid("Numbers behind the verdicts", heads, measured)
+    rules = b.Facts(tuple((ids, (text,)) for ids, text in _rules(paper)))
+    note = f"{len(measured)} of {len(every)} numbers have been measured"
+    return [b.Section("The numbers behind the verdicts, and the rules", (made, rules), folded=True, note=note)]
+
+
+def _number(one: ClaimVerdict, number: Number) -> b.Row:
+    """Printed, ours, interval, every seed; dashes for what there is not."""
+    ends = number.interval
+    between = f"{decimal(ends[0])} to {decimal(ends[1])}" if ends else "–"
+    values = {seed: "diverged" if value is None else decimal(value) for seed, value in number.per_seed.items()}
+    seeds = ", ".join(f"{seed}: {value}" for seed, value in values.items())
+    return (one.claim.id, number.label, decimal(number.printed), decimal(number.mean), between, seeds or "–")
+
+
+def _rules(paper: Paper) -> list[tuple[str, str]]:
+    """Each rule once, by the claims that it decides; then what most of them end with."""
+    rules = {one.claim.id: rule(one.claim) for one in paper.claims}
+    claims: dict[str, list[str]] = {}
+    for id, text in rules.items():
+        claims.setdefault(text.replace(PAIRED, "").strip(), []).append(id)
+    said = [(", ".join(ids), text) for text, ids in claims.items()]
+    return [*said, *([("decided", PAIRED)] if any(PAIRED in text for text in rules.values()) else [])]

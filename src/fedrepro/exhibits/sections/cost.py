@@ -1,0 +1,95 @@
+"""What runs cost, with links to their evidence."""
+
+from collections.abc import Sequence
+
+from fedrepro.console import duration
+from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
+from fedrepro.exhibits.names import volume
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.receipt import Cost
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+COST = (
+    "wall time a seed",
+    "peak memory",
+    "samples a second",
+    "a client sends / receives a round",
+    "all send / receive in a run",
+)
+TRAFFIC = (
+    "The last two columns are what a real deployment would send: float32 weights, running statistics where the method uses the "
+    "clients', and what the client rule adds; nothing is compressed. Here nothing is sent."
+)
+OWN_PAGES = "What each run cost, with links to its evidence, is on the pages of "
+COLUMNS = range(2, 2 + len(COST))
+
+
+@section("table", at=110)
+def cost_of_a_table(table: Exhibit) -> list[b.Block]:
+    """A line for each run, with a link to the evidence of each seed."""
+    rows = []
+    for run in table.cost:
+        links = b.joined(b.Text(str(one.seed), link=one.path) for one in run.receipts)
+        rows.append((run.method, run.setting, *cost([one.cost for one in run.receipts]), links))
+    if not rows:
+        return []
+    made = b.Grid(
+        "Cost and evidence of every run", b.heads("method", "setting", *COST, "evidence of seed", numbers=COLUMNS), tuple(rows)
+    )
+    total = total_cost(totals(table))
+    return [b.Section("Cost and evidence", (b.Paragraph(f"{total} {TRAFFIC}"), made), folded=True, note=total)]
+
+
+@section("details", at=60)
+def cost_of_a_paper(paper: Paper) -> list[b.Block]:
+    """A line for each run that no table's own page lists, with a link to its first seed's evidence; others lie beside it."""
+    if not paper.cost:
+        return []
+    own = [table.plan for table in paper.tables if table.plan.table in paper.rendered]
+    listed_there = {plan.source for plan in own}
+    rows = []
+    for run, sources in paper.cost:
+        if listed_there.isdisjoint(sources):
+            seeds = f" ({', '.join(str(one.seed) for one in run.receipts)})"
+            evidence = (b.Text(run.run_id[-8:], "code", link=run.receipts[0].path), seeds)
+            rows.append((run.method, ", ".join(sources), *cost([one.cost for one in run.receipts]), evidence))
+    blocks: list[b.Block] = [b.Paragraph(total_cost(paper.totals))]
+    if own:
+        links = b.joined(b.Text(plan.source, link=words.page_of(plan)) for plan in own)
+        blocks.append(b.Paragraph((OWN_PAGES, *links, ".")))
+    if rows:
+        heads = b.heads("method", "tables", *COST, "evidence (seeds)", numbers=COLUMNS)
+        blocks += [b.Paragraph(TRAFFIC), b.Grid("Cost and evidence of every run", heads, tuple(rows))]
+    return [b.Section("Cost and evidence", tuple(blocks), folded=True, note=f"{len(paper.cost)} runs")]
+
+
+def cost(seeds: Sequence[Cost]) -> tuple[str, ...]:
+    """Mean wall time of a seed, highest peak memory, samples a second over all seeds; bytes of a client's round and a seed."""
+    if not seeds:
+        return ("–",) * len(COST)
+    wall = sum(one.wall_s for one in seeds)
+    rate = sum(one.samples for one in seeds) / wall if wall else 0.0
+    peak = max(one.peak_rss_mib or 0.0 for one in seeds)
+    first = (duration(wall / len(seeds)), f"{peak:,.0f} MiB", f"{rate:,.0f}")
+    known = [one for one in seeds if one.client_rounds]
+    if not known:  # evidence from before traffic was counted
+        return (*first, "–", "–")
+    rounds = sum(one.client_rounds or 0 for one in known)
+    return (*first, _traffic(known, rounds), _traffic(known, len(known)))
+
+
+def _traffic(seeds: Sequence[Cost], parts: int) -> str:
+    up, down = sum(one.bytes_up or 0 for one in seeds), sum(one.bytes_down or 0 for one in seeds)
+    return f"{volume(up / parts)} / {volume(down / parts)}"
+
+
+def total_cost(every: Totals) -> str:
+    """One sentence on the whole table, or all of them."""
+    if not every.runs_done:
+        return "Nothing has run yet."
+    said = f"{every.runs_done} runs, {duration(every.wall_s)} of computing in all, at most {every.peak_rss_mib:,.0f} MiB each."
+    if every.sharing:
+        said += f" {every.sharing} of them went on from rounds that another run had trained; those are counted once."
+    return said

@@ -1,0 +1,31 @@
+"""Learning curves of a table: a picture for each column."""
+
+from functools import partial
+
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.pictures import learning
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=95)
+def of_a_table(table: Exhibit) -> list[b.Block]:
+    """All of them."""
+    return curves(table, "figures")
+
+
+def curves(table: Exhibit, folder: str) -> list[b.Block]:
+    """Folded; nothing of a table without a curve. `folder`: where the pictures lie, from the page."""
+    plan, pictures = table.plan, []
+    for column in learning.columns(plan):
+        lines = learning.curves(plan, table.evidence, column)
+        if lines:
+            draw = partial(learning.draw, plan, column, lines)
+            path = f"{folder}/{plan.table}/{style.file_name(column.key)}"
+            pictures.append(b.Picture(path, f"Learning curves: {column.title}", draw=draw))
+    if not pictures:
+        return []
+    blocks = (b.Paragraph(words.CURVES, soft=True), b.Pictures(tuple(pictures)))
+    return [b.Section("Learning curves", blocks, folded=True, note=words.some(len(pictures), "picture"))]

@@ -1,0 +1,61 @@
+"""Paper text against authors' code, our deviations, known gaps; how to make a page again."""
+
+from fedrepro.config.plan import Plan
+from fedrepro.config.schema import Disagreement
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=120)
+def of_a_table(table: Exhibit) -> list[b.Block]:
+    """As on the page of its paper."""
+    return _differences(table.plan)
+
+
+@section("paper", at=100)
+def of_a_paper(paper: Paper) -> list[b.Block]:
+    """The same for all its tables."""
+    return _differences(paper.plan)
+
+
+@section("table", at=130)
+def make_a_table_again(table: Exhibit) -> list[b.Block]:
+    """The command."""
+    return [b.Section("Make it again", (b.Commands((table.plan.command,)),))]
+
+
+@section("paper", at=110)
+def make_a_paper_again(paper: Paper) -> list[b.Block]:
+    """A command for each table, and one for the page."""
+    commands = (*(table.plan.command for table in paper.tables), paper.command)
+    return [b.Section("Make it again", (b.Commands(commands),), folded=True, note=paper.command)]
+
+
+def _differences(plan: Plan) -> list[b.Block]:
+    made: list[b.Block] = []
+    if plan.disagreements:
+        rows = tuple((d.what, d.paper, d.authors_code, d.followed, _other(d)) for d in plan.disagreements)
+        names = b.heads("what", "paper", "authors' code", "followed", "the other one, in params.yaml")
+        table = b.Grid("Paper text against authors' code", names, rows)
+        heading = "Where the paper contradicts itself or its authors' code"
+        made.append(b.Section(heading, (table,), True, f"{len(rows)} places"))
+    if plan.deviations:
+        pairs = tuple((one.id, (one.text,)) for one in plan.deviations)
+        made.append(b.Section("Where we deviate from the paper", (b.Facts(pairs),), True, f"{len(pairs)} places"))
+    if plan.known_gaps:
+        made.append(b.Section("Known gaps", (b.Bullets(plan.known_gaps),), True, f"{len(plan.known_gaps)}"))
+    return made
+
+
+def _other(disagreement: Disagreement) -> b.Line:
+    """What to write into params.yaml to run the other variant, `methods.fedlaw.feddyn.norm: plain`; empty where nothing can."""
+    paths = _paths("", disagreement.other) if disagreement.other else []
+    return b.joined((b.Text(path, "code") for path in paths), " ") or ""
+
+
+def _paths(above: str, value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [path for key, below in value.items() for path in _paths(f"{above}.{key}" if above else str(key), below)]
+    return [f"{above}: {str(value).lower() if isinstance(value, bool) else value}"]

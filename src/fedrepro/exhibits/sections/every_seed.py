@@ -1,0 +1,61 @@
+"""Every seed of every cell, and the same runs read in other ways."""
+
+from fedrepro.exhibits.cells import Cell
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.names import decimal
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import unit
+
+READINGS = (
+    "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
+    "before the last round, up to that round. The best round is picked on the test set, which is optimistic."
+)
+
+
+@section("table", at=50)
+def every_seed(table: Exhibit) -> list[b.Block]:
+    """A row a cell, a column a seed."""
+    run, missing = [cell for cell in table.cells if cell.per_seed], words.not_run(table.cells)
+    seeds = table.plan.seeds
+    blocks: list[b.Block] = [b.Paragraph(missing)] if missing else []
+    if run:
+        rows = tuple(
+            (
+                *(cell.row.label, cell.column.title),
+                *(_value(cell, seed) for seed in seeds),
+                *(cell.arithmetic or "–", words.remark(cell)),
+            )
+            for cell in run
+        )
+        names = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
+        blocks.append(b.Grid("Every seed", b.heads(*names, numbers=range(2, 2 + len(seeds))), rows))
+    return [b.Section("Every seed", tuple(blocks), folded=bool(run), note=f"{len(run)} cells, {len(seeds)} seeds")]
+
+
+def _value(cell: Cell, seed: int) -> str:
+    if seed not in cell.per_seed:
+        return "–"
+    value = cell.per_seed[seed]
+    return unit(cell.metric.unit).none if value is None else decimal(value, cell.digits)
+
+
+@section("table", at=70)
+def readings(table: Exhibit) -> list[b.Block]:
+    """Last round, best round, mean of the last ones."""
+    known = [(cell, cell.readings) for cell in table.cells if cell.readings]
+    if not known:
+        return []
+    ks = sorted({k for _, read in known for k in read.mean_of_last} - {1})
+    rows = tuple(
+        (
+            *(cell.row.label, cell.column.title, words.measured(cell), decimal(read.last), decimal(read.best)),
+            *(decimal(read.mean_of_last.get(k)) for k in ks),
+        )
+        for cell, read in known
+    )
+    names = ["method", "setting", "as reported", "last round", "best round", *(f"mean of last {k}" for k in ks)]
+    made = b.Grid("Other ways to read a run", b.heads(*names, numbers=range(2, len(names))), rows)
+    note = "last round, best round, mean of the last rounds"
+    return [b.Section("Other ways to read a run", (b.Paragraph(READINGS), made), folded=True, note=note)]

@@ -1,0 +1,35 @@
+"""The figures of a paper: each with its caption, what is missing, and links to the data that it draws."""
+
+from functools import partial
+
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import make_kind
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("paper", at=80)
+def figures(paper: Paper) -> list[b.Block]:
+    """Every figure that has anything to draw. The others are listed with what has not run."""
+    blocks = tuple(_figure(paper, one) for one in paper.figures)
+    return [b.Section("Figures", blocks, folded=True, note=words.some(len(blocks), "figure"))] if blocks else []
+
+
+def _figure(paper: Paper, one: Exhibit) -> b.Section:
+    plan = one.plan
+    stem = stem_of(paper, one)
+    where = (paper.folder / stem).as_posix()
+    links = (b.Text("CSV", link=f"{where}.csv"), " and ", b.Text("JSON", link=f"{where}.json"))
+    said = [b.Paragraph(text) for text in (plan.caption, *one.warnings) if text]
+    draw = partial(make_kind(plan.kind or "").draw, one.figure)
+    picture = b.Pictures((b.Picture(f"{stem}.svg", f"{plan.source}: {plan.title}", draw=draw),))
+    data = b.Paragraph(("The data drawn, as ", *links, ". ", b.Text(plan.command, "code")))
+    return b.Section(f"{plan.source}: {plan.title}", (*said, picture, data))
+
+
+def stem_of(paper: Paper, one: Exhibit) -> str:
+    """Where a figure lies, from the page's folder: as its own file where that shows the same, else among the page's own."""
+    name = one.plan.table
+    return name if name in paper.rendered else f"figures/index/{name}"

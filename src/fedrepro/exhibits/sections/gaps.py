@@ -1,0 +1,40 @@
+"""Gaps between methods: pictures, and the numbers that they show."""
+
+from fedrepro.exhibits.comparisons import Gap, per_seed_text
+from fedrepro.exhibits.names import signed
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections.answer import gap_picture
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+GAPS = (
+    "Difference of two methods in each setting. Ours is the mean over seeds of the paired differences (both methods share "
+    "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
+    "wide interval."
+)
+
+
+@section("details", at=30)
+def gaps(paper: Paper) -> list[b.Block]:
+    """A folded section for each table."""
+    if not paper.gaps:
+        return []
+    sections: list[b.Block] = [b.Paragraph(GAPS, soft=True)]
+    for table in paper.own_tables:
+        if table.gaps:
+            source, pictures = table.plan.source, b.Pictures(tuple(map(gap_picture, table.gaps)))
+            blocks = (pictures, _numbers(source, table.gaps))
+            heading, note = f"{source}: {table.plan.title}", f"{len(table.gaps)} pairs"
+            sections.append(b.Section(heading, blocks, folded=True, note=note))
+    return [b.Section("Gaps between methods", tuple(sections), folded=True, note=f"{len(paper.gaps)} pairs")]
+
+
+def _numbers(source: str, gaps: list[Gap]) -> b.Grid:
+    rows: list[b.Row] = []
+    for gap in gaps:
+        rows.append(b.Apart(f"{gap.title}, in {gap.counted_in}"))
+        for one in gap.settings:
+            ours = one.reason or "" if one.ours is None else signed(one.ours)
+            rows.append((one.column.title, signed(one.printed), ours, one.interval, per_seed_text(one.per_seed)))
+    heads = b.heads("setting", "printed", "measured", "95 % interval", "every seed", numbers=range(1, 4))
+    return b.Grid(f"{source}: gaps between methods", heads, tuple(rows))

@@ -1,0 +1,31 @@
+"""A table in the paper's own grid, and what its numbers show."""
+
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.prose.answers import remarks
+from fedrepro.exhibits.sections import grid, words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=20)
+def numbers(table: Exhibit) -> list[b.Block]:
+    """The grid."""
+    same = words.together(table.plan)
+    said = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
+    return [b.Section("The table", (*said, grid.printed_grid(table)))]
+
+
+@section("table", at=30)
+def what_they_show(table: Exhibit) -> list[b.Block]:
+    """Sentences filled from the evidence."""
+    said = remark_blocks(table)
+    return [b.Section("What these numbers show", tuple(said))] if said else []
+
+
+def remark_blocks(table: Exhibit) -> list[b.Block]:
+    """What its numbers show, and what cannot be said yet."""
+    made, waiting = remarks(table)
+    said: list[b.Block] = [b.Bullets(tuple(made))] if made else []
+    if waiting:
+        said.append(b.Paragraph(f"{len(waiting)} more remarks wait for runs: {'; '.join(waiting)}."))
+    return said

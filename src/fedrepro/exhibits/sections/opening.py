@@ -1,0 +1,18 @@
+"""What a table is, and whether its numbers may be compared with the printed ones: the first thing that its page says."""
+
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=10)
+def opening(table: Exhibit) -> list[b.Block]:
+    """A banner, and one for warnings where numbers may be compared."""
+    plan = table.plan
+    departs = words.departures(plan.deviations) if plan.comparable and plan.prints else ""
+    said = (*words.protocol(plan), plan.scale_note, departs)
+    first = (b.Text(words.headline(plan), "strong"), *(f" {one}" for one in said if one))
+    if not plan.comparable:
+        return [b.Banner((first, *table.warnings), good=False)]
+    return [b.Banner((first,), good=True), *([b.Banner(table.warnings, good=False)] if table.warnings else [])]

@@ -1,0 +1,29 @@
+"""Which reading of a paper comes nearest to its printed numbers."""
+
+from fedrepro.exhibits.names import decimal
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+FITS = (
+    "What the paper leaves open, and some of what it states, in the readings that were run; there may be others. The distance "
+    "is the mean of |ours − printed| over the numbers of a table that readings were run for, in points; over all tables a "
+    "number that several of them print counts once. The first reading is the nearest."
+)
+
+
+@section("details", at=20)
+def readings(paper: Paper) -> list[b.Block]:
+    """A row a reading, a column a table."""
+    if not paper.fits:
+        return []
+    sources = {table.plan.table: table.plan.source for table in paper.tables}
+    columns = ["reading", *(sources[name] for name in paper.fits[0].tables), "all", "numbers"]
+    rows = []
+    for one in paper.fits:
+        numbers = f"{one.numbers}" + (f", {one.missing} not measured yet" if one.missing else "")
+        values = [decimal(value) for value in (*one.tables.values(), one.distance)]
+        rows.append((one.variant or "as in the tables themselves", *values, numbers))
+    heads = b.heads(*columns, numbers=range(1, len(columns)))
+    made = b.Grid("Mean distance from the printed numbers, by reading", heads, tuple(rows))
+    return [b.Section("Which reading fits best", (b.Paragraph(FITS), made), folded=True, note=f"{len(rows)} readings")]

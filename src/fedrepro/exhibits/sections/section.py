@@ -1,0 +1,27 @@
+"""Where sections are registered, each for a page and at a place on it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fedrepro.exhibits.write.blocks import Block
+
+Make = Callable[[Any], Sequence[Block]]
+PAGES: dict[str, dict[float, Make]] = {"table": {}, "paper": {}, "details": {}}  # page -> place -> section
+
+
+def section(page: str, at: float) -> Callable[[Make], Make]:
+    """Registers a function for a page: `table` gets an Exhibit, `paper` and `details` a Paper. Sections stand in the order of
+    `at`, which no two of a page share."""
+
+    def register(make: Make) -> Make:
+        known = PAGES[page].setdefault(at, make)
+        if known is not make:
+            raise ValueError(f"{page}: place {at} has {known.__module__} already; give {make.__module__} another one")
+        return make
+
+    return register
+
+
+def blocks_of(page: str, of: Any) -> tuple[Block, ...]:
+    """All blocks of a page, in order."""
+    return tuple(block for _, make in sorted(PAGES[page].items(), key=lambda one: one[0]) for block in make(of))

@@ -1,0 +1,38 @@
+"""How cells are judged: the rule, the counts, and how they move under other thresholds."""
+
+from fedrepro.exhibits.cells import COMPARED, alternatives
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.verdict import RULE
+from fedrepro.exhibits.write import blocks as b
+
+
+@section("table", at=80)
+def statuses(table: Exhibit) -> list[b.Block]:
+    """Of one table."""
+    listed = b.Facts(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
+    said = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
+    blocks: list[b.Block] = [*(b.Paragraph(text) for text in said if text), listed]
+    rows = []
+    for rule, counts in alternatives(table.cells, table.plan):
+        first = f"{rule.tolerance:g}" + (" (ours)" if rule == RULE else "")
+        rows.append((first, f"{rule.widest:g}", *(str(counts[status]) for status in COMPARED)))
+    if rows:
+        heads = b.heads("tolerance (points)", "widest margin (points)", *COMPARED, numbers=range(6))
+        blocks += [b.Paragraph("How the counts move with the rule:")]
+        blocks += [b.Grid("Statuses under other thresholds", heads, tuple(rows))]
+    return [b.Section("Status of the cells", tuple(blocks), folded=True, note=words.counts(table.counts))]
+
+
+@section("paper", at=30)
+def rule(paper: Paper) -> list[b.Block]:
+    """Of all tables of a paper; nothing where none is judged."""
+    table = next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)
+    if table is None:
+        return []
+    judged = [cell for one in paper.own_tables for cell in one.cells]
+    said = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged))
+    blocks = tuple(b.Paragraph(text) for text in said if text)
+    return [b.Section("How cells are judged", blocks, folded=True, note="the rule, and what chance would do")]

@@ -1,0 +1,65 @@
+"""The tables of a paper, one after another; those that vary another; those that have not run."""
+
+from fedrepro.config.places import is_figure
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.sections import grid, tuned, words
+from fedrepro.exhibits.sections.answer import protocol
+from fedrepro.exhibits.sections.curves import curves
+from fedrepro.exhibits.sections.numbers import remark_blocks
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+VARIED = (
+    "What the paper leaves open, tried with its numbers known: these tables vary one of its own, and nothing in them is judged."
+)
+NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
+
+
+@section("paper", at=50)
+def tables(paper: Paper) -> list[b.Block]:
+    """A folded section for each that varies no other."""
+    return [_table(paper, table) for table in paper.own_tables]
+
+
+def _table(paper: Paper, table: Exhibit) -> b.Section:
+    plan = table.plan
+    notes = [] if protocol(paper) else list(words.protocol(plan))
+    notes += [] if plan.scale_note == paper.scale_note else [plan.scale_note]
+    notes += [*table.warnings, words.not_run(table.cells), words.together(plan)]
+    blocks: list[b.Block] = [b.Paragraph(note) for note in notes if note]
+    own_page = plan.table in paper.rendered
+    if own_page:
+        blocks.append(b.Paragraph((b.Text(f"Every seed and every setting of {plan.source}", link=words.page_of(plan)),)))
+    folder = "figures" if own_page else "figures/index"
+    blocks += remark_blocks(table)
+    blocks += tuned.summary(table, folder)
+    if not own_page:
+        blocks.append(grid.listed(table))
+    blocks += curves(table, folder)
+    note = words.counts({name: number for name, number in table.counts.items() if name != "not run"})
+    return b.Section(f"{plan.source}: {plan.title}", tuple(blocks), folded=True, note=note)
+
+
+@section("paper", at=60)
+def other_readings(paper: Paper) -> list[b.Block]:
+    """The tables that vary another: where their own pages are, or what makes them."""
+    lines: list[b.Line] = []
+    for plan in (table.plan for table in paper.tables if table.plan.variant_of):
+        name = f"{plan.source}: {plan.title}"
+        own = plan.table in paper.rendered
+        lines.append(b.Text(name, link=words.page_of(plan)) if own else (f"{name}. ", b.Text(plan.command, "code")))
+    if not lines:
+        return []
+    blocks = (b.Paragraph(VARIED), b.Bullets(tuple(lines)))
+    return [b.Section("Other readings", blocks, folded=True, note=f"{words.some(len(lines), 'table')} beside these")]
+
+
+@section("paper", at=70)
+def not_run(paper: Paper) -> list[b.Block]:
+    """Tables and figures without evidence."""
+    if not paper.not_run:
+        return []
+    both = "tables and figures" if any(is_figure(plan.table) for plan in paper.not_run) else "tables"
+    lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(plan.command, "code")) for plan in paper.not_run)
+    return [b.Section("Not run", (b.Paragraph(NOT_RUN), b.Bullets(lines)), folded=True, note=f"{len(lines)} {both}")]

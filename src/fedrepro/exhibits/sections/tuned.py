@@ -1,0 +1,113 @@
+"""What pages say of tuned cells: every candidate and how its trial went, which is shown, and what the choice is worth."""
+
+from functools import partial
+
+from fedrepro import units
+from fedrepro.exhibits.choices import Choice, Tried
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.names import decimal, metric_label
+from fedrepro.exhibits.pictures import candidates
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+TUNED = (
+    "These cells show the best of several candidates. A candidate is compared by the mean over its seeds of what the cell "
+    "reads; the first of equal ones is chosen. The choice is made on the data that the number is measured on, which is "
+    "optimistic."
+)
+PROXY = (
+    "The proxy set is held out from the clients and from the test metrics. For a method that trains on it, its number is no "
+    "held-out one."
+)
+CAPTION = "What each candidate reached in its trial. A ring marks the one that is shown, a cross one that diverged."
+LIGHTER = " The lighter line is the second reading, with a smaller ring where it would choose."
+
+
+@section("table", at=60)
+def tuned(table: Exhibit) -> list[b.Block]:
+    """Every candidate, on the page of the table."""
+    if not table.choices:
+        return []
+    again = list(dict.fromkeys(metric_label(one.second.name) for one in table.choices if one.second))
+    rows = tuple(_row(choice, one, bool(again)) for choice in table.choices for one in choice.tried)
+    second = [again[0] if len(again) == 1 else "second reading", "its choice"] if again else []
+    names = b.heads("method", "setting", "candidate", "each seed", "mean", "choice", *second, numbers=range(4, 5))
+    if again:
+        names = (tuple(b.Head(head.text, head.number or place == 6) for place, head in enumerate(names[0])),)
+    blocks = (b.Paragraph(TUNED), *summary(table, "figures"), b.Grid("Candidates", names, rows))
+    done = sum(choice.reason is None for choice in table.choices)
+    note = f"{done} of {len(table.choices)} cells chosen, {len(rows)} candidates"
+    return [b.Section("Tuned cells", blocks, folded=True, note=note)]
+
+
+def summary(table: Exhibit, folder: str) -> list[b.Block]:
+    """What the page of the paper says of them. `folder`: where pictures lie, from the page."""
+    return [*_said(table), *_picture(table, folder)]
+
+
+def worth(choices: tuple[Choice, ...]) -> list[str]:
+    """A sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
+    pairs: dict[tuple[str, str, str], list[Choice]] = {}
+    for one in choices:
+        if one.second and one.worth is not None:
+            pairs.setdefault((one.metric.name, one.second.name, one.metric.unit), []).append(one)
+    return [_sentence(*readings, cells) for readings, cells in pairs.items()]
+
+
+def _sentence(first: str, second: str, unit: str, cells: list[Choice]) -> str:
+    values = [one.worth for one in cells if one.worth is not None]
+    word = f" {units.unit(unit).difference}".rstrip()
+    mean, most = (decimal(value, cells[0].metric.digits) for value in (sum(values) / len(values), max(values)))
+    first, second = metric_label(first), metric_label(second)
+    counted = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+    return (
+        f"Choosing by {first} instead of {second} is worth {mean}{word} of {first} in the trials: the mean over {counted}, "
+        f"{most} at most. Both choose the same candidate in {sum(one.agreed for one in cells)} of them."
+    )
+
+
+def _said(table: Exhibit) -> list[b.Block]:
+    said = worth(table.choices)
+    proxy = any(one.second and one.second.name.startswith("proxy_") for one in table.choices)
+    return [b.Paragraph(" ".join([*said, *([PROXY] if proxy else [])]))] if said else []
+
+
+def _picture(table: Exhibit, folder: str) -> list[b.Block]:
+    """Nothing while no trial has a value."""
+    if not any(one.mean is not None for choice in table.choices for one in choice.tried):
+        return []
+    plan = table.plan
+    text = CAPTION + (LIGHTER if any(one.second and one.second.unit == one.metric.unit for one in table.choices) else "")
+    path, draw = f"{folder}/candidates/{style.file_name(plan.table)}", partial(candidates.draw, plan, table.choices)
+    return [b.Pictures((b.Picture(path, f"Candidates of the tuned cells of {plan.source}. {text}", draw=draw),))]
+
+
+def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
+    values = [f"{seed}: {_value(value, choice)}" for seed, value in one.per_seed.items()]
+    mark = f"chosen{_ahead(choice)}" if one.chosen else choice.reason or ""
+    number = b.Text(decimal(one.mean, choice.metric.digits), "strong" if one.chosen else "")
+    cells = (choice.row, choice.column, one.text, ", ".join(values) or "not run", number, mark)
+    if not again:
+        return cells
+    if one.again is None or choice.second is None:
+        return (*cells, "–", "")
+    number = b.Text(decimal(one.again.mean, choice.second.digits), "strong" if one.again.chosen else "")
+    return (*cells, number, _its_choice(choice) if one.again.chosen else "")
+
+
+def _value(value: float | None, choice: Choice) -> str:
+    return units.unit(choice.metric.unit).none if value is None else decimal(value, choice.metric.digits)
+
+
+def _ahead(choice: Choice) -> str:
+    return "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
+
+
+def _its_choice(choice: Choice) -> str:
+    """`the same`; or that it would choose this one, and how far that lies behind the one that is shown."""
+    if choice.agreed:
+        return "the same"
+    return "this one" + (
+        "" if choice.worth is None else f", {decimal(choice.worth, choice.metric.digits)} behind the one shown"
+    )

@@ -1,0 +1,192 @@
+"""Sentences that several sections share: verdicts with their signs, what a table is, what was run, the rule."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fedrepro.config.plan import Plan
+from fedrepro.config.schema import Deviation
+from fedrepro.exhibits.cells import COMPARED, Cell
+from fedrepro.exhibits.judge import Verdict
+from fedrepro.exhibits.names import decimal, metric_label
+from fedrepro.exhibits.settings import run_here, show
+from fedrepro.exhibits.verdict import RULE, Status
+from fedrepro.exhibits.write.blocks import Line, Look, Text, joined
+from fedrepro.units import unit
+
+CURVES = (
+    "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
+    "The first fifth of the rounds may start below the picture."
+)
+# Status or verdict -> its sign, so that colour is never all there is, and its colour.
+SIGNS: dict[str, tuple[str, Look]] = {
+    "reproduced": ("✓", "good"),
+    "consistent": ("≈", "good"),
+    "not reproduced": ("✗", "bad"),
+    "direction only": ("↗", "fair"),
+    "inconclusive": ("?", "fair"),
+    "contradicted": ("✗", "bad"),
+    "not run": ("–", ""),
+    "not comparable": ("–", ""),
+    "not printed": ("–", ""),
+    "not judged": ("", ""),
+}
+LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
+
+
+def verdict(name: str, more: str = "") -> Text:
+    """A status or verdict with its sign; `more` after it."""
+    sign, look = SIGNS[name]
+    return Text(f"{sign} {name}{more}", look)
+
+
+def counts(numbers: Mapping[Status, int] | Mapping[Verdict, int]) -> str:
+    """`9 reproduced, 2 not reproduced`; what does not occur is left out."""
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "none"
+
+
+def counted(numbers: Mapping[Status, int] | Mapping[Verdict, int]) -> tuple[str | Text, ...]:
+    """As `counts`, in colour."""
+    return joined(Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number) or ("none",)
+
+
+def some(number: int, what: str) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def named(name: str, text: str) -> Line:
+    """A line that begins with a word in bold."""
+    return (Text(name, "strong"), f" {text}")
+
+
+def headline(plan: Plan) -> str:
+    """The first sentence: whether these numbers may be compared with the printed ones."""
+    if plan.comparable:
+        if not plan.prints:
+            return "Full scale: settings of the paper, in a table of ours without printed numbers."
+        said = f"a variation of {plan.varied.source}, which is not judged" if plan.varied else "the paper's protocol"
+        return f"Full scale: {said}. Measured numbers may be compared with the printed ones."
+    scale = plan.scale.capitalize() + (" scale, on a budget" if plan.on_budget else " scale")
+    if not plan.prints:
+        return f"{scale}: a table of ours. Nothing in it is printed, and nothing is judged."
+    return f"{scale}: these numbers are not comparable with the printed ones, and nothing is judged."
+
+
+def departures(deviations: Sequence[Deviation]) -> str:
+    """In one line, what was run otherwise than the paper states; empty without any."""
+    short = [f"{one.short} ({one.id})" for one in deviations if one.short]
+    return f"What was run departs from the paper's words: {'; '.join(short)}." if short else ""
+
+
+def protocol(plan: Plan) -> tuple[str, ...]:
+    """What was run where it is not the paper's protocol; how a variation differs from its table. From the plan alone."""
+    said = []
+    if not plan.comparable:
+        planned = len(plan.planned)
+        share = [f"{planned} of {len(plan.cells)} cells"] if planned < len(plan.cells) else []
+        seeds = f"seed{'' if len(plan.seeds) == 1 else 's'} {', '.join(map(str, plan.seeds))}"
+        said.append(f"Run here: {'; '.join([*run_here(plan), seeds, *share])}.")
+    if plan.varied:
+        values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items()]
+        source = plan.varied.source
+        said.append(f"It differs from {source} {'; '.join(values)}." if values else f"Here it is the same as {source}.")
+    return tuple(said)
+
+
+def rule(plan: Plan) -> str:
+    """The rule behind the statuses."""
+    if plan.stand_in:
+        return "This is not the printed table: a measured cell is not comparable with its printed number, whatever the two are."
+    if not plan.comparable:
+        return f"At {plan.scale} scale a measured cell is not comparable with its printed number, whatever the two are."
+    points = some(1, "point") if RULE.tolerance == 1 else f"{RULE.tolerance:g} points"
+    return (
+        f"The margin is half the width of the {RULE.level:.0%} prediction interval of the difference between our mean "
+        "and the printed number. Its deviation over seeds is a moderated one (Smyth, 2004): that of the cell's own seeds, "
+        "together with what all measurements of the metric say that the paper has at this scale. So it depends on no table. "
+        f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed diverged. "
+        f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, so that these runs cannot tell. "
+        f"Otherwise reproduced: the difference is at most {points}. Otherwise consistent."
+    )
+
+
+def _repetitions(plan: Plan) -> str:
+    """How many seeds a printed number is the mean of, and what the margin takes where the paper does not say."""
+    seeds = plan.printed_seeds
+    if seeds.value is None:
+        return f"How many seeds a printed number is the mean of is unknown ({seeds.source}); the margin takes {seeds.assumed}."
+    return f"A printed number is the mean of {some(seeds.value, 'seed')} ({seeds.source})."
+
+
+def outside(cells: Iterable[Cell]) -> str:
+    """How many compared cells lie outside their margin, and how many would by chance; empty where nothing is judged."""
+    compared = [cell for cell in cells if cell.margin is not None and cell.difference is not None and cell.status in COMPARED]
+    judged = {cell.number: cell for cell in compared}
+    if not judged:
+        return ""
+    out = sum(abs(cell.difference or 0.0) > (cell.margin or 0.0) for cell in judged.values())
+    chance = (1 - RULE.level) * len(judged)
+    return (
+        f"Of {len(judged)} judged numbers {out} {'lies outside its' if out == 1 else 'lie outside their'} margin. If every "
+        f"printed number came from the same distribution as ours, about {chance:.1f} would, by chance."
+    )
+
+
+def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
+    """What the margins take for usual, of each metric; empty where nothing is compared."""
+    shown = {cell.metric.name for cell in cells} if plan.comparable else set()
+    said = []
+    for metric, spread in plan.spreads.items():
+        if metric in shown:
+            worth = "infinitely many" if spread.freedom is None else f"{spread.freedom:.2f}"
+            said.append(
+                f"{metric_label(metric)}: deviation {spread.deviation:.3f}, worth {worth} degrees of freedom, from "
+                f"{spread.measurements} measurements"
+            )
+    return f"What all measurements say of the deviation over seeds. {'; '.join(said)}." if said else ""
+
+
+def measured(cell: Cell) -> str:
+    """The mean, or why there is none."""
+    if cell.mean is not None:
+        return decimal(cell.mean, cell.digits)
+    return unit(cell.metric.unit).none if cell.per_seed else "not run"
+
+
+def spread(cell: Cell) -> str:
+    """`± 0.21 (3)`; with one seed there is no spread to show."""
+    std = "" if cell.std is None else f"± {decimal(cell.std, cell.digits)} "
+    return f"{std}({len(cell.per_seed)})"
+
+
+def remark(cell: Cell) -> str:
+    """Why seeds are missing, and what is odd about the printed number."""
+    return "; ".join(text for text in (cell.reason, cell.place.note) if text)
+
+
+def not_run(cells: Sequence[Cell]) -> str:
+    """`Not run: 80 of 96 cells (76 not run yet, 4 this pair does not exist).`; empty when all have values."""
+    reasons: dict[str, int] = {}
+    for cell in cells:
+        if not cell.per_seed:
+            reasons[cell.reason or "not run yet"] = reasons.get(cell.reason or "not run yet", 0) + 1
+    if not reasons:
+        return ""
+    said = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+    return f"Not run: {sum(reasons.values())} of {len(cells)} cells ({said})."
+
+
+def together(plan: Plan) -> str:
+    """Which rows are one run in every column, because this scale's settings make them the same; empty without any."""
+    runs: dict[tuple, list[str]] = {}
+    for row in plan.rows:
+        own = tuple(place.run_id for place in plan.cells if place.row == row.key)
+        if any(own):
+            runs.setdefault(own, []).append(row.label)
+    same = [" and ".join(labels) for labels in runs.values() if len(labels) > 1]
+    what = "the settings of this scale" if not plan.comparable else "these settings"
+    return " ".join(f"{labels} are one run here: {what} make them the same." for labels in same)
+
+
+def page_of(plan: Plan) -> str:
+    """The link to a table's own page."""
+    return f"{plan.folder}/{plan.table}.page"

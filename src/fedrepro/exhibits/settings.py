@@ -1,0 +1,139 @@
+"""What was run: every setting with its value and its source, sorted by what the value depends on."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fedrepro.config.plan import Place, Plan
+
+Varies = Literal["no", "setting", "method", "cell"]
+Values = list[tuple[Place, str]]
+# Whose the protocol's value is, as a reader says it.
+WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferred": "the inferred", "ours": "our"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value and where it holds, by labels; everywhere without any."""
+
+    where: tuple[str, ...]
+    value: str
+
+    def __str__(self) -> str:
+        return self.value + (f" ({'; '.join(self.where)})" if self.where else "")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting and its values; `varies`: what they depend on, `source`: where they come from."""
+
+    key: str
+    varies: Varies
+    values: tuple[Held, ...]
+    source: str
+
+
+def settings(plan: Plan) -> tuple[Setting, ...]:
+    """One entry per configuration key, then what the table reports of a run.
+
+    `varies` is "no" (one value for the whole table), "setting" (one value per column), "method" (one value per row) or "cell".
+    `where` names the columns, rows or cells that share the value, by label; it is empty when `varies` is "no".
+    """
+    cells = [(cell, plan.run(cell)) for cell in plan.planned]
+    keys = dict.fromkeys(key for _, run in cells for key in run.config)
+    found = []
+    for key in keys:
+        if key != "method":  # the rows are the methods
+            values = [(cell, show(run.config.get(key))) for cell, run in cells]
+            found.append(_setting(key, values, [run.sources.get(key) for _, run in cells], plan))
+    values = [(cell, show(cell.average_last)) for cell, _ in cells]
+    return (*found, _setting("average_last", values, [cell.average_last_source for cell, _ in cells], plan))
+
+
+def reported(plan: Plan) -> tuple[Held, ...]:
+    """Over which rounds the values of the cells are; `where` as in `settings`."""
+    values = [(cell, reading.over(run.config)) for cell, run, reading in plan.readings()]
+    return _setting("reported", values, [], plan).values
+
+
+def run_here(plan: Plan) -> list[str]:
+    """Data, rounds, and what else a scale, a budget or a stand-in has changed, each in words.
+
+    Ours and the protocol's value are named, and whose that is. What params.yaml edits counts as ours alone.
+    """
+    changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
+    said = []
+    for key in dict.fromkeys(["dataset", "rounds", *changed]):
+        values = [(cell, _instead(key, plan.run(cell).config.get(key), cell)) for cell in plan.planned]
+        held = [one for one in _setting(key, values, [], plan).values if one.value]
+        said.append(", ".join(one.value if key == "dataset" else str(one) for one in held))
+    return said
+
+
+def _instead(key: str, ours: Any, cell: Place) -> str:
+    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the protocol's."""
+    protocol, whose = cell.instead_of, WHOSE[cell.unstated.get(key, "paper")]
+    if key == "rounds":
+        all_of_them = f"all {ours} rounds" if ours > 1 else "the only round"
+        return f"{ours} of {whose} {protocol[key]} rounds" if protocol.get(key, ours) > ours else all_of_them
+    if key == "dataset":
+        return f"{ours} in the place of {whose} {protocol[key]}" if key in protocol else ours
+    return f"{key.replace('_', ' ')} {show(ours)} instead of {whose} {show(protocol[key])}" if key in protocol else ""
+
+
+def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Setting:
+    varies, place = _dependence(values)
+    shared: dict[str, dict[str, None]] = {}
+    for cell, value in values:
+        where = " / ".join(_label(plan, axis, cell) for axis in place)
+        shared.setdefault(value, {})[where] = None
+    whole = _groups(plan) if varies == "setting" else {}
+    held = tuple(Held(_named(where, whole), value) for value, where in shared.items())
+    return Setting(key, varies, held, "; ".join(source for source in dict.fromkeys(sources) if source))
+
+
+def _groups(plan: Plan) -> dict[str, list[str]]:
+    """Group of columns -> the labels of those in which anything runs."""
+    run = {cell.column for cell in plan.planned}
+    found: dict[str, list[str]] = {}
+    for column in plan.columns:
+        if column.group and column.key in run:
+            found.setdefault(column.group, []).append(column.title)
+    return found
+
+
+def _named(where: dict[str, None], whole: dict[str, list[str]]) -> tuple[str, ...]:
+    """The places; a group whose columns are all there by its own name."""
+    groups = {label: group for group, labels in whole.items() if set(labels) <= set(where) for label in labels}
+    return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
+
+
+def _dependence(values: Values) -> tuple[Varies, tuple[str, ...]]:
+    """Whether the value is the same everywhere, or decided by the column alone, by the row alone, or by neither."""
+    for varies, place in _DEPENDENCE:
+        by_place: dict[tuple, set[str]] = {}
+        for cell, value in values:
+            by_place.setdefault(tuple(getattr(cell, axis) for axis in place), set()).add(value)
+        if all(len(found) == 1 for found in by_place.values()):
+            return varies, place
+    return "cell", ("row", "column")
+
+
+_DEPENDENCE: tuple[tuple[Varies, tuple[str, ...]], ...] = (
+    ("no", ()),
+    ("setting", ("column",)),
+    ("method", ("row",)),
+)
+
+
+def _label(plan: Plan, axis: str, cell: Place) -> str:
+    return plan.row(cell.row).label if axis == "row" else plan.column(cell.column).title
+
+
+def show(value: Any) -> str:
+    """A value as a reader writes it: text bare, sizes as 1×28×28, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, int) for item in value):
+        return "×".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,70 @@
+"""What DVC compares: the mean of every cell, and of every method over a table, as nested numbers."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from fedrepro.errors import UserError
+from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.records import SCHEMA, Record
+from fedrepro.files import read_json, write_json
+from fedrepro.typed import AGAIN
+
+Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`
+
+
+def load_table(path: Path) -> Table:
+    """A finished report. UserError when the file is missing, or is none of this version."""
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("header", {}).get("schema") != SCHEMA or "cells" not in content:
+        raise UserError(f"{path}: not the report of a table of schema {SCHEMA}; {AGAIN}")
+    return content
+
+
+def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Path = Path("results/summary.json")) -> Path:
+    """Writes `{scale: {paper: {table: {column: {row: mean}}}}}` of the given reports and of nothing else.
+
+    A column called after one of `data_sets`, as `fashion_mnist-mlp-100` is, is called after the one that was used here. Cells
+    without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
+    """
+    summary: dict = {}
+    for table in tables:
+        header = table["header"]
+        columns = summary.setdefault(header["scale"], {}).setdefault(header["paper"], {}).setdefault(header["table"], {})
+        for cell in table["cells"]:
+            if cell["mean"] is not None:
+                columns.setdefault(_column(cell, data_sets), {})[cell["row"]] = round(cell["mean"], 4)
+    return write_json(Path(path), summary)
+
+
+def _column(cell: Record, data_sets: Collection[str]) -> str:
+    own, used = (
+        max((name for name in data_sets if text.startswith(f"{name}-")), key=len, default="")
+        for text in (cell["column"], cell["run_id"] or "")
+    )
+    return used + cell["column"].removeprefix(own) if own and used else cell["column"]
+
+
+def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")) -> Path:
+    """Writes `{table: {row: mean over the table's columns}}`: few enough numbers to stand side by side in `dvc exp show`.
+
+    A table is called as its report, `table3` or `fedgh/table2`. A row has no mean where one of its runs is missing or has
+    diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
+    """
+    means: dict = {}
+    for table in tables:
+        header, cells = table["header"], table["cells"]
+        name = header["table"] if header["paper"] == "fedlaw" else f"{header['paper']}/{header['table']}"
+        metrics = list(dict.fromkeys(cell["metric"] for cell in cells))
+        for row in dict.fromkeys(cell["row"] for cell in cells):
+            own = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
+            each = {metric: _mean([cell["mean"] for cell in own if cell["metric"] == metric]) for metric in metrics}
+            known = {metric: value for metric, value in each.items() if value is not None}
+            if known:
+                means.setdefault(name, {})[row] = known[metrics[0]] if len(metrics) == 1 else known
+    return write_json(Path(path), means)
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(mean(known), 4) if values and len(known) == len(values) else None

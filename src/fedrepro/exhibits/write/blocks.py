@@ -1,0 +1,172 @@
+"""What a page is made of. The writers beside this module know these types and nothing else."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+# How a piece of text looks; good, fair and bad are colours of verdicts.
+Look = Literal["", "strong", "soft", "code", "big", "small", "none", "underlined", "good", "fair", "bad"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of a line. `link`: a path from the project root; `.page` at its end stands for this page's own ending."""
+
+    text: str
+    look: Look = ""
+    link: str = ""
+
+
+Line = str | Text | tuple[str | Text, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of several lines. `best`: it is set off from the others of its column; `title`: a remark on demand."""
+
+    lines: tuple[Line, ...]
+    best: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of one column, or of `span` neighbouring ones. `start`: a group of columns begins here."""
+
+    text: str
+    number: bool = False  # there are numbers below
+    span: int = 1
+    start: bool = False
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A row that names the ones below it."""
+
+    text: str
+
+
+Row = tuple[Line | Cell, ...] | Apart
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. `heads` are its rows of heads; the last has one for each column. The first cell of a row names the row.
+
+    `look`: "table" for the paper's own grid, whose first column stays in sight; "list" for one row a number; "small".
+    """
+
+    name: str
+    heads: tuple[tuple[Head, ...], ...]
+    rows: tuple[Row, ...]
+    look: Literal["", "table", "tight table", "list", "claims", "small"] = ""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or more."""
+
+    line: Line
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list."""
+
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values; a value may have several lines."""
+
+    pairs: tuple[tuple[str, tuple[Line, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Banner:
+    """What must be read first."""
+
+    lines: tuple[Line, ...]
+    good: bool
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines to type."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG file, and what it shows, in words. `path`: from the page's folder. `draw` writes it; without, it is there."""
+
+    path: str
+    text: str
+    caption: str = ""
+    draw: Callable[[Path], None] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Several, beside each other. Not `inside`: a page that can hold pictures links these instead."""
+
+    pictures: tuple[Picture, ...]
+    inside: bool = True
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Sections that stand beside each other where there is room."""
+
+    sections: tuple["Section", ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it. Folded: shown on demand, with a `note` on what there is."""
+
+    heading: str
+    blocks: tuple["Block", ...]
+    folded: bool = False
+    note: str = ""
+
+
+Block = Paragraph | Bullets | Facts | Banner | Commands | Grid | Pictures | Beside | Section
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole page."""
+
+    title: str
+    subtitle: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def pictures(self) -> Iterator[Picture]:
+        """All of them, in order."""
+        return _pictures(self.blocks)
+
+
+def _pictures(blocks: tuple[Block, ...]) -> Iterator[Picture]:
+    for block in blocks:
+        if isinstance(block, Pictures):
+            yield from block.pictures
+        elif isinstance(block, Section):
+            yield from _pictures(block.blocks)
+        elif isinstance(block, Beside):
+            yield from _pictures(block.sections)
+
+
+def joined(pieces: Iterable[str | Text], between: str = ", ") -> tuple[str | Text, ...]:
+    """One line of several pieces."""
+    return tuple(part for piece in pieces for part in (between, piece))[1:]
+
+
+def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...]:
+    """One row of heads; there are numbers below those at the places `numbers`."""
+    return (tuple(Head(name, place in numbers) for place, name in enumerate(names)),)

@@ -1,0 +1,129 @@
+"""A page as Markdown, for git and for reading in a terminal."""
+
+from functools import singledispatch
+from pathlib import Path
+
+from fedrepro.exhibits.write.blocks import (
+    Apart,
+    Banner,
+    Beside,
+    Bullets,
+    Cell,
+    Commands,
+    Document,
+    Facts,
+    Grid,
+    Line,
+    Paragraph,
+    Pictures,
+    Section,
+    Text,
+)
+from fedrepro.exhibits.write.links import relative
+
+MARKS = {"strong": "**{}**", "code": "`{}`", "underlined": "<u>{}</u>"}
+
+
+def write(page: Document, folder: Path) -> str:
+    """The whole page. Links are relative to `folder`, where the page will lie."""
+    parts = [f"# {page.title}", page.subtitle, *(_block(block, Path(folder), 2) for block in page.blocks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+@singledispatch
+def _block(block: object, folder: Path, level: int) -> str:
+    raise TypeError(type(block))
+
+
+@_block.register
+def _section(block: Section, folder: Path, level: int) -> str:
+    heading = f"{'#' * level} {block.heading}"
+    body = "\n\n".join(part for one in block.blocks for part in [_block(one, folder, level + 1)] if part)
+    if not block.folded:
+        return f"{heading}\n\n{body}"
+    summary = block.note or "more"
+    return f"{heading}\n\n<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+@_block.register
+def _beside(block: Beside, folder: Path, level: int) -> str:
+    return "\n\n".join(_block(section, folder, level) for section in block.sections)
+
+
+@_block.register
+def _paragraph(block: Paragraph, folder: Path, level: int) -> str:
+    return _line(block.line, folder)
+
+
+@_block.register
+def _bullets(block: Bullets, folder: Path, level: int) -> str:
+    return "\n".join(f"- {_line(line, folder)}" for line in block.lines)
+
+
+@_block.register
+def _facts(block: Facts, folder: Path, level: int) -> str:
+    rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in block.pairs]
+    return _table([["", ""], *rows], "")
+
+
+@_block.register
+def _banner(block: Banner, folder: Path, level: int) -> str:
+    return "> " + "<br>".join(_line(line, folder) for line in block.lines)
+
+
+@_block.register
+def _commands(block: Commands, folder: Path, level: int) -> str:
+    return "\n".join(["```", *block.lines, "```"])
+
+
+@_block.register
+def _pictures(block: Pictures, folder: Path, level: int) -> str:
+    images = [f"![{one.text}]({one.path.replace(' ', '%20')})" for one in block.pictures]
+    if len(images) < 3:
+        return "\n\n".join(images)
+    return _table([["", ""], *([*images[i : i + 2], ""][:2] for i in range(0, len(images), 2))], "")
+
+
+@_block.register
+def _grid(block: Grid, folder: Path, level: int) -> str:
+    above = [[head.text for head in row for _ in range(head.span)] for row in block.heads]
+    names = ["<br>".join(text for text in column if text) for column in zip(*above, strict=True)]
+    rows = []
+    for row in block.rows:
+        if isinstance(row, Apart):
+            rows.append([f"***{row.text}***", *[""] * (len(names) - 1)])
+        else:
+            rows.append([_cell(cell, folder) for cell in row])
+    return _table([names, *rows], "".join("r" if head.number else "l" for head in block.heads[-1]))
+
+
+def _cell(cell: Line | Cell, folder: Path) -> str:
+    if not isinstance(cell, Cell):
+        return _line(cell, folder)
+    lines = [_line(line, folder) for line in cell.lines]
+    if cell.best and lines:  # the first piece is the number itself
+        first = cell.lines[0]
+        pieces = first if isinstance(first, tuple) else (first,)
+        lines[0] = f"**{_line(pieces[0], folder)}**{_line(pieces[1:], folder)}"
+    return "<br>".join(line for line in lines if line)
+
+
+def _line(line: Line, folder: Path) -> str:
+    return "".join(_piece(piece, folder) for piece in (line if isinstance(line, tuple) else (line,)))
+
+
+def _piece(piece: str | Text, folder: Path) -> str:
+    if isinstance(piece, str):
+        return piece
+    text = MARKS.get(piece.look, "{}").format(piece.text) if piece.text else ""
+    return f"[{text}]({relative(piece.link, folder, '.md')})" if piece.link else text
+
+
+def _table(rows: list[list[str]], align: str) -> str:
+    """`align` has one letter per column, l or r; columns without one are left-aligned. The first row is the head."""
+    rule = ["---:" if letter == "r" else "---" for letter in align.ljust(len(rows[0]), "l")]
+    return "\n".join("| " + " | ".join(_escape(cell) for cell in row) + " |" for row in [rows[0], rule, *rows[1:]])
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,1 +1,0 @@
-"""What follows from plans and evidence: cells, differences of methods, claims. Pure functions of `fedrepro.reports.model`."""
