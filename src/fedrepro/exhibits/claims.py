@@ -42,12 +42,13 @@ class Number:
     @property
     def mean(self) -> float | None:
         """Over seeds; None where one is missing or diverged."""
-        return mean(self.values) if self.whole else None
+        return round(mean(self.values), 6) if self.whole else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % t-interval over paired seeds; None with one seed, or where one diverged."""
-        return interval(self.values) if self.whole else None
+        ends = interval(self.values) if self.whole else None
+        return ends and (round(ends[0], 6), round(ends[1], 6))
 
     @property
     def point(self) -> float:
@@ -143,10 +144,15 @@ def _leveled(claim: Level, table: Exhibit, row: str, column: str) -> tuple[dict[
     curves = table.curves(row, column, claim.metric)
     if not missing and any(curve == {} for curve in curves.values()):
         missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
-    values = {seed: list(curve.values()) if curve else None for seed, curve in curves.items() if curve != {}}
-    per_seed = {seed: known and (known[-1] if claim.read == "last" else mean(known)) for seed, known in values.items()}
+    per_seed = {seed: _over_rounds(curve, claim.read == "last") for seed, curve in curves.items() if curve != {}}
     when = "in the last round, " if claim.read == "last" else ""
     return per_seed, missing, claim.unit, f"{claim.metric} of {table.name(row, column)} ({when}"
+
+
+def _over_rounds(curve: Curve | None, last: bool) -> float | None:
+    """The last value, or the mean of all; None of a seed that diverged."""
+    values = list((curve or {}).values())
+    return None if not values else values[-1] if last else mean(values)
 
 
 def speed(claim: Speed, table: Exhibit) -> Numbers:

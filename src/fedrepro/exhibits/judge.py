@@ -95,7 +95,7 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
         outcomes = [(number, "not comparable" if number.per_seed else "not run", "") for number in judged]
     if not table.evidence:
         verdict, why = "not run", f"nothing of {claim.table} has been run"
-    numbers = [(number, verdict) for number, verdict, _ in outcomes]
+    numbers: list[tuple[Number, Verdict | None]] = [(number, verdict) for number, verdict, _ in outcomes]
     return ClaimVerdict(claim, verdict, why, (*numbers, *((number, None) for number in shown)))
 
 

@@ -50,16 +50,15 @@ class Bars:
     def draw(self, figure: Figure, path: Path) -> None:
         """Bars start at zero."""
         known = {(one.row, one.column): one for one in figure.series}
-        rows = figure.rows
-        groups = figure.groups
+        rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         width = 0.8 / max(1, len(rows))
         title = style.title(figure.plan)
         with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
-                for number, (place, row) in enumerate(rows):
+                for number, (_, row) in enumerate(rows):
                     bars = [(x, known[row.key, c.key]) for x, c in enumerate(columns) if (row.key, c.key) in known]
                     xs = [x - 0.4 + width * (number + 0.5) for x, _ in bars]
-                    axes.bar(xs, [bar.y[0] for _, bar in bars], 0.92 * width, color=style.colour(place), label=row.label)
+                    axes.bar(xs, [bar.y[0] for _, bar in bars], 0.92 * width, color=looks[row.key].colour, label=row.label)
                     for x, (_, bar) in zip(xs, bars, strict=True):
                         if bar.low != bar.high:
                             axes.plot([x, x], [bar.low[0], bar.high[0]], color=INK, linewidth=1)

@@ -64,7 +64,7 @@ class Histogram:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """Outlines, so that all rows are seen; fields on top of each other with `together`."""
-        columns, rows = figure.columns, figure.rows
+        columns, rows, looks = figure.columns, figure.rows, style.looks(figure.plan)
         panels = {"": columns} if self.together and columns else {one.title: [one] for one in columns}
         title = style.title(figure.plan)
         labels = [_name(column.title, row.label, self.together) for column in columns for _, row in rows]
@@ -73,10 +73,9 @@ class Histogram:
                 shown = figure.of(of)
                 below = [0.0] * len(shown[0].y)
                 for number, bins in enumerate(shown):
-                    place = next(place for place, row in rows if row.key == bins.row)
-                    edges, colour = (*bins.x, bins.to[-1]), style.colour(number if self.together else place)
-                    row = next(row.label for _, row in rows if row.key == bins.row)
-                    label = _name(figure.plan.column(bins.column).title, row, self.together)
+                    own = style.COLOURS[number % len(style.COLOURS)]  # of several columns each has its colour
+                    edges, colour = (*bins.x, bins.to[-1]), own if self.together else looks[bins.row].colour
+                    label = _name(figure.plan.column(bins.column).title, figure.label(bins.row), self.together)
                     above = [low + y for low, y in zip(below, bins.y, strict=True)] if self.together else bins.y
                     base = list(below) if self.together else 0
                     axes.stairs(above, edges, baseline=base, fill=True, alpha=0.8 if self.together else 0.15, color=colour)

@@ -57,14 +57,14 @@ class Line:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """A colour and a dash for each row; a point where a line is lowest."""
-        rows = {row.key: place for place, row in figure.rows}
+        looks = style.looks(figure.plan)
         with panels.by_column(figure, path) as columns:
             for axes, own in columns:
                 label = style.quantities([figure.metrics[line.metric] for line in own])
                 panels.plot(axes, own, figure.plan, wrapped(figure.x, 28), label)
                 for line in own:
                     if self.lowest and line.y:
-                        (y, x), colour = min(zip(line.y, line.x, strict=True)), style.colour(rows[line.row])
+                        (y, x), colour = min(zip(line.y, line.x, strict=True)), looks[line.row].colour
                         axes.plot([x], [y], marker="v", markersize=6, color=colour, markeredgecolor=INK, linestyle="none")
                 if self.log:
                     axes.set_yscale("log")

@@ -20,12 +20,12 @@ def by_column(figure: Figure, path: Path) -> Iterator[list[tuple[Any, list[Serie
 
 def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None:
     """Draws the lines and their bands, each as its row looks in every panel; `x` and `y` are the labels of the axes."""
-    places = {row.key: (place, row.label) for place, row in enumerate(plan.rows)}
+    looks = style.looks(plan)
     for line in lines:
-        place, name = places[line.row]
+        colour, dash = looks[line.row]
         if line.low:
-            axes.fill_between(line.x, line.low, line.high, color=style.colour(place), alpha=0.13, linewidth=0)
-        axes.plot(line.x, line.y, color=style.colour(place), linestyle=style.dash(place), linewidth=1.5, label=name)
+            axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=1.5, label=plan.row(line.row).label)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.25, linewidth=0.5)

@@ -88,20 +88,20 @@ class Scatter:
 
     def draw(self, figure: Figure, path: Path) -> None:
         """A colour and a mark for each row."""
-        rows, groups = figure.rows, figure.groups
+        rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         title = style.title(figure.plan)
         with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
                 shown = figure.of(columns)
                 for place, row in rows:
                     points = sorted((one for one in shown if one.row == row.key), key=lambda one: one.x)
-                    colour, look = style.colour(place), style.MARKERS[place % len(style.MARKERS)]
+                    (colour, dash), marker = looks[row.key], style.MARKERS[place % len(style.MARKERS)]
                     for one in points:
                         if one.low != one.high:
                             axes.plot([one.x[0], one.x[0]], [one.low[0], one.high[0]], color=colour, linewidth=1)
-                    line = style.dash(place) if self.joined else "none"
+                    line = dash if self.joined else "none"
                     at = [one.x[0] for one in points], [one.y[0] for one in points]
-                    axes.plot(*at, linestyle=line, linewidth=1.2, marker=look, markersize=5, color=colour, label=row.label)
+                    axes.plot(*at, linestyle=line, linewidth=1.2, marker=marker, markersize=5, color=colour, label=row.label)
                 axes.set_xlabel(metric_label(self.x))
                 axes.set_ylabel(style.quantities([figure.metrics[one.metric] for one in shown], figure.label(self.minus)))
                 axes.grid(alpha=0.25, linewidth=0.5)

@@ -11,12 +11,12 @@ from fedrepro.config.plan import Plan
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.kinds.values import WITHOUT
 from fedrepro.exhibits.names import metric_label
+from fedrepro.looks import Look, looks_of
 from fedrepro.pictures import LINE, WIDTH, save, styled, wrapped
 from fedrepro.units import unit
 
-# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; beyond seven lines dashes tell them apart.
+# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ACROSS = 2  # panels beside each other
 OURS, PRINTED = COLOURS[1], COLOURS[2]
@@ -91,14 +91,10 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     return wrapped(f"{named}, less {less}", 34) if minus else named
 
 
-def colour(place: int) -> str:
-    """Of the `place`-th row."""
-    return COLOURS[place % len(COLOURS)]
-
-
-def dash(place: int) -> Any:
-    """Of its line."""
-    return DASHES[place // len(COLOURS) % len(DASHES)]
+def looks(plan: Plan) -> dict[str, Look]:
+    """Key of a row -> colour and dash of its method."""
+    by_label = looks_of([row.label for row in plan.rows])
+    return {row.key: by_label[row.label] for row in plan.rows}
 
 
 def file_name(*parts: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.choices import Choice, Tried
 from fedrepro.exhibits.kinds import style
+from fedrepro.looks import Look
 
 MOST_FLAT = 4  # values whose names have room beside each other below a panel
 
@@ -20,14 +21,14 @@ def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
     panels: dict[Panel, list[Choice]] = {}
     for choice in sorted(choices, key=lambda choice: order.index(choice.place.column)):
         panels.setdefault((choice.place.column, _key(choice)), []).append(choice)
-    rows = {row.key: place for place, row in enumerate(plan.rows)}
+    looks = style.looks(plan)
     labels = [row.label for row in plan.rows if any(choice.place.row == row.key for choice in choices)]
     title = style.title(plan, f"{plan.source}: candidates of tuned cells")
     with style.panelled(path, title, [plan.column(column).title for column, _ in panels], labels) as all_axes:
         for axes, ((_, key), here) in zip(all_axes, panels.items(), strict=True):
             at = _axis(axes, key, [one.values[key] for choice in here for one in choice.tried])
             for choice in here:
-                _lines(axes, choice, key, at, rows[choice.place.row])
+                _lines(axes, choice, key, at, looks[choice.place.row])
             axes.set_ylabel(style.quantities([choice.metric for choice in here]))
             axes.grid(alpha=0.25, linewidth=0.5)
 
@@ -55,14 +56,14 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
     return at
 
 
-def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], place: int) -> None:
+def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look) -> None:
     """One for each combination of the grid's other keys, and each reading."""
     by_rest: dict[str, list[Tried]] = {}
     for one in choice.tried:
         rest = {name: value for name, value in one.values.items() if name != key}
         by_rest.setdefault(str(rest), []).append(one)
-    look = {"color": style.colour(place), "linestyle": style.dash(place)}
-    ring = {"color": style.colour(place), "marker": "o", "fillstyle": "none", "linestyle": "none"}
+    drawn = {"color": look.colour, "linestyle": look.dash}
+    ring = {"color": look.colour, "marker": "o", "fillstyle": "none", "linestyle": "none"}
 
     def x(one: Tried) -> float:
         return at[str(one.values[key])]
@@ -71,17 +72,17 @@ def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], place: int
         line.sort(key=x)
         means = [(x(one), one.mean) for one in line if one.mean is not None]
         marker = style.MARKERS[number % len(style.MARKERS)]
-        axes.plot(*_columns(means), **look, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
+        axes.plot(*_columns(means), **drawn, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
         if choice.second and choice.second.unit == choice.metric.unit:
             again = [(x(one), one.again.mean) for one in line if one.again and one.again.mean is not None]
-            axes.plot(*_columns(again), **look, linewidth=1.2, alpha=0.4)
+            axes.plot(*_columns(again), **drawn, linewidth=1.2, alpha=0.4)
             rings = [(x(one), one.again.mean) for one in line if one.again and one.again.chosen]
             axes.plot(*_columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
         chosen = [(x(one), one.mean) for one in line if one.chosen]
         axes.plot(*_columns(chosen), **ring, markersize=9, markeredgewidth=1.4)
         lost = [x(one) for one in line if one.mean is None and one.per_seed]
         if lost:  # at the foot of the panel
-            cross = {"marker": "x", "markersize": 6, "linestyle": "none", "color": style.colour(place), "clip_on": False}
+            cross = {"marker": "x", "markersize": 6, "linestyle": "none", "color": look.colour, "clip_on": False}
             axes.plot(lost, [0.0] * len(lost), **cross, transform=axes.get_xaxis_transform())
 
 

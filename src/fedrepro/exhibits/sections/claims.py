@@ -62,7 +62,7 @@ def _number(one: ClaimVerdict, number: Number) -> b.Row:
     """Printed, ours, interval, every seed; dashes for what there is not."""
     ends = number.interval
     between = f"{decimal(ends[0])} to {decimal(ends[1])}" if ends else "–"
-    values = {seed: "diverged" if value is None else decimal(value) for seed, value in number.per_seed.items()}
+    values = {seed: "diverged" if value is None else decimal(round(value, 6)) for seed, value in number.per_seed.items()}
     seeds = ", ".join(f"{seed}: {value}" for seed, value in values.items())
     return (one.claim.id, number.label, decimal(number.printed), decimal(number.mean), between, seeds or "–")
 

@@ -16,6 +16,7 @@ CURVES = (
     "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
     "The first fifth of the rounds may start below the picture."
 )
+Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> its sign, so that colour is never all there is, and its colour.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
@@ -38,12 +39,12 @@ def verdict(name: str, more: str = "") -> Text:
     return Text(f"{sign} {name}{more}", look)
 
 
-def counts(numbers: Mapping[Status, int] | Mapping[Verdict, int]) -> str:
+def counts(numbers: Counts) -> str:
     """`9 reproduced, 2 not reproduced`; what does not occur is left out."""
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "none"
 
 
-def counted(numbers: Mapping[Status, int] | Mapping[Verdict, int]) -> tuple[str | Text, ...]:
+def counted(numbers: Counts) -> tuple[str | Text, ...]:
     """As `counts`, in colour."""
     return joined(Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number) or ("none",)
 

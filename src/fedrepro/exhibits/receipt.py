@@ -1,0 +1,87 @@
+"""The receipt of one run and seed, as reports read it, and the evidence of a plan."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fedrepro.config.reading import Reading
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What computed a run. Older evidence lacks some of it."""
+
+    python: str | None = None
+    torch: str | None = None
+    numpy: str | None = None
+    platform: str | None = None
+    engine: str | None = None
+    arithmetic: str | None = None
+    linear_kernel: str | None = None
+    products: str | None = None
+    device: str | None = None
+    processor: str | None = None
+    threads: int | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run and seed cost; where several seeds train at once, a seed's share.
+
+    `client_rounds` and the bytes are what a real deployment would send. `shared_s` of `wall_s` went into rounds that another
+    run trained.
+    """
+
+    wall_s: float
+    peak_rss_mib: float | None
+    samples: int
+    samples_per_second: float | None
+    finished_at: str
+    client_rounds: int | None = None
+    bytes_up: int | None = None
+    bytes_down: int | None = None
+    shared_rounds: int = 0
+    shared_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The evidence of one run and seed. `code`: fingerprints of the code that made it, empty in older evidence. `surfaces` and
+    `measured` are what diagnostics found, by the name of the curve."""
+
+    run_id: str
+    seed: int
+    status: Literal["finished", "diverged"]
+    method: str
+    config: dict[str, Any]
+    curves: dict[str, list[float | None]]
+    inputs: dict[str, str | None]
+    environment: Environment
+    cost: Cost
+    surfaces: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, Any] = field(default_factory=dict)
+    path: str = ""  # from the project's root
+    code: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it has no last value."""
+        return self.status == "diverged"
+
+    @property
+    def key(self) -> str:
+        """`<run_id>/seed<k>`, as MLflow's tag `fedrepro.run_key`."""
+        return f"{self.run_id}/seed{self.seed}"
+
+    def has(self, reading: Reading) -> bool:
+        """Whether there is something to read: what a diagnostic measures may come later than the run."""
+        return self.diverged or reading.diagnostic is None or reading.curve in self.curves
+
+
+Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
+
+
+def receipts(evidence: Evidence) -> list[Receipt]:
+    """All of them."""
+    return [receipt for seeds in evidence.values() for receipt in seeds.values()]
