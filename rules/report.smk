@@ -22,7 +22,7 @@ rule table:
         plan=lambda w: FLOW.plan_file(w.place, w.table),
         tracked="results/tracked/{place}{table}.json",
     output:
-        expand("reports/{{place}}{{table}}{ending}", ending=[".md", ".json"]),
+        expand("reports/{{place}}{{table}}{ending}", ending=[".md", ".json", ".csv", ".tex"]),
         report("reports/{place}{table}.html", caption="captions/table.rst", category="{place}", labels={"page": "{table}"}),
     wildcard_constraints: table=r"table\d+(-[a-z0-9]+)*"
     log: "logs/report/{place}{table}.log"
