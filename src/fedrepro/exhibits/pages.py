@@ -126,7 +126,7 @@ def _by_verdict(scales: list[Placed]) -> dict[Verdict, list[b.Text]]:
     """verdict -> the claims. What has not run at full scale has the verdict of scale short, which judges nothing."""
     best: dict[str, tuple[Verdict, Path]] = {}
     for path, page in scales:
-        for id, verdict in page.claims.items():
+        for id, verdict in page.claims:
             if id not in best or (best[id][0] == "not run" and verdict != "not run"):
                 best[id] = verdict, path
     found: dict[Verdict, list[b.Text]] = {}

@@ -171,7 +171,7 @@ class Paper:
             printed_total=self.words.printed,
             counts=self.counts,
             verdicts=self.verdicts,
-            claims={one.claim.id: one.verdict for one in self.claims},
+            claims=tuple((one.claim.id, one.verdict) for one in self.claims),
             tables_run=len(self.tables),
             tables=len(self.all_tables),
             finished=self.totals.finished,
@@ -195,7 +195,7 @@ class Header:
     printed_total: int
     counts: dict[Status, int]
     verdicts: dict[Verdict, int]
-    claims: dict[str, Verdict]
+    claims: tuple[tuple[str, Verdict], ...]  # in the paper's order
     tables_run: int
     tables: int
     finished: tuple[str, str] | None
