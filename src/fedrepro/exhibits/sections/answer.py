@@ -13,6 +13,7 @@ from fedrepro.exhibits.write import blocks as b
 
 AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
 AGREEMENT = "Measured numbers against the printed ones, in percent; on the line they are the same."
+LEGEND = f"Measured: mean ± deviation over seeds. Differences: {words.LEGEND}."
 BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partitions, cost"
 
 
@@ -28,7 +29,8 @@ def answer(paper: Paper) -> list[b.Block]:
     lines = (*told, _counted(paper), first) if compared else (first, *told, _counted(paper))
     good = bool(plans) and all(plan.comparable for plan in plans)
     beside = _beside(paper)
-    return [b.Banner(lines if plans else (first,), good), *([b.Beside(tuple(beside))] if beside else [])]
+    legend = [b.Paragraph(LEGEND, soft=True)] if beside and compared else []
+    return [b.Banner(lines if plans else (first,), good), *([b.Beside(tuple(beside))] if beside else []), *legend]
 
 
 @section("paper", at=15)
@@ -93,8 +95,7 @@ def _beside(paper: Paper) -> list[b.Section]:
     made = []
     for table in numbered[:AT_A_GLANCE]:
         same = words.together(table.plan)
-        legend = [b.Paragraph(f"Measured: mean ± deviation over seeds. {words.LEGEND}.", soft=True)]
-        below = [*(legend if table.plan.comparable else []), *([b.Paragraph(same, soft=True)] if same else [])]
+        below = (b.Paragraph(same, soft=True),) if same else ()
         made.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
     points = [cell for cell in paper.judged if cell.difference is not None and cell.point == 1]
     if points:
