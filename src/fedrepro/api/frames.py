@@ -158,10 +158,13 @@ def _has_parts(method: str, wanted: str) -> bool:
     import fedrepro.methods  # noqa: F401  (registers the parts)
     from fedrepro.methods.compose import expand
     from fedrepro.methods.presets import DEFAULTS
-    from fedrepro.registry import parse
+    from fedrepro.registry import Call, parse
 
     own, asked = parse(method), expand(parse(wanted))
     if not asked:
         return {call.name for call in own} <= {*DEFAULTS.values()}
-    has = lambda call: any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)  # noqa: E731
+
+    def has(call: Call) -> bool:
+        return any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)
+
     return all(map(has, asked))

@@ -29,7 +29,7 @@ from fedrepro.methods.compose import Method
 from fedrepro.models import Model, build, initial
 from fedrepro.models.names import MODELS
 from fedrepro.registry import coerce, unknown
-from fedrepro.tree import Tree
+from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ class Trained:
 
     def predict(self, x: Any) -> Tensor:
         """Logits [B, classes] of x like those that were trained on, in evaluation mode, on the CPU."""
-        named = lambda layout: {name: self.weights[name] for name in layout.names}  # noqa: E731
+
+        def named(layout: Layout) -> dict[str, Tensor]:
+            return {name: self.weights[name] for name in layout.names}
+
         params, buffers = (Tree.from_tensors(named(layout)) for layout in (self.model.layout, self.model.buffer_layout))
         return predict(self.model, params, buffers, self.inputs(torch.as_tensor(x).cpu()))
 

@@ -264,7 +264,10 @@ def narrowed(
 
 def _with_rows(budgets: Mapping[str, Any], more: Sequence[Header]) -> dict[str, Any]:
     """Budgets that run these rows too."""
-    rows = lambda budget: budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in more)]  # noqa: E731
+
+    def rows(budget: Any) -> list[str] | None:
+        return budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in more)]
+
     return {scale: budget.model_copy(update={"rows": rows(budget)}) for scale, budget in budgets.items()}
 
 

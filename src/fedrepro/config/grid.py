@@ -151,7 +151,10 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
 
 def _refuse_twin(known: list[Place], new: list[Place], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-    shown = lambda cell: (cell.row, cell.run_id, cell.metric.name, cell.diagnostic, cell.read)  # noqa: E731
+
+    def shown(cell: Place) -> tuple:
+        return (cell.row, cell.run_id, cell.metric.name, cell.diagnostic, cell.read)
+
     for cell, one in itertools.product(known, new):
         if one.run_id and shown(cell) == shown(one):
             raise UserError(
@@ -176,7 +179,10 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
     file, row, column = str(table_path(Path(), paper_name, table_name)), layers.row, layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
-    where = lambda key: _place(key, settings[key].source, file, column.key)  # noqa: E731
+
+    def where(key: str) -> str:
+        return _place(key, settings[key].source, file, column.key)
+
     if values["dataset"] not in project.registry:
         raise UserError(f"{where('dataset')}: {unknown('data set', values['dataset'], sorted(project.registry))}")
     if values["model"] not in MODELS:

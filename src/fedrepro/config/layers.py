@@ -106,7 +106,10 @@ class Layers:
     def followed(self, method: Method, sources: dict[str, str], rounds: int, where: str) -> Method:
         """The method for a run of `rounds` rounds. Arguments that name a round are scaled as schedules are (`settings`)."""
         whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
-        of = lambda name: int(str(whole)) if sources[name] in ("scale", EDITED) else self._protocol_rounds  # noqa: E731
+
+        def of(name: str) -> int:
+            return int(str(whole)) if sources[name] in ("scale", EDITED) else self._protocol_rounds
+
         return for_rounds(method, rounds, of)
 
     @property

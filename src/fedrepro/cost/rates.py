@@ -80,7 +80,10 @@ class Rates:
         """The published seeds that are nearest to a run."""
         own, shape = self.work(config), [*config["input_shape"]]
         key = (device, own, config["model"], *shape, *(config.get(name) for name in ALIKE))
-        far = lambda took: abs(math.log(took.work / (own or 1)))  # noqa: E731
+
+        def far(took: Took) -> float:
+            return abs(math.log(took.work / (own or 1)))
+
         if key not in self._alike:
             found = self._of(config["model"]) if own else []
             found = [took for took in found if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)]

@@ -45,7 +45,10 @@ def seeds_needed(distance: float, values: Sequence[float]) -> int:
     from scipy.special import stdtrit
 
     deviation = statistics.stdev(values)
-    enough = lambda n: float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n) < abs(distance)  # noqa: E731
+
+    def enough(n: int) -> bool:
+        return float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n) < abs(distance)
+
     return next((n for n in range(2, MOST) if enough(n)), MOST)
 
 

@@ -5,7 +5,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +108,16 @@ class Workflow:
 
     def results(self, run: Run, seeds: Iterable[int]) -> list[str]:
         """Published evidence of these seeds, a source, and the jobs of those that are missing or that other code made."""
-        find = lambda seed: self.store.find(run.run_id, seed)  # noqa: E731
-        fresh = lambda seed: find(seed) if receipts.fresh(Path(), run.run_id, seed, run.config) else None  # noqa: E731
+
+        def fresh(seed: int) -> Path | None:
+            return find(seed) if receipts.fresh(Path(), run.run_id, seed, run.config) else None
+
+        find = partial(self.store.find, run.run_id)
         return self._public(receipts.RUNS / run.run_id, seeds, find, fresh)
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
-        find = lambda seed: self.store.measured(run_id, call, seed, made.runs[run_id].keep)  # noqa: E731
+        find = partial(self.store.measured, run_id, call, rounds=made.runs[run_id].keep)
         with session.one_line():
             return self._public(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), made.seeds, find, find)
 
@@ -171,8 +174,8 @@ class Workflow:
         plans = [self.plan(*place) for place in self.tables]
         runs = [(run, made.seeds) for made in plans for run in made.runs.values()]
         if not drawn:
-            native = lambda run: self.native("partitions", run.inputs["partition"])  # noqa: E731
-            found = [(f"{run.inputs['arrays']}/manifest.json", native(run)) for run, _ in runs]
+            sets = {run.inputs["partition"]: run.inputs["arrays"] for run, _ in runs}
+            found = [(f"{arrays}/manifest.json", self.native("partitions", drawn)) for drawn, arrays in sets.items()]
         else:
             found = [self.drawn(kind, run.inputs[kind], seeds) for run, seeds in runs for kind in FOLDERS]
         return list(dict.fromkeys(path for paths in found for path in paths))
