@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from fedrepro.config import labels
 from fedrepro.config.candidates import asked, candidates
 from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
@@ -98,7 +99,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         variant_of=table.variant_of,
         varied=None,
         rows=tuple(_row(row, is_printed) for row, is_printed in rows),
-        columns=tuple(Column(one.key, one.shown, one.metric or table.metric, one.group) for one in columns),
+        columns=tuple(_column(one, table, cells, runs) for one in columns),
         cells=tuple(cells),
         candidates=tuple(tried),
         runs=_forked(runs),
@@ -107,6 +108,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         known_gaps=tuple(paper.known_gaps),
     )
     return replace(made, varied=varied(made, base)) if base else made
+
+
+def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run]) -> Column:
+    own = [cell for cell in cells if cell.column == column.key]
+    return Column(column.key, labels.told(column.shown, own, runs), column.metric or table.metric, column.group)
 
 
 def _add(runs: dict[str, Run], run: Run) -> None:
