@@ -6,13 +6,17 @@ from fedrepro.exhibits.sections import grid, words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
+FILES = {"CSV": "csv", "LaTeX": "tex", "JSON": "json"}  # name -> ending of a file beside the page
+
 
 @section("table", at=20)
 def numbers(table: Exhibit) -> list[b.Block]:
     """The grid."""
     same = words.together(table.plan)
     said = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
-    return [b.Section("The table", (*said, grid.printed_grid(table)))]
+    stem = f"{table.plan.folder}/{table.plan.table}"
+    links = b.joined(b.Text(name, link=f"{stem}.{ending}") for name, ending in FILES.items())
+    return [b.Section("The table", (*said, grid.printed_grid(table), b.Paragraph(("The numbers as ", *links, "."), soft=True)))]
 
 
 @section("table", at=30)
