@@ -20,7 +20,7 @@ GROUPS = {
         "publish": "fedrepro publish fedgh/table2 --scale full",
     },
     "look at results": {
-        "runs": "fedrepro runs",
+        "runs": "fedrepro runs fedgh/table2",
         "compare": "fedrepro compare b79f960d 330a5bbe",
         "diagnose": 'fedrepro diagnose "client_distance(relative=true)" RUN_ID --seeds 8',
         "ui": "fedrepro ui --port 5001",
@@ -196,7 +196,7 @@ def _sweep(add: Add) -> None:
 
 def _verify(add: Add) -> None:
     verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
-    verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the run_id of published evidence")
+    verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
     verify.add_argument("--scale", choices=["full", "short"], help="default: the first of them that has evidence")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "a sample that took so long when it was published; at least one training (default: 10)"
@@ -222,19 +222,38 @@ def _publish(add: Add) -> None:
 def _diagnose(add: Add) -> None:
     diagnose = add("diagnose", "diagnose", "measure kept models of a run, round by round")
     diagnose.add_argument("call", help='for example "client_distance(to=before)"; docs/adding-a-diagnostic.md')
-    diagnose.add_argument("run", help="a run_id of results/runs, or the configuration of a run (JSON)")
+    diagnose.add_argument("run", help="the end of a run_id of results/runs, or the configuration of a run (JSON)")
     diagnose.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: all that models are kept of")
     diagnose.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
 
 
+def _which(command: argparse.ArgumentParser, what: str) -> None:
+    """Which of the runs that there are."""
+    command.add_argument("what", nargs="*", metavar="WHAT", help=what)
+    command.add_argument("--scale", metavar="NAME", help="demo, short or full; default: all")
+    for one, other in (("rows", "methods"), ("columns", "settings")):
+        command.add_argument(f"--{one}", action=Listed, metavar="KEY", help=f"only of these {one} ({other}) of tables")
+    help = "only methods with these parts, for example fedprox or fedprox+gh; fedavg: no other parts than FedAvg's"
+    command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
+    for name in ("dataset", "model", "partition"):
+        command.add_argument(f"--{name}", metavar="NAME", help=f"only with this {name}")
+    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only with so many rounds")
+    help = "only with these settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1"
+    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    command.add_argument("--trials", action="store_true", help="also runs that tuning tried and did not choose")
+
+
 def _look(add: Add) -> None:
-    runs = add("runs", "listing", "list what has been trained: value, seeds, and what differs from the table")
+    runs = add("runs", "listing", "what has been trained here or is published: tables with runs; of what is named, each run")
+    _which(runs, "a table as paper/table, all of a paper, or a run: its run_id, a part of it, or its folder")
     runs.add_argument("--prune", action="store_true", help="remove result folders and MLflow runs that no table asks for")
     runs.add_argument("--dry-run", action="store_true", help="only say what --prune would remove")
 
-    compare = add("compare", "compare", "two runs side by side: settings, values on the same seeds, rounds needed, cost")
-    for one in ("a", "b"):
-        compare.add_argument(one, metavar=one.upper(), help="a run_id, a part of it that no other has, or a result folder")
+    compare = add("compare", "compare", "runs side by side: settings, values on the same seeds, rounds needed, cost, curves")
+    _which(compare, "runs, or tables as paper/table; a run is its run_id, a part of it that no other has, or its folder")
+    compare.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
+    )
 
     ui = add("ui", "reporting", "serve the MLflow UI over every run, brought up to date")
     ui.add_argument("--host", default="127.0.0.1")
