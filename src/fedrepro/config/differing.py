@@ -105,7 +105,14 @@ def shared(configs: Sequence[dict[str, Any]]) -> str:
     names = set(method_names([config["method"] for config in configs]))
     said = [f"method {names.pop()}"] if len(names) == 1 else []
     common = {key: {text(config, key) for config in configs} for key in MAIN}
-    return ", ".join(said + [f"{key} {values.pop()}" for key, values in common.items() if len(values) == 1])
+    return ", ".join(
+        said
+        + [
+            f"{key} {min(values)}"
+            for key, values in common.items()
+            if len(values) == 1 and (key, *values) != ("participation", "1")
+        ]
+    )
 
 
 def has_parts(method: str, wanted: str) -> bool:
