@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import fedrepro.methods  # noqa: F401  (registers the parts)
-from fedrepro.methods.compose import compose, expand, open_slots
+from fedrepro.methods.compose import complete, expand
 from fedrepro.methods.parts import PARTS
 from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.registry import Call, named_arguments, parse
@@ -104,15 +104,11 @@ def shared(configs: Sequence[dict[str, Any]]) -> str:
     """`dataset mnist, clients 20`: of the settings that a run is known by, those that all of these have in common."""
     names = set(method_names([config["method"] for config in configs]))
     said = [f"method {names.pop()}"] if len(names) == 1 else []
-    common = {key: {text(config, key) for config in configs} for key in MAIN}
-    return ", ".join(
-        said
-        + [
-            f"{key} {min(values)}"
-            for key, values in common.items()
-            if len(values) == 1 and (key, *values) != ("participation", "1")
-        ]
-    )
+    for key in MAIN:
+        values = {text(config, key) for config in configs}
+        if len(values) == 1 and (key, *values) != ("participation", "1"):
+            said.append(f"{key} {values.pop()}")
+    return ", ".join(said)
 
 
 def has_parts(method: str, wanted: str) -> bool:
@@ -132,8 +128,10 @@ def text(values: dict[str, Any], key: str) -> str:
 
 @cache
 def _implied(method: str) -> set[str]:
-    """The parts that a method has without naming them."""
-    return {call.name for call in open_slots(compose(method).parts).values()}
+    """The parts that a method would have without naming them."""
+    calls = parse(method)
+    others = {call.name: [one for one in calls if one.name != call.name] for call in calls}
+    return {name for name, rest in others.items() if name in {call.name for call in complete(rest)}}
 
 
 @cache

@@ -94,7 +94,7 @@ class Method:
     @cached_property
     def label(self) -> str:
         """The parts that say more than an open slot would, `fedprox+fixed_gamma`; `fedavg` when there are none."""
-        implied = {slot: PARTS.make(call) for slot, call in open_slots(self.parts).items()}
+        implied = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
         return "+".join(part.name for part in self.parts if part != implied.get(part.slot)) or "fedavg"
 
     def __str__(self) -> str:
@@ -181,10 +181,10 @@ def complete(calls: list[Call]) -> list[Call]:
     """`calls`, then one for every slot they leave open: what their parts want there, or else FedAvg's."""
     named = [PARTS.make(call) for call in calls]
     taken = {part.slot for part in named}
-    return calls + [call for slot, call in open_slots(named).items() if slot not in taken]
+    return calls + [call for slot, call in _open_slots(named).items() if slot not in taken]
 
 
-def open_slots(parts: Iterable[Any]) -> dict[str, Call]:
+def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
     """What each slot takes beside `parts` when nothing is named for it: what one of them wants there, or else FedAvg's part.
 
     When two of them want something, the later slot wins: what a server trains with its proxy set outweighs a mean.
