@@ -4,12 +4,12 @@ import itertools
 import statistics
 import string
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from fedrepro.cli.chosen import Chooser, Found
 from fedrepro.cli.coded import by_code
-from fedrepro.cli.listing import aligned
+from fedrepro.cli.listing import aligned, seed_list
 from fedrepro.cli.outcome import reading_of
 from fedrepro.cli.stored import Run
 from fedrepro.config.catalogue import Shown
@@ -108,7 +108,7 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
         rows.append((names[letter], *each, *_middle(having, letter, values, shown), f"{mean(rounds):.3g}" if rounds else "–"))
     yield from aligned(rows)
     if common:
-        yield f"rounds: until the curve first reaches the worst of a seed's values, mean over {_seeds(common)}"
+        yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
     else:
         yield "no seed has a value in all of them"
 
@@ -135,7 +135,7 @@ def _unlike(runs: Lettered) -> Iterator[str]:
     for letter, run in runs.items():
         for note, same in by_code(ROOT, run.receipts):
             if note:
-                yield f"{letter}, {_seeds(same)}: {note}"
+                yield f"{letter}, seeds {seed_list(same)}: {note}"
     first = runs["A"]
     for letter, run in runs.items():
         drawn = dict(DRAWN)
@@ -153,7 +153,3 @@ def _rounds(receipt: dict, shown: Shown, target: float) -> float:
     curve = curve[: shown.reading.window(len(curve)).stop]
     measured = {number: value for number, value in enumerate(curve, start=1) if value is not None}
     return first_reaching(measured, target, shown.better == "higher")
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    return f"seed{'s' * (len(seeds) > 1)} {listed(list(seeds))}"

@@ -45,10 +45,10 @@ def _trials(left_out: int) -> str:
 
 
 def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
-    rows = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
+    rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for found in by_table:
         trials, changed = sum(one.trial for one in found), sum(not one.asked for one in found)
-        seeds = _seeds({seed for one in found for seed in one.run.receipts})
+        seeds = seed_list({seed for one in found for seed in one.run.receipts})
         counts = (str(number or "–") for number in (len(found) - trials - changed, changed, trials))
         rows.append((*found[0].at, *counts, seeds, _origin(found)))
     yield from aligned(rows, left=(0, 1, 5, 6))
@@ -60,7 +60,7 @@ def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
 def _table(found: "list[Found]") -> Iterator[str]:
     """Each reading of a table with a line a run; runs with changed settings come last, with what was changed."""
     table, scale = found[0].at
-    seeds = {_seeds(one.run.receipts) for one in found}
+    seeds = {seed_list(one.run.receipts) for one in found}
     same = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
     yield f"{table}, scale {scale}: {len(found)} run{'s' * (len(found) > 1)}, {_origin(found)}{same}"
     for asked in (True, False):
@@ -93,7 +93,7 @@ def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
                 notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note]))
                 value = middle(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
                 told = (values[number] for values in differ.values())
-                rows.append((*told, value, *([_seeds(same)] * seeds), one.run.short, notes))
+                rows.append((*told, value, *([seed_list(same)] * seeds), one.run.short, notes))
         alike = ", ".join(f"{key} {values[0]}" for key, values in own.items() if key not in differ)
         yield from ("", reading + (f"; {alike}" if alike else ""))
         yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))
@@ -105,7 +105,7 @@ def _origin(found: "list[Found]") -> str:
     return "published" if published == len(found) else f"{published} published" if published else "trained here"
 
 
-def _seeds(seeds: Iterable[int]) -> str:
+def seed_list(seeds: Iterable[int]) -> str:
     """`8, 9, 10`; `8–17` of more that follow each other."""
     found = sorted(seeds)
     if len(found) > 3 and found[-1] - found[0] == len(found) - 1:
