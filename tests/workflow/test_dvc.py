@@ -1,5 +1,6 @@
 """DVC around the graph: an edit trains what it touches, a pulled clone trains nothing. Every step counts the trainings."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.run("git", "commit", "-qm", "start")
     project.run("dvc", "repro")
     return project
+
+
+WIDE = "(data|results|src)/|Created|mean_of"  # columns of `dvc exp show` that tell a reader nothing, as in README
 
 
 def commit(project: Project, message: str) -> None:
@@ -43,7 +47,9 @@ def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> N
     assert len(edited) == 2 * 3
     assert len(added - edited) == 2 * 2
     assert {name.rpartition("/")[2] for name in added - edited} == {"seed11"}
-    assert "fedprox" in project.run("dvc", "metrics", "diff").stdout
+    compared = project.run("dvc", "metrics", "diff").stdout
+    assert "fedprox" in compared
+    assert re.search(r"mean_of +table3 demo, seeds 8, 9 +table3 demo, seeds 8, 9, 11", compared)
     assert "fedlaw" in project.run("dvc", "metrics", "show").stdout
     commit(project, "edited")
 
@@ -66,6 +72,9 @@ def test_edits_train_only_what_they_touch(project: Project, tmp_path: Path) -> N
     tried = new_trainings(before, clone.trained())
     assert len(tried) == 6
     assert all("-fedlaw-" in name for name in tried), tried
+    shown = clone.run("dvc", "exp", "show", "--only-changed", "--drop", WIDE, COLUMNS="130").stdout.splitlines()
+    assert "methods.fedlaw.fedlaw.server_lr" in shown[1]
+    assert max(map(len, shown)) <= 130
 
     part = clone.root / "src/fedrepro/methods/client/fedprox.py"
     part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))

@@ -145,26 +145,10 @@ def _fits(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether the record's run has these settings; one that it leaves out has its default."""
     from dataclasses import fields
 
+    from fedrepro.config.differing import has_parts
     from fedrepro.engine.spec import RunSpec
 
     known = {field.name: field.default for field in fields(RunSpec)} | record["config"]
     settings = {key: value for key, value in wanted.items() if key != "method"}
     same = all(known[key] == value for key, value in settings.items())
-    return same and ("method" not in wanted or _has_parts(record["method"], wanted["method"]))
-
-
-def _has_parts(method: str, wanted: str) -> bool:
-    """Whether a canonical method has the parts of `wanted`, with the arguments that it names."""
-    import fedrepro.methods  # noqa: F401  (registers the parts)
-    from fedrepro.methods.compose import expand
-    from fedrepro.methods.presets import DEFAULTS
-    from fedrepro.registry import Call, parse
-
-    own, asked = parse(method), expand(parse(wanted))
-    if not asked:
-        return {call.name for call in own} <= {*DEFAULTS.values()}
-
-    def has(call: Call) -> bool:
-        return any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)
-
-    return all(map(has, asked))
+    return same and ("method" not in wanted or has_parts(record["method"], wanted["method"]))

@@ -77,10 +77,12 @@ def _configuration(text: str) -> Path:
     """The configuration of a run, from a path or a run_id."""
     if text.endswith(".json"):
         return Path(text)
-    path = ROOT / "results" / "runs" / text / "config.json"
-    if not path.exists():
-        raise UserError(f"{text}: no run in results/runs has this run_id; `fedrepro runs` lists them")
-    return path
+    found = [*ROOT.glob(f"results/runs/*{text}/config.json")]
+    if len(found) != 1:
+        raise UserError(
+            f"{text}: {len(found) or 'no'} runs in results/runs have a run_id that ends so; `fedrepro runs` lists them"
+        )
+    return found[0]
 
 
 def _seeds(run_id: str) -> list[int]:

@@ -5,6 +5,8 @@ import dataclasses
 import difflib
 import importlib.util
 import inspect
+import shutil
+import textwrap
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 ROOT = Path()
 LATER_WINS = (
-    "Later wins: papers/<paper>/paper.yaml (protocol, datasets); a table's base, columns and rows; papers/scales.yaml; a",
-    "table's budget; params.yaml (settings); --set. Arguments of a method are set as part.argument: fedprox.mu=0.1.",
+    "Later wins: papers/<paper>/paper.yaml (protocol, datasets); a table's base, columns and rows; papers/scales.yaml; a "
+    "table's budget; params.yaml (settings); --set. Arguments of a method are set as part.argument: fedprox.mu=0.1."
 )
 _TYPES = {int: "whole number", float: "number", bool: "true or false", str: "word"}
 
@@ -83,7 +85,8 @@ def _methods() -> Iterator[str]:
         yield f"{slot}{' (may repeat)' if slot in REPEATABLE else ''}"
         for name in names:
             default = " (default)" if name in DEFAULTS.values() else ""
-            yield f"  {name:<{width}}{_sentence(inspect.getdoc(inspect.getmodule(PARTS.get(name))))}{default}"
+            about = _sentence(inspect.getdoc(inspect.getmodule(PARTS.get(name)))) + default
+            yield from _entry(f"  {name:<{width}}", about)
         if not names:
             yield "  none yet"
     yield "recipes"
@@ -101,8 +104,7 @@ def _models() -> Iterator[str]:
         options = ", ".join(f"{key}={value}" for key, value in known.options.items())
         special = {"BatchNorm": known.smallest_batch > 1, "dropout": known.dropout, "boxes": known.detects}
         words = [f"{known.reads} {shape}", *(word for word, holds in special.items() if holds), *filter(None, [options])]
-        yield f"{name:<{width}}{'; '.join(words)}"
-        yield f"{'':<{width}}{_sentence(_module_doc(f'fedrepro.models.{known.module}'))}"
+        yield from _entry(f"{name:<{width}}", "; ".join(words), _sentence(_module_doc(f"fedrepro.models.{known.module}")))
 
 
 def _partitions() -> Iterator[str]:
@@ -116,7 +118,7 @@ def _partitions() -> Iterator[str]:
             for field in dataclasses.fields(cls)
         )
         yield f"{name}({arguments})" if arguments else name
-        yield f"  {_sentence(inspect.getdoc(inspect.getmodule(cls)))}"
+        yield from _entry("  ", _sentence(inspect.getdoc(inspect.getmodule(cls))))
 
 
 def _list_datasets() -> Iterator[str]:
@@ -131,8 +133,7 @@ def _list_datasets() -> Iterator[str]:
         groups = ["groups"] if entry.has_groups else []
         here = ["prepared"] if (ROOT / ARRAYS / name).is_dir() else []
         what = "boxes" if entry.has_boxes else f"{entry.classes} classes"
-        yield f"{name:<{width}}{'; '.join([f'{entry.holds} {shape}', what, *size, *groups, *here])}"
-        yield f"{'':<{width}}{entry.title}"
+        yield from _entry(f"{name:<{width}}", "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *here]), entry.title)
 
 
 def _settings() -> Iterator[str]:
@@ -144,19 +145,43 @@ def _settings() -> Iterator[str]:
     width = max(map(len, SETTINGS)) + 2
     for name, kind in SETTINGS.items():
         given = [f"{paper} {_text(values[name])}" for paper, values in protocols.items() if name in values]
-        yield f"{name:<{width}}{_TYPES.get(kind, 'value')}; {MEANINGS[name]}"
         where = f"; papers: {', '.join(given)}" if given else ""
-        yield f"{'':<{width}}default {_text(defaults[name])}{where}"
+        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {_text(defaults[name])}{where}"
+        yield from _entry(f"{name:<{width}}", *about)
     yield ""
-    yield from LATER_WINS
+    yield from _entry("", LATER_WINS)
+
+
+def _tables() -> Iterator[str]:
+    """Of each paper its tables and figures, with their titles."""
+    from fedrepro.config.project import load_project
+
+    project = load_project(ROOT)
+    names = project.table_names()
+    width = max(map(len, names)) + 2
+    for name in sorted(names, key=lambda name: (name.partition("/")[0], "/figure" in name)):
+        yield from _entry(f"{name:<{width}}", project.table(*name.split("/")).title)
+
+
+def _diagnostics() -> Iterator[str]:
+    """Each call with its arguments' defaults, its metrics, and the first sentence."""
+    import fedrepro.diagnostics  # noqa: F401  (registers them)
+    from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
+
+    for name in DIAGNOSTICS.names():
+        cls = DIAGNOSTICS.get(name)
+        yield str(DIAGNOSTICS.canonical(cls()))
+        yield from _entry("  ", f"measures {', '.join(cls.metrics)}", _sentence(inspect.getdoc(inspect.getmodule(cls))))
 
 
 KINDS: dict[str, Callable[[], Iterator[str]]] = {
+    "tables": _tables,
     "methods": _methods,
     "models": _models,
     "partitions": _partitions,
     "datasets": _list_datasets,
     "settings": _settings,
+    "diagnostics": _diagnostics,
 }
 
 
@@ -266,6 +291,15 @@ def _indented(text: str | None) -> str:
 
 
 def _sentence(text: str | None) -> str:
-    """The first paragraph, cut at 100 characters."""
+    """The first paragraph, without a clause that leads to what follows it."""
     first = " ".join((text or "").split("\n\n")[0].split())
-    return first if len(first) <= 100 else first[:97] + "..."
+    return f"{first.rpartition(';')[0] or first[:-1]}." if first.endswith(":") else first
+
+
+def _entry(lead: str, *texts: str) -> Iterator[str]:
+    """Texts beside `lead`, each from a new line, wrapped to the terminal; what has no space in it, as a URL, stays whole."""
+    columns, indent = shutil.get_terminal_size((120, 24)).columns, " " * len(lead)
+    for place, text in enumerate(texts):
+        begin = indent if place else lead
+        options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        yield from textwrap.wrap(text, columns, initial_indent=begin, subsequent_indent=indent, **options)

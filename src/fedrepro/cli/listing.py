@@ -1,69 +1,120 @@
-"""fedrepro runs: what has been trained, all of it read as the tables read it."""
+"""fedrepro runs: what has been trained here or is published, read as the tables read it."""
 
-import contextlib
+import itertools
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
 
 if TYPE_CHECKING:
-    from fedrepro.config.catalogue import Catalogue
-    from fedrepro.config.project import Project
+    from fedrepro.cli.chosen import Found
+    from fedrepro.config.catalogue import Shown
 
 ROOT = Path()
+FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "partition", "rounds", "set", "trials")
 
 
 def runs(options: Namespace) -> None:
-    """A heading for each reading, below it a line a run: mean and deviation, seeds, and what differs from the table. Seeds that
-    other code made have a line of their own."""
-    from fedrepro.config.project import load_project
-
-    project = load_project(ROOT)
+    """A line for each table with runs; of what the options name, each run by what tells it from the others of its table."""
     if options.prune or options.dry_run:
         from fedrepro.config.grid import every_run
+        from fedrepro.config.project import load_project
         from fedrepro.tracking import prune
 
-        for line in prune(ROOT, asked_runs=every_run(project), dry_run=options.dry_run):
-            print(line)
+        print(*prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run), sep="\n")
         return
-    from fedrepro.cli.coded import by_code
-    from fedrepro.cli.outcome import read_receipts, reading_of, summary
-    from fedrepro.engine.receipts import RUNS
+    from fedrepro.cli.chosen import Chooser
 
-    folders = sorted((ROOT / RUNS).glob("*/"))
-    catalogue = _catalogue(project, {folder.name for folder in folders})
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    for folder in folders:
-        receipts = read_receipts(folder)
-        if not receipts:
-            continue
-        config = next(iter(receipts.values()))["config"]
-        readings, changed = catalogue.find(folder.name, config)
-        for note, same in by_code(ROOT, receipts):
-            for shown in readings:
-                values = {seed: shown.reading.of(receipt) for seed, receipt in same.items()}
-                line = folder.name, summary(shown, values), "; ".join(filter(None, [", ".join(map(str, changed)), note]))
-                found.setdefault(reading_of(shown, config), []).append(line)
+    listed = any(getattr(options, key) for key in FILTERS)
+    options.trials = options.trials or not listed
+    found, left_out = Chooser(options, ROOT).found()
     if not found:
-        print(f"{RUNS}: nothing has been trained; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
-    for number, (reading, lines) in enumerate(found.items()):
-        print(*([""] if number else []), reading, sep="\n" if number else "")
-        widths = [max(len(line[i]) for line in lines) for i in range(2)]
-        for run_id, value, changed in lines:
-            print(f"  {run_id:<{widths[0]}}  {value:<{widths[1]}}  {changed}".rstrip())
+        if listed:
+            raise UserError(f"no run is like that{_trials(left_out)}; `fedrepro runs` says which tables have runs")
+        print("nothing has been trained or published here; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
+        return
+    by_table = [list(own) for _, own in itertools.groupby(found, key=lambda one: one.at)]
+    lines = itertools.chain.from_iterable(map(_table, by_table)) if listed else _overview(by_table)
+    print(*lines, *([f"\nleft out: {_trials(left_out).strip(' ()')}"] if left_out else []), sep="\n")
 
 
-def _catalogue(project: "Project", run_ids: set[str]) -> "Catalogue":
-    """Of the tables that have been planned here, where they ask for all of these runs: planning every table takes seconds."""
-    from fedrepro.config.catalogue import Catalogue
-    from fedrepro.tracking.wanted import plan_files
+def _trials(left_out: int) -> str:
+    return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
 
-    planned = set()
-    for path in plan_files(ROOT):
-        with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged plan is made again by the command that needs it
-            plan = read_json(path)
-            planned.add((f"{plan['paper']}/{plan['table']}", plan["scale"]))
-    found = Catalogue(project, planned)
-    return found if run_ids <= found.asked.keys() else Catalogue(project)
+
+def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
+    for found in by_table:
+        trials, changed = sum(one.trial for one in found), sum(not one.asked for one in found)
+        seeds = seed_list({seed for one in found for seed in one.run.receipts})
+        counts = (str(number or "–") for number in (len(found) - trials - changed, changed, trials))
+        rows.append((*found[0].at, *counts, seeds, _origin(found)))
+    yield from aligned(rows, left=(0, 1, 5, 6))
+    yield ""
+    yield "fedrepro runs TABLE lists the runs of a table; --method, --dataset and --set KEY=VALUE those of all tables"
+    yield "A run of several tables counts for the first of them."
+
+
+def _table(found: "list[Found]") -> Iterator[str]:
+    """Each reading of a table with a line a run; runs with changed settings come last, with what was changed."""
+    table, scale = found[0].at
+    seeds = {seed_list(one.run.receipts) for one in found}
+    same = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
+    yield f"{table}, scale {scale}: {len(found)} run{'s' * (len(found) > 1)}, {_origin(found)}{same}"
+    for asked in (True, False):
+        some = [one for one in found if one.asked == asked]
+        if some:
+            yield from _readings(some, seeds=len(seeds) > 1)
+
+
+def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
+    """A heading for each reading with the settings that all of its runs have, then its runs by those that differ."""
+    from fedrepro.cli.coded import by_code
+    from fedrepro.cli.outcome import middle, reading_of
+    from fedrepro.config.differing import columns, shared
+
+    changed = {change.key for one in found for change in one.changed}
+    tried = {key for one in found for key in one.tries}
+    whole = {key: values for key, values in columns([one.run.config for one in found], tried).items() if key not in changed}
+    yield f"all have {shared([one.run.config for one in found])}"
+    by_reading: dict[str, list[tuple[int, Shown]]] = {}
+    for place, one in enumerate(found):
+        for shown in one.shown:
+            by_reading.setdefault(reading_of(shown, one.run.config), []).append((place, shown))
+    for reading, group in by_reading.items():
+        own = {key: [values[place] for place, _ in group] for key, values in whole.items()}
+        differ = {key: values for key, values in own.items() if key in tried or len(set(values)) > 1}
+        rows = [(*differ, "value", *(["seeds"] * seeds), "run", "")]
+        for number, (place, shown) in enumerate(group):
+            one = found[place]
+            for note, same in by_code(ROOT, one.run.receipts):
+                notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note]))
+                value = middle(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
+                told = (values[number] for values in differ.values())
+                rows.append((*told, value, *([seed_list(same)] * seeds), one.run.short, notes))
+        alike = ", ".join(f"{key} {values[0]}" for key, values in own.items() if key not in differ)
+        yield from ("", reading + (f"; {alike}" if alike else ""))
+        yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))
+    yield ""
+
+
+def _origin(found: "list[Found]") -> str:
+    published = sum(bool(one.run.places) for one in found)
+    return "published" if published == len(found) else f"{published} published" if published else "trained here"
+
+
+def seed_list(seeds: Iterable[int]) -> str:
+    """`8, 9, 10`; `8–17` of more that follow each other."""
+    found = sorted(seeds)
+    if len(found) > 3 and found[-1] - found[0] == len(found) - 1:
+        return f"{found[0]}–{found[-1]}"
+    return ", ".join(map(str, found))
+
+
+def aligned(rows: list[tuple[str, ...]], left: Iterable[int] = (0,)) -> list[str]:
+    """Lines with the columns `left` on the left and the others on the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    cell = lambda i, text: text.ljust(widths[i]) if i in left else text.rjust(widths[i])  # noqa: E731
+    return ["  ".join(cell(i, text) for i, text in enumerate(row)).rstrip() for row in rows]

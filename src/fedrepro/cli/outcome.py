@@ -2,20 +2,22 @@
 
 import statistics
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fedrepro.cli.coded import by_code
+from fedrepro.cli.stored import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import Cell, Change, Shown, cells_of, changes, last_round, place_of, unedited
+from fedrepro.config.catalogue import Cell, Shown, cells_of, last_round, place_of, unedited
+from fedrepro.config.differing import Change, changes, method_names
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
-from fedrepro.engine.records import read
 from fedrepro.exhibits.paired import mean
 from fedrepro.units import unit
+
+MOST = 8  # runs that are named for a comparison
 
 
 class Outcome:
@@ -42,18 +44,18 @@ class Outcome:
 
     def lines(self) -> list[str]:
         """Three lines a cell, then the next command."""
-        labels = {row.key: row.label for row in self.plan.rows}
+        cells = [self._cell(chosen) for chosen in self.chosen]
+        names = method_names([cell.config["method"] for cell in cells])
         found = []
-        for chosen in self.chosen:
-            cell = self._cell(chosen)
+        for chosen, cell, name in zip(self.chosen, cells, names, strict=True):
             config, shown, changed = cell.config, cell.shown, self._changes(cell)
             if shown.reading.diagnostic:
                 call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
-                found += [f"{labels[chosen.row]}: {shown.reading.metric} is measured on kept models", f"  {call}"]
+                found += [f"{name}: {shown.reading.metric} is measured on kept models", f"  {call}"]
                 continue
             receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
             values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
-            what = f"{labels[chosen.row]}, {config['dataset']} {config['model']} {config['partition']}"
+            what = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
             groups = by_code(self.root, receipts)
             for note, seeds in groups:
                 own = {seed: values[seed] for seed in seeds}
@@ -105,25 +107,25 @@ class Outcome:
                 ids = [other, *ids]
                 break
         if len(ids) == 1:
-            return "fedrepro runs"
-        return f"fedrepro compare {' '.join(one.rpartition('-')[2] for one in ids[:2])}"
-
-
-def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dict[str, Any]]:
-    """seed -> receipt of those that are in `folder`, in the order of seeds."""
-    found = {int(path.stem[4:]): path for path in folder.glob("seed*.json") if path.stem[4:].isdecimal()}
-    return {seed: read(found[seed]) for seed in sorted(found) if seeds is None or seed in seeds}
+            return "fedrepro runs" + ("" if self.by_hand else f" {self.plan.paper}/{self.plan.table}")
+        return f"fedrepro compare {' '.join(one.rpartition('-')[2] for one in ids[:MOST])}"
 
 
 def summary(shown: Shown, values: dict[int, float | None]) -> str:
-    """`85.20 ± 0.31 over seeds 8, 9, 10`: mean and sample standard deviation; a seed that diverged leaves no mean."""
+    """`85.20 ± 0.31 over seeds 8, 9, 10`: see `middle`."""
     seeds = ", ".join(map(str, values))
+    if None in values.values():
+        return f"{middle(shown, values)} of {seeds}"
+    return f"{middle(shown, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
+
+
+def middle(shown: Shown, values: dict[int, float | None]) -> str:
+    """`85.20 ± 0.31`: mean and sample standard deviation over seeds; a seed that diverged leaves no mean."""
     known = [value for value in values.values() if value is not None]
     if len(known) < len(values):
-        return f"diverged at seed {', '.join(str(seed) for seed, value in values.items() if value is None)} of {seeds}"
-    if len(known) == 1:
-        return f"{shown.number(known[0])} at seed {seeds}"
-    return f"{shown.number(mean(known))} ± {shown.number(statistics.stdev(known))} over seeds {seeds}"
+        return f"diverged at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
+    deviation = f" ± {shown.number(statistics.stdev(known))}" if len(known) > 1 else ""
+    return shown.number(mean(known)) + deviation
 
 
 def reading_of(shown: Shown, config: dict[str, Any]) -> str:

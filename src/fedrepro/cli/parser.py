@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import shutil
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +22,7 @@ GROUPS = {
         "publish": "fedrepro publish fedgh/table2 --scale full",
     },
     "look at results": {
-        "runs": "fedrepro runs",
+        "runs": "fedrepro runs fedgh/table2",
         "compare": "fedrepro compare b79f960d 330a5bbe",
         "diagnose": 'fedrepro diagnose "client_distance(relative=true)" RUN_ID --seeds 8',
         "ui": "fedrepro ui --port 5001",
@@ -33,12 +35,19 @@ GROUPS = {
     "add": {
         "new": "fedrepro new method trimmed_mean --slot aggregate",
     },
+    "steps of the workflow, by hand": {
+        "data": "fedrepro data mnist",
+        "report": "fedrepro report results/plans/mine/figure1.json --out x",
+        "track": "fedrepro track --every 30",
+        "spread": "fedrepro spread fedgh",
+    },
 }
 EPILOG = """\
 fedrepro COMMAND --help    what a command takes
 snakemake --cores 2 reports/table3.md    a whole table, with its report
 
-Mistakes that you can mend end with one line and exit code 2; --debug adds the traceback."""
+Mistakes that you can mend end with one line and exit code 2;
+--debug adds the traceback."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,8 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
     def add(name: str, module: str, help: str) -> argparse.ArgumentParser:
         example = next((f"example: {group[name]}" for group in GROUPS.values() if name in group), None)
-        raw = argparse.RawDescriptionHelpFormatter
-        command = commands.add_parser(name, description=help, epilog=example, formatter_class=raw)
+        command = commands.add_parser(name, description=help, epilog=example)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(module=module, function=name)
         top.descriptions[name] = help
@@ -78,15 +86,19 @@ class _Top(argparse.ArgumentParser):
         self.descriptions: dict[str, str] = {}
 
     def format_help(self) -> str:
+        columns = shutil.get_terminal_size((120, 24)).columns
         lines = [
             f"usage: {self.usage}",
             "",
-            "Re-run tables of federated-learning papers and compare them with the printed numbers.",
+            "Re-run tables of federated-learning papers; compare with the printed numbers.",
         ]
         for heading, group in GROUPS.items():
             lines += ["", heading]
             for name, example in group.items():
-                lines += [f"  {name:<10}{self.descriptions[name]}", f"  {'':<10}$ {example}"]
+                lines += textwrap.wrap(
+                    self.descriptions[name], columns, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12
+                )
+                lines.append(f"{'':<12}$ {example}")
         return "\n".join([*lines, "", EPILOG, ""])
 
     def error(self, message: str) -> NoReturn:
@@ -196,7 +208,7 @@ def _sweep(add: Add) -> None:
 
 def _verify(add: Add) -> None:
     verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
-    verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the run_id of published evidence")
+    verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
     verify.add_argument("--scale", choices=["full", "short"], help="default: the first of them that has evidence")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "a sample that took so long when it was published; at least one training (default: 10)"
@@ -221,20 +233,41 @@ def _publish(add: Add) -> None:
 
 def _diagnose(add: Add) -> None:
     diagnose = add("diagnose", "diagnose", "measure kept models of a run, round by round")
-    diagnose.add_argument("call", help='for example "client_distance(to=before)"; docs/adding-a-diagnostic.md')
-    diagnose.add_argument("run", help="a run_id of results/runs, or the configuration of a run (JSON)")
+    diagnose.add_argument("call", help='for example "client_distance(to=before)"; see `fedrepro list diagnostics`')
+    diagnose.add_argument("run", help="the end of a run_id of results/runs, or the configuration of a run (JSON)")
     diagnose.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: all that models are kept of")
     diagnose.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
 
 
+def _which(command: argparse.ArgumentParser, what: str) -> None:
+    """Which of the runs that there are."""
+    command.add_argument("what", nargs="*", metavar="WHAT", help=what)
+    command.add_argument("--scale", metavar="NAME", help="demo, short or full; default: all")
+    for one, other in (("rows", "methods"), ("columns", "settings")):
+        command.add_argument(f"--{one}", action=Listed, metavar="KEY", help=f"only of these {one} ({other}) of tables")
+    help = "only methods with these parts, for example fedprox or fedprox+gh; fedavg: no other parts than FedAvg's"
+    command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
+    for name in ("dataset", "model", "partition"):
+        command.add_argument(f"--{name}", metavar="NAME", help=f"only with this {name}")
+    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only with so many rounds")
+    help = "only with these settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1"
+    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    command.add_argument("--trials", action="store_true", help="also runs that tuning tried and did not choose")
+
+
 def _look(add: Add) -> None:
-    runs = add("runs", "listing", "list what has been trained: value, seeds, and what differs from the table")
+    runs = add(
+        "runs", "listing", "list what has been trained here or is published: a line a table; of what is named, a line a run"
+    )
+    _which(runs, "a table as paper/table, all of a paper, or a run: its run_id, a part of it, or its folder")
     runs.add_argument("--prune", action="store_true", help="remove result folders and MLflow runs that no table asks for")
     runs.add_argument("--dry-run", action="store_true", help="only say what --prune would remove")
 
-    compare = add("compare", "compare", "two runs side by side: settings, values on the same seeds, rounds needed, cost")
-    for one in ("a", "b"):
-        compare.add_argument(one, metavar=one.upper(), help="a run_id, a part of it that no other has, or a result folder")
+    compare = add("compare", "compare", "runs side by side: settings, values on the same seeds, rounds needed, cost, curves")
+    _which(compare, "runs, or tables as paper/table; a run is its run_id, a part of it that no other has, or its folder")
+    compare.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
+    )
 
     ui = add("ui", "reporting", "serve the MLflow UI over every run, brought up to date")
     ui.add_argument("--host", default="127.0.0.1")
@@ -242,17 +275,28 @@ def _look(add: Add) -> None:
 
 
 def _find_out(add: Add) -> None:
-    known = add("list", "known", "list methods, models, partitions, data sets, or settings with their defaults")
+    known = add(
+        "list",
+        "known",
+        "list tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults",
+    )
     known.set_defaults(function="listed")
-    known.add_argument("kind", choices=["methods", "models", "partitions", "datasets", "settings"])
+    kinds = ["tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
+    known.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
     describe = add("describe", "known", "explain a method, a model, a partition scheme or a data set")
     describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist')
     add("doctor", "info", "check environment, device, data and results")
     new = add("new", "new", "begin a method, a table, a paper or a data set: files that run as they are, to be edited")
     new.add_argument("kind", choices=["method", "table", "paper", "dataset"])
-    new.add_argument("name", help="of a table paper/table, for example fedlaw/table30")
+    new.add_argument("name", help="of a table as paper/table, for example fedlaw/table30")
     slots = ["client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers"]
-    new.add_argument("--slot", choices=slots, default="aggregate", help="of a method (default: aggregate)")
+    new.add_argument(
+        "--slot",
+        choices=slots,
+        default="aggregate",
+        metavar="SLOT",
+        help=f"of a method: {', '.join(slots)} (default: aggregate)",
+    )
 
 
 def _draw(add: Add) -> None:

@@ -20,6 +20,7 @@ SCALES = ("full", "short")
 def verify(options: Namespace) -> int:
     """A sentence a cell; exit code 1 when one of them differs."""
     from fedrepro.cli.inputs import draw_missing
+    from fedrepro.config.differing import method_names
     from fedrepro.config.project import load_project
     from fedrepro.console import duration
     from fedrepro.engine import fingerprints, renewal
@@ -38,9 +39,10 @@ def verify(options: Namespace) -> int:
         f"training {len(chosen)} of {len(found)} published trainings again; they took {duration(seconds)} when published"
     )
     how, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
-    for run, path in chosen:
+    names = method_names([run.method for run, _ in chosen])
+    for (run, path), method in zip(chosen, names, strict=True):
         published, seed = read_json(path), int(path.stem[4:])
-        name = f"{run.method_label}, {run.run_id}, seed {seed}"
+        name = f"{method}, {run.run_id}, seed {seed}"
         wrong = fault(published)
         if wrong:  # said before the training, which tells what was changed
             print(f"{name}: {path}: {wrong}", flush=True)
@@ -107,7 +109,7 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
                 continue
             made = plan(project.as_published(scale), paper, table, scale)
             for run in selection.runs(made, selection.cells(made, options)):
-                if by_table or run.run_id == options.target:
+                if by_table or run.run_id.endswith(options.target):
                     found |= dict.fromkeys(sorted((evidence / run.run_id).glob("seed*.json")), run)
         if found:
             break

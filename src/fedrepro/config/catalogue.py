@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fedrepro.config.differing import Change, changes, flatten
 from fedrepro.config.grid import plan
+from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last, Reading
 from fedrepro.errors import UserError
 from fedrepro.models.names import primary_metric
-from fedrepro.registry import named_arguments, parse
 from fedrepro.units import unit
 
-# A setting that follows from another one; it is no change by itself.
-_FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
-
-
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
+At = tuple[str, str]  # paper/table, scale
+TRIAL = "rounds=trial"  # see `Plan.tried`
 
 
 @dataclass(frozen=True)
@@ -44,57 +43,93 @@ class Cell:
     config: dict[str, Any]
     shown: Shown
 
+    @property
+    def at(self) -> At:
+        """The table and its scale."""
+        return self.place[:2]
+
+    @property
+    def tries(self) -> dict[str, str]:
+        """Of a tuned cell's candidate: setting -> the value that it tries."""
+        return dict(one.split("=", 1) for one in self.place[4].split(", ") if "=" in one and one != TRIAL)
+
+    @property
+    def trial(self) -> bool:
+        """Whether it is the shorter run that a candidate is compared by."""
+        return self.place[4].endswith(TRIAL)
+
     @cached_property
     def flat(self) -> dict[str, Any]:
         """See `flatten`."""
         return flatten(self.config)
 
 
-@dataclass(frozen=True)
-class Change:
-    """A setting or an argument of the method that differs; `method` stands for parts that only one of the two has."""
-
-    key: str
-    value: str
-    before: str
-
-    def __str__(self) -> str:
-        return f"{self.key} {self.value} (table: {self.before})"
-
-
 class Catalogue:
-    """All cells of all tables, or of `only` some (`paper/table`, scale): as params.yaml has them, and without what params.yaml
-    changes."""
+    """Cells by their run, as published and as params.yaml has them. Planning all tables takes seconds: it is done as needed.
 
-    def __init__(self, project: Project, only: Collection[tuple[str, str]] | None = None) -> None:
-        base = unedited(project)
-        self.published = list(cells(base, only))
-        self.asked: dict[str, list[Cell]] = {}
-        for cell in self.published if project.params == base.params else cells(project, only):
-            self.asked.setdefault(cell.run_id, []).append(cell)
-        self._by_place = {cell.place: cell for cell in self.published}
-        chosen = project.params
-        self._rank = lambda cell: (cell.place[1] != chosen.scale, cell.place[0] not in chosen.tables)
+    `plans`: those that have been planned, as published.
+    """
 
-    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[Shown], list[Change]]:
-        """What tables show of a run, and its changes to the table's own run. A run that no table asks for is read as the cell
-        that it has most in common with.
-        """
-        found = self.asked.get(run_id)
+    def __init__(self, project: Project) -> None:
+        self.project, self._base = project, unedited(project)
+        self.plans: dict[At, Plan] = {}
+        self._cells: dict[str, list[Cell]] = {}
+        self._published: dict[Where, Cell] = {}
+
+    def add(self, tables: Iterable[At]) -> None:
+        """Plans these tables. One with a mistake in it is left out: the command that asks for it says so."""
+        for at in tables:
+            if at in self.plans:
+                continue
+            paper, _, table = at[0].partition("/")
+            try:
+                self.plans[at] = plan(self._base, paper, table, at[1])
+                cells = list(cells_of(self.plans[at]))
+                self._published |= {cell.place: cell for cell in cells}
+                if _edits(self.project, paper):
+                    cells += cells_of(plan(self.project, paper, table, at[1]))
+            except UserError:
+                continue
+            for cell in cells:
+                known = self._cells.setdefault(cell.run_id, [])
+                if cell not in known:
+                    known.append(cell)
+
+    def locate(self, run_ids: Collection[str], first: Iterable[At] | None = None) -> None:
+        """Plans one table after another until each of the runs is found: of `first`, else of all, params.yaml's scale first."""
+        scales = sorted(self.project.scales, key=lambda scale: scale != self.project.params.scale)
+        names = sorted(self.project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
+        for at in first if first is not None else [(name, scale) for scale in scales for name in names]:
+            if {*run_ids} <= self._cells.keys():
+                return
+            self.add([at])
+
+    def cells(self, run_id: str) -> list[Cell]:
+        """Those of the planned tables that are this run."""
+        return self._cells.get(run_id, [])
+
+    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[Cell], list[Change]]:
+        """The cells of a run, and its changes to the table's own run. A run that no planned table asks for has the cells with
+        which it shares most settings."""
+        found = self.cells(run_id)
         if found:
-            base = [self._by_place[cell.place] for cell in found if cell.place in self._by_place]
-            changed = changes(config, base[0].config) if base else []
-        else:
-            flat = flatten(config)
-            near = min(self.published, key=lambda cell: (_distance(flat, cell.flat), self._rank(cell)))
-            found = [cell for cell in self.published if cell.run_id == near.run_id]
-            changed = changes(config, near.config)
-        shown = [cell.shown for cell in found if not cell.shown.reading.diagnostic]
-        return list(dict.fromkeys(shown or [last_round(config["model"])])), changed
+            base = [self._published[cell.place] for cell in found if cell.place in self._published]
+            return found, changes(config, base[0].config) if base else []
+        flat, chosen = flatten(config), self.project.params
+        rank = lambda cell: (cell.at[1] != chosen.scale, cell.at[0] not in chosen.tables)  # noqa: E731
+        near = min(self._published.values(), key=lambda cell: (_distance(flat, cell.flat), rank(cell)))
+        return [cell for cell in self.cells(near.run_id) if cell.at == near.at], changes(config, near.config)
+
+
+def shown(cells: Iterable[Cell], config: dict[str, Any]) -> list[Shown]:
+    """What these cells show of a run, each reading once; its last round where they read it by diagnostics alone, which are no
+    part of its receipt."""
+    found = dict.fromkeys(cell.shown for cell in cells if not cell.shown.reading.diagnostic)
+    return list(found) or [last_round(config["model"])]
 
 
 def last_round(model: str) -> Shown:
-    """What is shown of a run that tables read by diagnostics alone: these are no part of its receipt."""
+    """What is shown of a run that tables read by diagnostics alone."""
     metric = primary_metric(model)
     return Shown(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
@@ -102,20 +137,6 @@ def last_round(model: str) -> Shown:
 def unedited(project: Project) -> Project:
     """The project without the settings and the arguments of params.yaml."""
     return dataclasses.replace(project, params=project.params.model_copy(update={"settings": {}, "methods": {}}))
-
-
-def cells(project: Project, only: Collection[tuple[str, str]] | None = None) -> Iterator[Cell]:
-    """Every cell that has a run, of all tables at all scales, or of `only` some. A table with a mistake in it is left out."""
-    for name in project.table_names():
-        for scale in project.scales:
-            if only is not None and (name, scale) not in only:
-                continue
-            paper, _, table = name.partition("/")
-            try:
-                made = plan(project, paper, table, scale)
-            except UserError:  # who asks for that table hears of it
-                continue
-            yield from cells_of(made)
 
 
 def cells_of(made: Plan) -> Iterator[Cell]:
@@ -131,39 +152,12 @@ def place_of(made: Plan, cell: Place) -> Where:
     return f"{made.paper}/{made.table}", made.scale, cell.row, cell.column, values
 
 
-def flatten(config: dict[str, Any]) -> dict[str, Any]:
-    """Every setting of a run by its name, every argument of its method as `part.argument`, and each part."""
-    settings = {key: value for key, value in config.items() if key != "method"}
-    parts = {f"{call.name}()": True for call in parse(config["method"])}
-    return settings | parts | named_arguments(config["method"])
-
-
-def changes(config: dict[str, Any], base: dict[str, Any]) -> list[Change]:
-    """What differs between two runs' configurations, each once: arguments of parts that both have, other parts whole."""
-    found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
-    listed = [Change(key, _text(config, key), _text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
-    mine, other = (parse(one["method"]) for one in (config, base))
-    names = [{call.name for call in calls} for calls in (mine, other)]
-    alone = [
-        "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–" for i, calls in enumerate((mine, other))
-    ]
-    if alone != ["–", "–"]:
-        listed.append(Change("method", *alone))
-    here, there = (named_arguments(one["method"]) for one in (config, base))
-    shared = [key for key in here if key in there and here[key] != there[key]]
-    return listed + [Change(key, _text(here, key), _text(there, key)) for key in shared]
+def _edits(project: Project, paper: str) -> bool:
+    """Whether params.yaml changes a run of the paper."""
+    params = project.params
+    own = (params.methods.get(paper) or {}).values()
+    return bool(params.settings) or any(value is not None for part in own for value in (part or {}).values())
 
 
 def _distance(one: dict[str, Any], other: dict[str, Any]) -> int:
     return sum(one.get(key) != other.get(key) for key in one.keys() | other.keys())
-
-
-def _text(values: dict[str, Any], key: str) -> str:
-    value = values.get(key, "default")
-    return value if isinstance(value, str) else _bare(value)
-
-
-def _bare(value: Any) -> str:
-    if isinstance(value, Iterable):
-        return "×".join(map(_bare, value))
-    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value:g}"

@@ -92,7 +92,11 @@ class Forecast:
         `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
         total = f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
-        found = [*map(self._line, sorted(self.jobs, key=lambda job: not job.to_train)), total]
+        from fedrepro.config.differing import method_names
+
+        jobs = sorted(self.jobs, key=lambda job: not job.to_train)
+        names = method_names([job.run["method"] for job in jobs])
+        found = [*map(self._line, jobs, names), total]
         if self.seconds:
             found.append(f"{self.sentence(cores or available_cores())}, by published runs{self._then()}")
         if self.unknown:
@@ -125,7 +129,7 @@ class Forecast:
             return f"about {total}"
         return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
 
-    def _line(self, job: Job) -> str:
+    def _line(self, job: Job, method: str) -> str:
         config = job.run["config"]
         what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds"
         parts = []
@@ -137,7 +141,7 @@ class Forecast:
             parts.append(f"begun: {_listed(job.begun)}")
         for what_is_there in dict.fromkeys(job.kept.values()):
             parts.append(f"kept ({what_is_there}): {_listed(s for s, found in job.kept.items() if found == what_is_there)}")
-        return f"{job.run['method_label']:<22}{what}; {'; '.join(parts)}"
+        return f"{method:<22}{what}; {'; '.join(parts)}"
 
 
 def available_cores() -> int:

@@ -22,7 +22,8 @@ def load_table(path: Path) -> Table:
 
 
 def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Path = Path("results/summary.json")) -> Path:
-    """Writes `{scale: {paper: {table: {column: {row: mean}}}}}` of the given reports and of nothing else.
+    """Writes `{scale: {paper: {table: {column: {row: mean}}}}}` of the given reports and of nothing else; beside the columns
+    `over_seeds`, so that a diff shows where the seeds differ.
 
     A column called after one of `data_sets`, as `fashion_mnist-mlp-100` is, is called after the one that was used here. Cells
     without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
@@ -31,6 +32,7 @@ def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Pat
     for table in tables:
         header = table["header"]
         columns = summary.setdefault(header["scale"], {}).setdefault(header["paper"], {}).setdefault(header["table"], {})
+        columns["over_seeds"] = _seeds(header)
         for cell in table["cells"]:
             if cell["mean"] is not None:
                 columns.setdefault(_column(cell, data_sets), {})[cell["row"]] = round(cell["mean"], 4)
@@ -46,23 +48,29 @@ def _column(cell: Record, data_sets: Collection[str]) -> str:
 
 
 def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")) -> Path:
-    """Writes `{table: {row: mean over the table's columns}}`: few enough numbers to stand side by side in `dvc exp show`.
+    """Writes `{row: mean over the table's columns}`: few enough numbers, with names short enough, for `dvc exp show`.
 
-    A table is called as its report, `table3` or `fedgh/table2`. A row has no mean where one of its runs is missing or has
-    diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
+    Beside the rows stands `mean_of`: the table, called as its report, the scale and the seeds, so that a diff shows where they
+    differ. Several tables are `{table: {row: mean}}`. A row has no mean where one of its runs is missing or has diverged.
+    Columns of several metrics have a mean each, `{row: {metric: mean}}`.
     """
     means: dict = {}
     for table in tables:
         header, cells = table["header"], table["cells"]
         name = header["table"] if header["paper"] == "fedlaw" else f"{header['paper']}/{header['table']}"
+        means[name] = {"mean_of": f"{name} {header['scale']}, seeds {_seeds(header)}"}
         metrics = list(dict.fromkeys(cell["metric"] for cell in cells))
         for row in dict.fromkeys(cell["row"] for cell in cells):
             own = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
             each = {metric: _mean([cell["mean"] for cell in own if cell["metric"] == metric]) for metric in metrics}
             known = {metric: value for metric, value in each.items() if value is not None}
             if known:
-                means.setdefault(name, {})[row] = known[metrics[0]] if len(metrics) == 1 else known
-    return write_json(Path(path), means)
+                means[name][row] = known[metrics[0]] if len(metrics) == 1 else known
+    return write_json(Path(path), next(iter(means.values())) if len(means) == 1 else means)
+
+
+def _seeds(header: Record) -> str:
+    return ", ".join(map(str, header["seeds"]))
 
 
 def _mean(values: list[float | None]) -> float | None:

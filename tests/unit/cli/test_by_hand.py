@@ -11,9 +11,9 @@ import pytest
 
 from fedrepro import console
 from fedrepro.cli import main
-from fedrepro.cli.compare import find
 from fedrepro.cli.outcome import Outcome
-from fedrepro.config.catalogue import changes
+from fedrepro.cli.stored import find, stored
+from fedrepro.config.differing import changes, method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import run as engine_run
@@ -21,6 +21,7 @@ from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.records import KEYS, SCHEMA, seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
+from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
 COLUMN = "fashion_mnist-mlp-0.1"
@@ -91,7 +92,7 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
     values = [last_three(project, run_id, seed) for seed in (8, 9)]
     lines = out(capsys, *CELLS, "--set", "rounds=3", "clients=4", "--log", "log.txt")
     first = (
-        f"FedAvg, digits mlp dirichlet_per_class(alpha=0.1): {statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+        f"fedavg, digits mlp dirichlet_per_class(alpha=0.1): {statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
     )
     assert lines[:4] == [
         f"{first} over seeds 8, 9",
@@ -99,13 +100,14 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
         "  printed 85.11: not comparable (scale demo, clients and rounds changed)",
         f"  results/runs/{run_id}",
     ]
-    assert lines[4].startswith("FedProx, digits mlp ")
-    assert lines[-1] == f"next: fedrepro compare {ids(project)['fedavg', 8][-8:]} {run_id[-8:]}"
+    assert lines[4].startswith("fedprox, digits mlp ")
+    others = [ids(project)[key][-8:] for key in (("fedavg", 8), ("fedavg", 3), ("fedprox", 3))]
+    assert lines[-1] == f"next: fedrepro compare {' '.join(others)}"
     assert (project / "log.txt").read_text().splitlines()[-len(lines) :] == lines
     lines = out(capsys, *CELLS[:3], "fedavg", *CELLS[4:], "--seeds", "8")
-    assert re.fullmatch(r"FedAvg, .*: \d+\.\d\d at seed 8", lines[0])
+    assert re.fullmatch(r"fedavg, .*: \d+\.\d\d at seed 8", lines[0])
     assert lines[1] == "  test accuracy in %, mean of the last 3 of 8 rounds"
-    assert lines[-1] == "next: fedrepro runs"
+    assert lines[-1] == "next: fedrepro runs fedlaw/table3"
 
 
 def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> None:
@@ -135,76 +137,110 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
     assert lines[2] == f"  printed {printed:.2f}: not comparable (average_last changed)"
 
 
-def test_runs_lists_all_by_the_tables_reading_with_their_changes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A heading a reading; a run that no table asks for is read as the cell next to it; what params.yaml edits is a change."""
-    listed = out(capsys, "runs")
-    assert [line for line in listed if line[:1] not in ("", " ")] == [
-        "test accuracy in %, mean of all 3 rounds",
-        "test accuracy in %, mean of the last 3 of 8 rounds",
-    ]
-    lines = {line.split()[0]: line for line in listed if line.startswith("  ")}
-    assert lines.keys() == {*ids(project).values()}
-    changed = lines[ids(project)["fedprox", 3]]
-    assert changed.endswith("over seeds 8, 9  clients 4 (table: 10), rounds 3 (table: 8)")
-    assert lines[ids(project)["fedavg", 8]].endswith(" at seed 8")
+def test_runs_lists_tables_and_of_a_table_its_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line a table; of a table its own runs, then those with changes, by params.yaml too, and what was changed."""
+    heading, line, *_ = out(capsys, "runs")
+    assert heading.split() == ["table", "scale", "runs", "changed", "trials", "seeds"]
+    assert line.split("  ")[0] == "fedlaw/table3"
+    assert line.split()[1:5] == ["demo", "1", "2", "–"]
+    listed = out(capsys, "runs", "fedlaw/table3")
+    assert listed[0] == "fedlaw/table3, scale demo: 3 runs, trained here"
+    assert "test accuracy in %, mean of all 3 rounds" in listed
+    assert "test accuracy in %, mean of the last 3 of 8 rounds" in listed
+    changed = next(line for line in listed if ids(project)["fedprox", 3][-8:] in line)
+    assert re.match(r"  fedprox +\d+\.\d\d ± \d+\.\d\d  8, 9 ", changed)
+    assert changed.endswith("  clients 4 (table: 10), rounds 3 (table: 8)")
+    own = next(line for line in listed if ids(project)["fedavg", 8][-8:] in line)
+    assert re.fullmatch(r"  +\d+\.\d\d  8      \w{8}", own)
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n")
     assert main([*CELLS[:3], "fedprox", *CELLS[4:]]) == 0
-    (line,) = [line for line in out(capsys, "runs") if "mu" in line]
-    assert line.endswith("at seed 8  fedprox.mu 0.5 (table: 0.001)")
+    (line,) = [line for line in out(capsys, "runs", "fedlaw", "--set", "fedprox.mu=0.5") if "fedprox.mu" in line]
+    assert line.endswith("  fedprox.mu 0.5 (table: 0.001)")
     shutil.rmtree("results/runs")
     (line,) = out(capsys, "runs")
-    assert "nothing has been trained" in line
+    assert "nothing has been trained or published here" in line
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["--rows", "fedprox"], {("fedprox", 3)}),
+        (["--method", "fedavg"], {("fedavg", 3), ("fedavg", 8)}),
+        (["--method", "fedprox", "fedavg", "--rounds", "3"], {("fedavg", 3), ("fedprox", 3)}),
+        (["--set", "clients=10"], {("fedavg", 8)}),
+        (["--partition", "dirichlet_per_class(alpha=0.1)", "--dataset", "digits", "--columns", COLUMN], None),
+    ],
+)
+def test_runs_and_compare_take_those_that_fit(
+    asked: list[str], expected: set[tuple[str, int]] | None, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows and columns of the table, parts of the method, settings."""
+    wanted = {run_id[-8:] for key, run_id in ids(project).items() if expected is None or key in expected}
+    lines = out(capsys, "runs", "fedlaw/table3", *asked)
+    assert {word for line in lines for word in line.split() if re.fullmatch("[0-9a-f]{8}", word)} == wanted
+    if len(wanted) > 1:
+        lines = out(capsys, "compare", "fedlaw/table3", *asked)
+        assert {line.split()[-1][-8:] for line in lines[1 : 1 + len(wanted)]} == wanted
+    else:
+        assert "one run; compare takes two or more" in refused(capsys, "compare", "fedlaw/table3", *asked)
+
+
+def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table, a row, a setting; and where nothing fits."""
+    assert "did you mean 'fedlaw/table3'?" in refused(capsys, "runs", "fedlaw/tabel3")
+    assert "unknown row 'fedavgg'; did you mean 'fedavg'?" in refused(capsys, "runs", "fedlaw/table3", "--rows", "fedavgg")
+    assert "unknown setting 'cleints'; did you mean 'clients'?" in refused(capsys, "runs", "--set", "cleints=3")
+    assert "no run is like that" in refused(capsys, "runs", "--dataset", "mnist")
+    assert "give a file that ends in .svg" in refused(capsys, "compare", "fedlaw/table3", "--plot", "x.png")
 
 
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By parts of their run_ids: what differs, each seed's value by the table's reading, differences with their interval, the
-    rounds to the lower of the two, and costs."""
+    """By parts of their run_ids: what differs, each seed's value by the table's reading, paired difference with its interval,
+    the rounds to the lower of the two, costs, and the curves as a picture."""
     a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
-    lines = out(capsys, "compare", a[-8:], f"results/runs/{b}/")
-    assert lines[:2] == [f"A  {a}", f"B  {b}"]
-    assert "no setting differs" in lines
-    assert "  B  fedprox(mu=0.001, steps=None)" in lines or any(line.startswith("  B  fedprox(mu=0.001") for line in lines)
+    lines = out(capsys, "compare", a[-8:], f"results/runs/{b}/", "--plot", "new/curves.svg")
+    assert [line.split() for line in lines[:3]] == [["method", "run"], ["A", "fedavg", a], ["B", "fedprox", b]]
+    assert lines[3].startswith("all have dataset digits, model mlp, partition ")
     start = lines.index("test accuracy in %, mean of all 3 rounds")
-    assert lines[start + 1].split("  ")[0] == "seed"
-    gaps = []
-    for offset, seed in enumerate((8, 9), start=2):
-        first, second = (last_three(project, run_id, seed) for run_id in (a, b))
-        gaps.append(second - first)
-        shown, x, y, gap, *rounds = lines[start + offset].split()
-        assert (shown, x, y) == (str(seed), f"{first:.2f}", f"{second:.2f}")
-        assert gap == f"{second - first:+.2f}".replace("-", "−")
-        curves = [
-            json.loads(Path(f"results/runs/{one}/seed{seed}.json").read_text())["curves"]["test_accuracy"] for one in (a, b)
-        ]
-        target = min(first, second)
-        assert rounds == [str(next(t for t, value in enumerate(curve, start=1) if value >= target)) for curve in curves]
-    assert lines[start + 4].split()[3] == f"{statistics.fmean(gaps):+.2f}".replace("-", "−")
-    assert lines[start + 5].split()[:1] == ["deviation"]
-    assert lines[start + 5].split()[3] == f"{statistics.stdev(gaps):.2f}"
-    assert lines[start + 6].startswith("B − A on 2 paired seeds: 95 % interval ")
-    assert any(line.startswith("wall time a seed ") for line in lines)
-    assert max(map(len, lines)) < 120
+    values = {run_id: [last_three(project, run_id, seed) for seed in (8, 9)] for run_id in (a, b)}
+    gaps = [second - first for first, second in zip(*values.values(), strict=True)]
+    targets = [min(pair) for pair in zip(*values.values(), strict=True)]
+    for line, (run_id, own) in zip(lines[start + 2 : start + 4], values.items(), strict=True):
+        middle = [f"{statistics.fmean(own):.2f}", f"{statistics.stdev(own):.2f}"]
+        assert line.split()[2:6] == [f"{own[0]:.2f}", f"{own[1]:.2f}", *middle]
+        rounds = []
+        for seed, target in zip((8, 9), targets, strict=True):
+            curve = json.loads(Path(f"results/runs/{run_id}/seed{seed}.json").read_text())["curves"]["test_accuracy"]
+            rounds.append(next((t for t, value in enumerate(curve, start=1) if value >= target), 4))
+        assert line.split()[-1] == f"{statistics.fmean(rounds):.3g}"
+    assert lines[start + 3].split()[6] == f"{statistics.fmean(gaps):+.2f}".replace("-", "−")
+    assert lines[start + 3].split()[8] == "to"
+    assert any(line.startswith("   wall time a seed ") for line in lines)
+    assert lines[-1] == "curves: new/curves.svg"
+    drawn = Path("new/curves.svg").read_text()
+    assert "A  fedavg" in drawn
+    assert "test accuracy in %" in drawn
+    assert max(map(len, lines)) < 130
 
 
 def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Settings with both values, other rounds, a seed of one alone, and what a seed's two runs do not share."""
     a, b = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
     lines = out(capsys, "compare", a, b)
-    assert ["rounds", "8", "3"] in [line.split() for line in lines]
-    assert ["clients", "10", "4"] in [line.split() for line in lines]
+    assert [line.split() for line in lines[:3]] == [["clients", "rounds", "run"], ["A", "10", "8", a], ["B", "4", "3", b]]
     assert "test accuracy in %, mean of the last 3 of 8 rounds; B: mean of all 3 rounds" in lines
-    assert any(re.fullmatch(r"9 +– +\d+\.\d\d +– +– +–", line) for line in lines)
-    assert "not the same at a seed: partition, cohorts; the pairs share less than they could" in lines
+    assert any(re.fullmatch(r"A  clients 10, rounds 8 +\d+\.\d\d +– .*", line) for line in lines)
+    assert "B and A do not share at a seed: partition, cohorts; the pairs share less than they could" in lines
     path = project / f"results/runs/{b}/seed8.json"
     receipt = json.loads(path.read_text())
     write_json(path, seal(receipt | {"status": "diverged", "environment": receipt["environment"] | {"torch": "1.0"}}))
     lines = out(capsys, "compare", a, b)
-    assert any(re.fullmatch(r"8 +\d+\.\d\d +diverged +– +– +–", line) for line in lines)
-    assert "no seed has a value in both" in lines
-    assert any(line.startswith("torch ") and "1.0, 2" in line for line in lines)
+    assert any(re.fullmatch(r"B  clients 4, rounds 3 +diverged +\d+\.\d\d +– +– +– +– +–", line) for line in lines)
+    assert "no seed has a value in all of them" in lines
+    assert any(line.startswith("torch: A 2") and "; B 1.0, 2" in line for line in lines)
 
 
-def test_compare_wants_two_runs_that_are_clear(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An ambiguous part lists its matches; an unknown one the near name; the same run twice, and an empty folder, are refused.
     Published evidence is found without results."""
     both = [run_id for (label, _), run_id in ids(project).items() if label == "fedavg"]
@@ -214,9 +250,36 @@ def test_compare_wants_two_runs_that_are_clear(project: Path, capsys: pytest.Cap
     assert "no finished seed in it" in refused(capsys, "compare", "papers", both[0])
     shutil.copytree(f"results/runs/{both[0]}", f"reports/short/fedlaw/evidence/{both[0]}")
     shutil.rmtree(f"results/runs/{both[0]}")
-    assert find(Path(), both[0][-8:]).run_id == both[0]
+    found = find(both[0][-8:], stored(Path()))
+    assert (found.run_id, found.places) == (both[0], [("fedlaw", "short")])
     with pytest.raises(UserError, match="in results/runs or below reports"):
-        find(Path(), "xxxxxxxx")
+        find("xxxxxxxx", stored(Path()))
+
+
+def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tuned cells with the rate that was chosen; their trials are left out, or follow; one name of a method in all lists."""
+    monkeypatch.chdir(ROOT)
+    own = out(capsys, "runs", "igfl/table1", "--scale", "short")
+    assert own[-1] == "left out: 28 trials of tuned cells; --trials lists them"
+    names = [line.split()[:2] for line in own if re.search(r" [0-9a-f]{8}$", line)]
+    assert [name for name, _ in names] == 2 * ["fedavg", "fedavgm", "scaffold", "fedadam", "igfl_c", "igfl_s", "igfl"]
+    assert {rate for _, rate in names} <= {"0.01", "0.03", "0.1"}
+    tried = out(capsys, "runs", "igfl/table1", "--trials", "--rows", "igfl")
+    assert sum(line.endswith("  trial") for line in tried) == 4
+    compared = out(capsys, "compare", "igfl/table1", "--columns", "E1", "--rows", "igfl", "fedavg")
+    assert [line.split()[1] for line in compared[1:3]] == ["fedavg", "igfl"]
+    assert any(line.startswith("fedavg ") for line in out(capsys, "run", "fedgh/table2", "--scale", "full", "--dry-run"))
+
+
+def test_names_of_methods_say_what_differs() -> None:
+    """Arguments only where they differ; those of parts that open slots take only where the names would be the same."""
+    plain, uniform = str(compose("fedavg")), str(compose("mean(weighting=uniform)"))
+    weak, strong = (str(compose(f"fedprox(mu={mu})")) for mu in (0.1, 0.5))
+    assert method_names([plain, weak]) == ["fedavg", "fedprox"]
+    assert method_names([weak, strong]) == ["fedprox(mu=0.1)", "fedprox(mu=0.5)"]
+    assert method_names([plain, uniform]) == ["fedavg", "mean(weighting=uniform)"]
+    assert method_names([uniform, weak]) == ["fedavg", "fedprox"]
+    assert method_names([str(compose("igfl"))]) == ["igfl"]
 
 
 def test_changes_name_what_a_person_sets() -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import fedrepro.diagnostics  # noqa: F401  (registers them)
 from fedrepro.cli import known, main
 from fedrepro.config.defaults import MEANINGS, SETTINGS
 from fedrepro.config.layers import SETTINGS as ALL
 from fedrepro.data.partition import SCHEMES
 from fedrepro.data.registry import load_registry
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine.spec import RunSpec
 from fedrepro.models.names import MODELS
 from fedrepro.registry import coerce
@@ -30,14 +32,21 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), {"models": [*MODELS], "partitions": SCHEMES.names(), "datasets": DATASETS, "settings": [*ALL]}.items()
+    ("kind", "names"),
+    {
+        "models": [*MODELS],
+        "partitions": SCHEMES.names(),
+        "datasets": DATASETS,
+        "settings": [*ALL],
+        "diagnostics": DIAGNOSTICS.names(),
+    }.items(),
 )
 def test_a_list_has_every_name_once(kind: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Each begins a line; what it is stands beside or below it."""
+    """Each begins a line; what it is stands beside or below it, in lines as long as the terminal."""
     text = said(capsys, "list", kind)
     first = re.findall(r"^([a-z][\w-]*)(?=[ (]|$)", text, flags=re.MULTILINE)
     assert first == names
-    assert max(map(len, text.splitlines())) <= 180
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,12 +58,24 @@ def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys:
     assert own[2].startswith(f"default {SETTINGS['client_lr']}; papers: elastic ")
     assert "fedlaw 0.08" in own[2]
     assert "true or false; " + MEANINGS["keep_client_momentum"] in text
-    assert text.splitlines()[-2:] == [*known.LATER_WINS]
+    assert " ".join(text.split()).endswith(known.LATER_WINS)
     assert {*MEANINGS} == {*ALL}
     optional = {field.name for field in dataclasses.fields(RunSpec) if field.default is not dataclasses.MISSING}
     assert {*ALL} - optional <= {*SETTINGS}
     for key, value in SETTINGS.items():
         coerce(key, value, ALL[key])
+
+
+def test_tables_have_their_titles_and_addresses_are_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every table and figure; an address longer than the terminal is not cut, everything else is wrapped to it."""
+    assert re.search(r"^fedgh/table2 +\w", said(capsys, "list", "tables"), flags=re.MULTILINE)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = said(capsys, "list", "methods").splitlines()
+    assert all(len(line) <= 60 or len(line.split()) == 1 for line in lines)
+    assert any(re.fullmatch(r" +https://arxiv\.org/abs/1812\.06127,?", line) for line in lines)
+    assert not any("..." in line for line in lines)
 
 
 @pytest.mark.parametrize("name", [*MODELS, *SCHEMES.names(), *DATASETS])

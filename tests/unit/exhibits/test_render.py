@@ -455,9 +455,8 @@ def test_summary_holds_only_the_given_tables(tmp_path):
     path = tmp_path / "results" / "summary.json"
     write_json(path, {"full": {"stale": 1}})
     write_summary([report], [], path)
-    assert json.loads(path.read_text()) == {
-        "demo": {"fedlaw": {"table3": {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}}}
-    }
+    cells = {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}
+    assert json.loads(path.read_text()) == {"demo": {"fedlaw": {"table3": cells | {"over_seeds": "8, 9"}}}}
 
 
 def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
@@ -466,21 +465,25 @@ def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
     names = {A: "fashion_mnist-mlp-100", B: "alpha0.1-top1"}
     report = replace(report, cells=tuple(replace(cell, setting=names[cell.setting]) for cell in report.cells))
     path = write_summary([report], ["mnist", "fashion_mnist", "digits"], tmp_path / "summary.json")
-    assert json.loads(path.read_text())["demo"]["fedlaw"]["table3"].keys() == {"digits-mlp-100", "alpha0.1-top1"}
+    assert json.loads(path.read_text())["demo"]["fedlaw"]["table3"].keys() == {"digits-mlp-100", "alpha0.1-top1", "over_seeds"}
 
 
 def test_means_of_methods_for_experiments(tmp_path):
-    """A number a method over the table's columns, by the report's name; none where a run is missing; each metric by itself."""
+    """A number a method over the table's columns, none where a run is missing; each metric by itself; what they are means of.
+    Several tables have their names."""
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)
-    assert json.loads(path.read_text()) == {"table3": {"fedlaw": 87.225, "ours": 87.1}}
+    one = {"mean_of": "table3 demo, seeds 8, 9", "fedlaw": 87.225, "ours": 87.1}
+    assert json.loads(path.read_text()) == one
     cells = [replace(cell, metric="test_top3_accuracy" if cell.setting == B else cell.metric) for cell in report.cells]
-    write_means([replace(report, paper="fedgh", table="table2", cells=tuple(cells))], path)
+    write_means([report, replace(report, paper="fedgh", table="table2", cells=tuple(cells), seeds=(8, 11))], path)
     assert json.loads(path.read_text()) == {
+        "table3": one,
         "fedgh/table2": {
+            "mean_of": "fedgh/table2 demo, seeds 8, 11",
             "fedavg": {"test_accuracy": 89.5},
             "fedlaw": {"test_accuracy": 88.2, "test_top3_accuracy": 86.25},
             "ours": {"test_accuracy": 87.1},
-        }
+        },
     }

@@ -1,0 +1,182 @@
+"""The runs that `fedrepro runs` and `fedrepro compare` are asked for, each with the table that it belongs to."""
+
+import contextlib
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from fedrepro.cli import asked
+from fedrepro.cli.selection import settle
+from fedrepro.cli.stored import Run, find, stored
+from fedrepro.config.catalogue import At, Catalogue, Cell, Shown, shown
+from fedrepro.config.differing import Change, flatten, has_parts
+from fedrepro.config.places import is_figure
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.store import Store
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run and the cells that it is, or comes closest to. `settled`: of each tuned cell (row, column) the run that its trials
+    chose."""
+
+    run: Run
+    cells: list[Cell]
+    changed: list[Change]
+    settled: dict[tuple[str, str], str | None]
+    named: bool  # by itself: its cells are those of all tables of its paper
+
+    @property
+    def at(self) -> At:
+        """The table and its scale."""
+        return self.cells[0].at
+
+    @property
+    def tries(self) -> list[str]:
+        """Names of the settings that tuned cells try, where it is one of theirs."""
+        return list(dict.fromkeys(key for cell in self.cells for key in cell.tries))
+
+    @property
+    def trial(self) -> bool:
+        """Whether no cell shows it: it was trained for a choice alone."""
+        return self.asked and not any(map(self._shows, self.cells))
+
+    @property
+    def asked(self) -> bool:
+        """Whether a table asks for just this run."""
+        return self.cells[0].run_id == self.run.run_id
+
+    @property
+    def shown(self) -> list[Shown]:
+        """What the tables show of it; of a trial what it is compared by."""
+        return shown([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
+
+    def _shows(self, cell: Cell) -> bool:
+        return not cell.tries or (not cell.trial and self.settled.get(cell.place[2:4]) == self.run.run_id)
+
+
+class Chooser:
+    """Finds the runs that `options` ask for."""
+
+    def __init__(self, options: Namespace, root: Path) -> None:
+        from fedrepro.config.project import load_project
+
+        self._options, self._root = options, root
+        self._project, self._known = load_project(root), stored(root)
+        self._catalogue = Catalogue(self._project)
+        self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
+
+    def found(self) -> tuple[list[Found], int]:
+        """The runs, in the order of what was named and of tables; how many trials are left out.
+
+        UserError for an unknown table, run, row, column or setting.
+        """
+        fits, found = _wanted(self._options), list[Found]()
+        runs = [run for run in self._known.values() if fits(run)]
+        for text in self._options.what or [""]:
+            tables = self._tables(text) if text else []
+            if text and not tables:
+                found += self._placed([find(text, self._known)], [], named=True)
+            else:
+                found += self._placed(runs, tables)
+        found = list({one.run.run_id: one for one in reversed(found)}.values())[::-1]
+        kept = [one for one in found if self._options.trials or one.named or not one.trial]
+        return kept, len(found) - len(kept)
+
+    def _tables(self, text: str) -> list[At]:
+        """The tables that a word means, one or all of a paper, at the scales that may have runs. None for what is a run."""
+        from fedrepro.registry import unknown
+
+        names = [name for name in self._names if text in (name, name.partition("/")[0])]
+        if not names and "/" in text and not Path(text).is_dir():
+            raise UserError(unknown("table", text, self._names))
+        scale = self._options.scale
+        scales = [scale] if scale and self._project.scale(scale) else [*self._project.scales]
+        published = {place for run in self._known.values() for place in run.places}
+        here = any(not run.places for run in self._known.values())
+        found = [(name, one) for name in names for one in scales if here or (name.partition("/")[0], one) in published]
+        self._catalogue.add(found)
+        for key in ("rows", "columns"):
+            known = {one.key for at in found if at in self._catalogue.plans for one in getattr(self._catalogue.plans[at], key)}
+            for name in getattr(self._options, key) or ():
+                if found and name not in known:
+                    raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(known))}")
+        return found or [(name, scales[0]) for name in names]
+
+    def _placed(self, runs: Sequence[Run], tables: list[At], named: bool = False) -> list[Found]:
+        """The runs that belong to `tables`, or to any."""
+        if not tables:
+            for place in dict.fromkeys(place for run in runs for place in run.places):
+                of_paper = [(name, place[1]) for name in self._names if name.startswith(f"{place[0]}/")]
+                own = [run.run_id for run in runs if place in run.places]
+                self._catalogue.add(of_paper) if named else self._catalogue.locate(own, of_paper)
+        lost = [run.run_id for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
+        if lost:
+            self._catalogue.add(_planned(self._root))
+            self._catalogue.locate(lost)
+        found = []
+        for run in runs:
+            if tables and run.places and not self._catalogue.cells(run.run_id):  # published for another table
+                continue
+            cells, changed = self._catalogue.find(run.run_id, run.config)
+            places = dict.fromkeys(cell.at for cell in cells)
+            at = next((one for one in tables or places if one in places), None)
+            if at is None or self._options.scale not in (None, at[1]):
+                continue
+            own = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
+            if own:
+                found.append(Found(run, own, changed, self._settled(own[0].at), named))
+        return sorted(found, key=self._order)
+
+    def _order(self, one: Found) -> tuple[int, int, int, bool, str]:
+        """By table, column and row; trials after what they are for."""
+        plan = self._catalogue.plans[one.at]
+        keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
+        column, row = keys[0].index(one.cells[0].place[3]), keys[1].index(one.cells[0].place[2])
+        return list(self._catalogue.plans).index(one.at), column, row, one.trial, one.cells[0].place[4]
+
+    def _in_part(self, cell: Cell) -> bool:
+        wanted = (self._options.rows, self._options.columns)
+        return all(not keys or key in keys for keys, key in zip(wanted, cell.place[2:4], strict=True))
+
+    @cache  # noqa: B019  (one for each command)
+    def _settled(self, at: At) -> dict[tuple[str, str], str | None]:
+        plan = self._catalogue.plans[at]
+        if not plan.candidates:
+            return {}
+        return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.tuned}
+
+
+def _wanted(options: Namespace) -> Callable[[Run], bool]:
+    """Whether a run has the settings and the parts that the options name."""
+    from fedrepro.config.project import at
+    from fedrepro.data.partition import SCHEMES, make_scheme
+    from fedrepro.engine.spec import RunSpec
+
+    values = asked.given(options)
+    if "partition" in values:
+        with at("--partition"):
+            values["partition"] = str(SCHEMES.canonical(make_scheme(values["partition"])))
+    defaults = {field.name: field.default for field in fields(RunSpec)}
+
+    def fits(run: Run) -> bool:
+        if not values and not options.method:
+            return True
+        own = defaults | flatten(run.config)
+        parts = not options.method or any(has_parts(run.config["method"], method) for method in options.method)
+        return parts and all(own.get(key) == value for key, value in values.items())
+
+    return fits
+
+
+def _planned(root: Path) -> Iterator[At]:
+    """The tables that have been asked for in this folder."""
+    from fedrepro.tracking.wanted import plan_files
+
+    for path in plan_files(root):
+        with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged plan is made again by the command that needs it
+            plan = read_json(path)
+            yield f"{plan['paper']}/{plan['table']}", plan["scale"]

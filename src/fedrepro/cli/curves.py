@@ -1,0 +1,51 @@
+"""The curves of several runs as a picture: the mean over seeds, and the range from the lowest to the highest seed."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle, product
+from pathlib import Path
+
+from fedrepro import pictures
+from fedrepro.cli.stored import Run
+from fedrepro.config.catalogue import Shown
+from fedrepro.errors import UserError
+from fedrepro.files import writing
+from fedrepro.units import unit
+
+# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; then dashes.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+DASHES = ("solid", "dashed", "dotted", "dashdot")
+Point = tuple[int, list[float]]  # round from 1, value of each seed
+
+
+def draw(path: Path, runs: Mapping[str, Run], readings: Sequence[Shown]) -> None:
+    """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run. UserError for another suffix."""
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    if path.suffix != ".svg":
+        raise UserError(f"--plot {path}: give a file that ends in .svg")
+    by_metric = {shown.reading.metric: shown for shown in readings}
+    with pictures.styled(), writing(path):
+        height = 2.4 * len(by_metric) + pictures.LINE * (len(runs) + 1)
+        figure = Figure(figsize=(pictures.WIDTH, height), layout="constrained")
+        panels = figure.subplots(len(by_metric), sharex=True, squeeze=False)[:, 0]
+        for axes, (metric, shown) in zip(panels, by_metric.items(), strict=True):
+            for (label, run), (dash, colour) in zip(runs.items(), cycle(product(DASHES, COLOURS)), strict=False):
+                points = _points(run, metric)
+                rounds = [number for number, _ in points]
+                axes.plot(rounds, [sum(seeds) / len(seeds) for _, seeds in points], linestyle=dash, color=colour, label=label)
+                low, high = ([choose(seeds) for _, seeds in points] for choose in (min, max))
+                axes.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+            sign = unit(shown.unit).sign.strip()
+            axes.set_ylabel(metric.replace("_", " ") + (f" in {sign}" if sign else ""))
+            axes.spines[["top", "right"]].set_visible(False)
+        panels[-1].set_xlabel("round; mean over seeds, lowest to highest seed")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pictures.save(figure, path)
+
+
+def _points(run: Run, metric: str) -> list[Point]:
+    """The rounds that every seed measured and reached."""
+    curves = [receipt["curves"].get(metric, []) for receipt in run.receipts.values()]
+    rounds = enumerate(zip(*curves, strict=False), start=1)
+    return [(number, list(values)) for number, values in rounds if None not in values]

@@ -1,0 +1,145 @@
+"""What differs between runs: a changed setting, the names of their methods, the settings that tell them apart. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+import fedrepro.methods  # noqa: F401  (registers the parts)
+from fedrepro.methods.compose import complete, expand
+from fedrepro.methods.parts import PARTS
+from fedrepro.methods.presets import DEFAULTS, PRESETS
+from fedrepro.registry import Call, named_arguments, parse
+
+# A setting that follows from another one; it is no change by itself.
+_FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
+_ASIDE = _FOLLOWS | {"evaluate_every": "rounds"}  # as little, in a list of settings
+_RECIPES = {parts: name for name, parts in PRESETS.items()}
+MAIN = ("dataset", "model", "partition", "clients", "participation", "local_epochs", "rounds")  # what a run is known by
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting or an argument of the method that differs; `method` stands for parts that only one of the two has."""
+
+    key: str
+    value: str
+    before: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value} (table: {self.before})"
+
+
+def flatten(config: dict[str, Any]) -> dict[str, Any]:
+    """Every setting of a run by its name, every argument of its method as `part.argument`, and each part."""
+    settings = {key: value for key, value in config.items() if key != "method"}
+    parts = {f"{call.name}()": True for call in parse(config["method"])}
+    return settings | parts | named_arguments(config["method"])
+
+
+def changes(config: dict[str, Any], base: dict[str, Any]) -> list[Change]:
+    """What differs between two runs' configurations, each once: arguments of parts that both have, other parts whole."""
+    found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
+    listed = [Change(key, text(config, key), text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
+    mine, other = (parse(one["method"]) for one in (config, base))
+    names = [{call.name for call in calls} for calls in (mine, other)]
+    alone = [
+        "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–" for i, calls in enumerate((mine, other))
+    ]
+    if alone != ["–", "–"]:
+        listed.append(Change("method", *alone))
+    here, there = (named_arguments(one["method"]) for one in (config, base))
+    shared = [key for key in here if key in there and here[key] != there[key]]
+    return listed + [Change(key, text(here, key), text(there, key)) for key in shared]
+
+
+def method_names(methods: Sequence[str]) -> list[str]:
+    """`fedavg`, `fedprox(mu=0.1)+gh`: the parts that no open slot takes by itself, and the arguments in which these methods
+    differ. The other parts' arguments are named only where two methods would have one name.
+
+    `methods`: with every part and argument, as runs have them.
+    """
+    values: dict[tuple[str, str], set[str]] = {}
+    for call in (call for method in methods for call in parse(method)):
+        for key, value in call.arguments.items():
+            values.setdefault((call.name, key), set()).add(repr(value))
+
+    def named(method: str, whole: bool) -> str:
+        parts = []
+        for call in parse(method):
+            implied = call.name in _implied(method)
+            own = {key: value for key, value in call.arguments.items() if len(values[call.name, key]) > 1}
+            if implied:
+                own = {key: value for key, value in own.items() if whole and value != _defaults(call.name)[key]}
+            parts += [str(Call(call.name, own))] if own or not implied else []
+        name = "+".join(parts)
+        return _RECIPES.get(name, name)
+
+    short = {method: named(method, whole=False) for method in methods}
+    times = Counter(short.values())
+    return [short[method] if times[short[method]] == 1 else named(method, whole=True) for method in methods]
+
+
+def columns(configs: Sequence[dict[str, Any]], always: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Setting -> its value in each run, as text: the method's name and what differs; the settings `always` in any case.
+
+    Of one partition scheme its arguments stand alone: `alpha`.
+    """
+    names = method_names([config["method"] for config in configs])
+    settings = [{key: value for key, value in config.items() if key != "method"} for config in configs]
+    schemes = [parse(config["partition"])[0] for config in configs]
+    if len({scheme.name for scheme in schemes}) == 1:
+        settings = [own | scheme.arguments for own, scheme in zip(settings, schemes, strict=True)]
+        for own in settings:
+            del own["partition"]
+    keys = list(dict.fromkeys([*(schemes[0].arguments), *MAIN, *(key for own in settings for key in own)]))
+    texts = {key: [text(own, key) for own in settings] for key in keys if any(key in own for own in settings)}
+    differ = {key for key, values in texts.items() if len(set(values)) > 1}
+    found = {key: values for key, values in texts.items() if key in always or (key in differ and _ASIDE.get(key) not in differ)}
+    return ({"method": names} if len(set(names)) > 1 else {}) | found
+
+
+def shared(configs: Sequence[dict[str, Any]]) -> str:
+    """`dataset mnist, clients 20`: of the settings that a run is known by, those that all of these have in common."""
+    names = set(method_names([config["method"] for config in configs]))
+    said = [f"method {names.pop()}"] if len(names) == 1 else []
+    for key in MAIN:
+        values = {text(config, key) for config in configs}
+        if len(values) == 1 and (key, *values) != ("participation", "1"):
+            said.append(f"{key} {values.pop()}")
+    return ", ".join(said)
+
+
+def has_parts(method: str, wanted: str) -> bool:
+    """Whether a canonical method has the parts of `wanted` with the arguments that it names; "fedavg": only FedAvg's parts."""
+    own, asked = parse(method), expand(parse(wanted))
+    if not asked:
+        return {call.name for call in own} <= {*DEFAULTS.values()}
+    has = lambda call: any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)  # noqa: E731
+    return all(map(has, asked))
+
+
+def text(values: dict[str, Any], key: str) -> str:
+    """A value as a person writes it; `default` where it is left out."""
+    value = values.get(key, "default")
+    return value if isinstance(value, str) else _bare(value)
+
+
+@cache
+def _implied(method: str) -> set[str]:
+    """The parts that a method would have without naming them."""
+    calls = parse(method)
+    others = {call.name: [one for one in calls if one.name != call.name] for call in calls}
+    return {name for name, rest in others.items() if name in {call.name for call in complete(rest)}}
+
+
+@cache
+def _defaults(part: str) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(PARTS.get(part))}
+
+
+def _bare(value: Any) -> str:
+    if isinstance(value, Iterable):
+        return "×".join(map(_bare, value))
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value:g}"
