@@ -1,0 +1,111 @@
+"""What a method is called and how its line looks, the same in every table, figure and in MLflow.
+
+A method has its colour from the list below, not from its place in a table. No two methods of one table share a colour. What is
+added to a method (`FedAvg + GH`) takes the second tone of its colour, and a dash. Rows that vary one method (`τ = 0.1`) go
+along a ramp. Add a new method to a colour that its tables do not use yet.
+"""
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+# Ten colours of Okabe and Ito's kind, each with a second tone; all are visible on white and on dark pages.
+TONES = {
+    "grey": ("#7A7A7A", "#B4B4B4"),
+    "blue": ("#0072B2", "#7FB2E5"),
+    "vermillion": ("#D55E00", "#F2A47C"),
+    "green": ("#009E73", "#7CCBA2"),
+    "pink": ("#CC79A7", "#8F3F6B"),
+    "orange": ("#E69F00", "#A87400"),
+    "purple": ("#6A3D9A", "#B79AD8"),
+    "brown": ("#8C510A", "#C4A27A"),
+    "cyan": ("#22B8CF", "#0E7C8C"),
+    "wine": ("#A5144F", "#FF8FB3"),
+}
+METHODS = {
+    "grey": ("FedAvg", "fields marked at random", "plain average"),
+    "blue": ("FedProx", "nearest, of the weights"),
+    "vermillion": ("FedAdam", "FedLAW", "threshold, of the weights", "lowest point of the line"),
+    "green": ("SCAFFOLD", "FedFA", "FedDyn", "nearest, of the scores before the softmax"),
+    "pink": ("FedYogi", "FedDF", "IGFL-S", "mean attention between the others"),
+    "orange": ("FedAvgM", "FedNova", "FedBE"),
+    "purple": ("FedAdagrad", "FedASAM", "FedLAW-SWA", "IGFL", "mean attention between clients that share a label"),
+    "brown": ("PFNM", "FedGMA", "Server-FT"),
+    "cyan": ("Per-FedAvg, own models", "IGFL-C"),
+    "wine": ("pFedMe, own models",),
+}
+PARTS = (" + GH", " + IMA", " + elastic")
+SAME = {"naive": "FedAvg", "elastic": "FedAvg + elastic", "moving average": "FedAvg + IMA"}
+# A method, and rows of one table that vary it, in the order of the ramp.
+VARIED = (
+    ("FedAvg", ("no decay", "decay 0.01")),
+    ("FedAvg", tuple(f"naive, server_lr = {value}" for value in (1.1, 1.2, 1.3, 1.4, 1.5))),
+    ("FedAvg", tuple(f"FedAvg, server_lr = {value}" for value in (1.5, 2, 2.5))),
+    ("FedAvg + elastic", tuple(f"τ = {tenth / 10}" for tenth in range(11))),
+    ("FedAvg + elastic", tuple(f"elastic, server_lr = {value}" for value in (0.7, 0.8, 0.9))),
+    ("FedAvg + IMA", tuple(f"from round {start}, window {size}" for start in (150, 200, 250, 300) for size in (3, 5, 10, 20))),
+    ("FedAvg + GH", ("FedAvg + GH, server_lr = 0.5",)),
+    (
+        "FedAvg + GH",
+        (
+            "FedAvg + GH: copies, projected on the other",
+            "in place, divided by its own norm (the slides to the letter)",
+            "copies, divided by its own norm",
+            "in place, projected on the other",
+            "each pair once (later version)",
+            "copies, others in ascending order",
+            "copies, mean by data size (later version)",
+        ),
+    ),
+    ("IGFL", ("GA", "SA", "TA")),
+)
+# From one end to the other: of methods, and of methods with a part.
+RAMPS = (("#5A2A82", "#2A6F97", "#2FA36B", "#B5B82E"), ("#8F1D6B", "#D0424F", "#EE7B30", "#E3B23C"))
+DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+
+
+class Look(NamedTuple):
+    """Of a line: `#RRGGBB`, and what matplotlib takes as `linestyle`."""
+
+    colour: str
+    dash: Any
+
+
+def name_of(label: str) -> str:
+    """What the method of a row is called everywhere: `FedAvg` of the row `naive`; the label itself where nothing is known."""
+    return SAME.get(label) or next((name for name, labels in VARIED if label in labels), label)
+
+
+def look_of(label: str) -> Look | None:
+    """How the row with this label looks in every table; None where the lists above do not have it."""
+    for name, labels in VARIED:
+        if label in labels:
+            return _on_ramp(labels.index(label), len(labels), part=name.endswith(PARTS))
+    label = name_of(label)
+    part = label.endswith(PARTS)
+    name = label.rpartition(" + ")[0] if part else label
+    colour = next((colour for colour, names in METHODS.items() if name in names), None)
+    return Look(TONES[colour][part], DASHES[part]) if colour else None
+
+
+def looks_of(labels: Iterable[str]) -> dict[str, Look]:
+    """How the rows of one table look. Labels that no list has take what is free, in the order of the alphabet."""
+    labels = list(dict.fromkeys(labels))
+    found = {label: look for label in labels if (look := look_of(label))}
+    every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
+    free = itertools.cycle([look for look in every if look not in found.values()])
+    return found | {label: next(free) for label in sorted(labels) if label not in found}
+
+
+def _on_ramp(step: int, steps: int, part: bool) -> Look:
+    """As far from its neighbours as it can be; every second one has another dash."""
+    ends = RAMPS[part]
+    place = step / max(1, steps - 1) * (len(ends) - 1)
+    low = min(int(place), len(ends) - 2)
+    pairs = zip(_channels(ends[low]), _channels(ends[low + 1]), strict=True)
+    mixed = "".join(f"{round(a + (b - a) * (place - low)):02X}" for a, b in pairs)
+    return Look(f"#{mixed}", DASHES[2 * part + step % 2])
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:], 16)

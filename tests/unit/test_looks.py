@@ -1,0 +1,46 @@
+"""What methods are called and how they look."""
+
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from fedrepro import looks
+from fedrepro.config.project import load_project
+
+PROJECT = load_project(Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize("table", PROJECT.table_names())
+def test_rows_of_a_table_look_different(table):
+    """The lists have every printed row, and no two of one table have one colour."""
+    labels = {row.label for row in PROJECT.table(*table.split("/")).rows}
+    assert not [label for label in labels if looks.look_of(label) is None]
+    found = {label: looks.look_of(label) for label in labels}
+    assert not [pair for pair in combinations(labels, 2) if found[pair[0]].colour == found[pair[1]].colour]
+
+
+def test_a_method_has_one_look():
+    """Whatever a table calls it; what is added to it shows in tone and dash."""
+    assert looks.name_of("naive") == looks.name_of("no decay") == "FedAvg"
+    assert looks.look_of("elastic") == looks.look_of("FedAvg + elastic") != looks.look_of("FedAvg")
+    assert looks.look_of("FedProx + GH").colour == looks.look_of("FedProx + IMA").colour != looks.look_of("FedProx").colour
+    assert looks.look_of("my method") is None
+
+
+def test_what_no_list_has_takes_what_is_free():
+    """The same whatever order the rows have, as far as there is something free."""
+    labels = ["FedAvg", *(f"mine {number}" for number in range(39))]
+    found = looks.looks_of(labels)
+    assert found == looks.looks_of(reversed(labels))
+    assert len(set(found.values())) == len(labels)
+    assert found["FedAvg"] == looks.look_of("FedAvg")
+    assert len(looks.looks_of(f"mine {number}" for number in range(99))) == 99
+
+
+def test_looks_cost_no_import():
+    """Figures and MLflow both use them."""
+    code = "import sys, fedrepro.looks; print({'torch', 'mlflow', 'matplotlib'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "set()"
