@@ -6,7 +6,8 @@ along a ramp. Add a new method to a colour that its tables do not use yet.
 """
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 # Ten colours of Okabe and Ito's kind, each with a second tone; all are visible on white and on dark pages.
@@ -72,8 +73,19 @@ class Look(NamedTuple):
 
 
 def name_of(label: str) -> str:
-    """What the method of a row is called everywhere: `FedAvg` of the row `naive`; the label itself where nothing is known."""
-    return SAME.get(label) or next((name for name, labels in VARIED if label in labels), label)
+    """What the method of a row is called everywhere: `FedAvg` of the rows `naive` and `fedavg`, `FedProx + GH` of
+    `fedprox(mu=1)+gh`; the label itself where nothing is known."""
+    same = SAME.get(label) or next((name for name, labels in VARIED if label in labels), None)
+    return same or next((name for name in _names() if _bare(name) == _bare(label)), label)
+
+
+def _names() -> Iterator[str]:
+    return (f"{name}{part}" for names in METHODS.values() for name in names for part in ("", *PARTS))
+
+
+def _bare(label: str) -> str:
+    """Letters and digits, and how parts are joined."""
+    return re.sub(r"\(.*?\)|[^a-z0-9+]", "", label.lower())
 
 
 def look_of(label: str) -> Look | None:
@@ -81,7 +93,7 @@ def look_of(label: str) -> Look | None:
     for name, labels in VARIED:
         if label in labels:
             return _on_ramp(labels.index(label), len(labels), part=name.endswith(PARTS))
-    label = name_of(label)
+    label = SAME.get(label, label)
     part = label.endswith(PARTS)
     name = label.rpartition(" + ")[0] if part else label
     colour = next((colour for colour, names in METHODS.items() if name in names), None)

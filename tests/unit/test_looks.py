@@ -25,6 +25,8 @@ def test_rows_of_a_table_look_different(table):
 def test_a_method_has_one_look():
     """Whatever a table calls it; what is added to it shows in tone and dash."""
     assert looks.name_of("naive") == looks.name_of("no decay") == "FedAvg"
+    assert (looks.name_of("server_ft"), looks.name_of("fedprox(mu=1)+gh")) == ("Server-FT", "FedProx + GH")
+    assert looks.name_of("my method") == "my method"
     assert looks.look_of("elastic") == looks.look_of("FedAvg + elastic") != looks.look_of("FedAvg")
     assert looks.look_of("FedProx + GH").colour == looks.look_of("FedProx + IMA").colour != looks.look_of("FedProx").colour
     assert looks.look_of("my method") is None

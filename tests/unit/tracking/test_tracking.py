@@ -58,7 +58,7 @@ def test_a_run_as_it_is_shown(root):
     assert not report.problems
     run_id = make_run("fedlaw", "mlp-a100")["run_id"]
     (run,) = runs_in(root)[f"{run_id}/seed8"]
-    assert run.info.run_name == "FedLAW MLP α100 · seed 8"
+    assert run.info.run_name == "FedLAW α100 · seed 8"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795168800000, 1795168808000)
     arguments = {"fedlaw.server_lr": "0.01", "fedlaw.server_epochs": "100"}
     assert ({"client_lr": "0.08", "seed": "8"} | arguments).items() <= run.data.params.items()
@@ -67,7 +67,7 @@ def test_a_run_as_it_is_shown(root):
         "scale": "demo",
         "tables": "table3",
         "method_label": "FedLAW",
-        "setting": "MLP α100",
+        "setting": "α100",
         "commit": "0a1b2c3d",
     }
     assert (tags | {LIVE: "true"}).items() <= run.data.tags.items()
@@ -267,7 +267,7 @@ def test_a_database_of_an_older_version_is_brought_up_to_date(root):
         identity = client.create_experiment("fedlaw/demo", artifact_location=location, tags={store.OURS: "true"})
         for run in plan["runs"]:
             for seed in SMALL["seeds"]:
-                name = f"FedLAW · FashionMNIST MLP α=100 · seed {seed}"
+                name = f"FedLAW · FashionMNIST α=100 · seed {seed}"
                 client.create_run(
                     identity, tags={KEY: f"{run}/seed{seed}", DIGEST: "of version 2", LIVE: "true"}, run_name=name
                 )
