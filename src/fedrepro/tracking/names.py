@@ -133,6 +133,8 @@ def _partition(call: Call) -> str:
     values = [_bare(value) for value in call.arguments.values() if not isinstance(value, bool)]
     if call.name.startswith("dirichlet"):
         return f"α{values[0]}"
+    if call.name == "log_normal_dirichlet":
+        return f"σ{values[0]} α{values[1]}"
     return f"{' '.join([call.name, *values])[:20]}…" if len(" ".join(values)) > 12 else " ".join([call.name, *values])
 
 

@@ -103,7 +103,7 @@ class Mean:
 
     @property
     def digest(self) -> str:
-        return canonical_hash([FORMAT, *(seed.digest for seed in self.seeds)], 32)
+        return canonical_hash([FORMAT, self.seeds[0].wanted.colour, *(seed.digest for seed in self.seeds)], 32)
 
     @property
     def tags(self) -> dict[str, str]:

@@ -30,14 +30,14 @@ class SyncReport:
     retagged: list[str] = field(default_factory=list)  # the same run, but other tables or labels
     unchanged: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
-    waiting: list[str] = field(default_factory=list)  # planned, not finished yet
+    waiting: list[str] = field(default_factory=list)  # planned, without a result
     retired: list[str] = field(default_factory=list)  # no plan asks for them any more: they lost `fedrepro.live`
     problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
     seconds: float = 0.0
 
     def __str__(self) -> str:
         parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
-        more = ("retagged", self.retagged), ("running", self.running), ("not finished yet", self.waiting)
+        more = ("retagged", self.retagged), ("running", self.running), ("without a result", self.waiting)
         for name, items in (*more, ("retired", self.retired)):
             parts += [f"{len(items)} {name}"] if items else []
         return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])

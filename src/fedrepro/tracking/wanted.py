@@ -58,9 +58,9 @@ class Wanted:
     @property
     def look(self) -> str:
         """The label that decides how its method looks: the method's name, or else that of a row which varies it."""
-        plain = " ".join(filter(None, self.name[:2]))
         known = [label for label in self.labels if look_of(label)]
-        return self.name.method if self.name.method in known else (known or [plain])[0]
+        own = " ".join(filter(None, self.name[:2])) if self.labels else self.name.method
+        return self.name.method if self.name.method in known else (known or [own])[0]
 
     @property
     def experiment(self) -> str:
