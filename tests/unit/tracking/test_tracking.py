@@ -1,7 +1,9 @@
 """MLflow is a view of the result folders: repeatable, rebuilt at will, never doubled. Every test uses a real SQLite file."""
 
+import errno
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -88,6 +90,25 @@ def test_a_run_as_it_is_shown(root):
     assert datasets["partition"].profile == '{"sizes": [5, 7]}'
     names = {item.name for item in artifact_folder(run).iterdir()}
     assert names == {"config.json", "env.json", "model.safetensors", "partition.svg"}
+
+
+def test_files_are_linked_or_else_copied(root, monkeypatch):
+    """A model lies on the disk once; where the results are on another file system, its bytes are copied."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    run_id = next(iter(plan["runs"]))
+    model = root / "results" / "runs" / run_id / "seed8" / "model.safetensors"
+    sync([path], root)
+    (run,) = runs_in(root)[f"{run_id}/seed8"]
+    assert (artifact_folder(run) / model.name).samefile(model)
+    (root / "mlflow.db").unlink()
+    refuse = OSError(errno.EXDEV, "Invalid cross-device link")
+    monkeypatch.setattr(os, "link", lambda *paths: (_ for _ in ()).throw(refuse))
+    sync([path], root)
+    (run,) = runs_in(root)[f"{run_id}/seed8"]
+    copied = artifact_folder(run) / model.name
+    assert not copied.samefile(model)
+    assert copied.read_bytes() == model.read_bytes()
 
 
 def test_syncing_twice_writes_once(root):
