@@ -6,12 +6,14 @@ along a ramp. Add a new method to a colour that its tables do not use yet.
 """
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 # Ten colours of Okabe and Ito's kind, each with a second tone; all are visible on white and on dark pages.
 TONES = {
-    "grey": ("#7A7A7A", "#B4B4B4"),
+    "grey": ("#7A7A7A", "#3F3FFF"),
     "blue": ("#0072B2", "#7FB2E5"),
     "vermillion": ("#D55E00", "#F2A47C"),
     "green": ("#009E73", "#7CCBA2"),
@@ -71,30 +73,61 @@ class Look(NamedTuple):
     dash: Any
 
 
+@cache
 def name_of(label: str) -> str:
-    """What the method of a row is called everywhere: `FedAvg` of the row `naive`; the label itself where nothing is known."""
-    return SAME.get(label) or next((name for name, labels in VARIED if label in labels), label)
+    """What the method of a row is called everywhere: `FedAvg` of the rows `naive`, `fedavg` and `naive, by module`,
+    `FedProx + GH` of `fedprox(mu=1)+gh`; the label itself where nothing is known."""
+    for head in _heads(label):
+        same = SAME.get(head) or next((name for name, labels in VARIED if head in labels), None)
+        if same := same or next((name for name in _names() if _bare(name) == _bare(head)), None):
+            return same
+    return label
 
 
+def _heads(label: str) -> Iterator[str]:
+    """The label, then what is left without the reading that follows a comma."""
+    while label:
+        yield label
+        label = label.rpartition(", ")[0]
+
+
+def _names() -> Iterator[str]:
+    return (f"{name}{part}" for names in METHODS.values() for name in names for part in ("", *PARTS))
+
+
+def _bare(label: str) -> str:
+    """Letters and digits, and how parts are joined."""
+    return re.sub(r"\(.*?\)|[^a-z0-9+]", "", label.lower())
+
+
+@cache
 def look_of(label: str) -> Look | None:
     """How the row with this label looks in every table; None where the lists above do not have it."""
+    return next((look for head in _heads(label) if (look := _look(head))), None)
+
+
+def looks_of(labels: Iterable[str]) -> dict[str, Look]:
+    """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, as far as
+    there are dashes. Labels that no list has take what is free, in the order of the alphabet."""
+    labels, found = list(dict.fromkeys(labels)), {}
+    for label in sorted(labels, key=len):
+        if look := look_of(label):
+            others = (look, *(Look(look.colour, dash) for dash in DASHES))
+            found[label] = next((one for one in others if one not in found.values()), look)
+    every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
+    free = itertools.cycle([look for look in every if look not in found.values()])
+    return found | {label: next(free) for label in sorted(labels) if label not in found}
+
+
+def _look(label: str) -> Look | None:
     for name, labels in VARIED:
         if label in labels:
             return _on_ramp(labels.index(label), len(labels), part=name.endswith(PARTS))
-    label = name_of(label)
+    label = SAME.get(label, label)
     part = label.endswith(PARTS)
     name = label.rpartition(" + ")[0] if part else label
     colour = next((colour for colour, names in METHODS.items() if name in names), None)
     return Look(TONES[colour][part], DASHES[part]) if colour else None
-
-
-def looks_of(labels: Iterable[str]) -> dict[str, Look]:
-    """How the rows of one table look. Labels that no list has take what is free, in the order of the alphabet."""
-    labels = list(dict.fromkeys(labels))
-    found = {label: look for label in labels if (look := look_of(label))}
-    every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
-    free = itertools.cycle([look for look in every if look not in found.values()])
-    return found | {label: next(free) for label in sorted(labels) if label not in found}
 
 
 def _on_ramp(step: int, steps: int, part: bool) -> Look:

@@ -107,8 +107,24 @@ def ui(options: Namespace) -> None:
     from fedrepro.tracking import sync, ui
     from fedrepro.tracking.wanted import plan_files
 
+    _plan_published()
     console.say(str(sync(plan_files(ROOT), ROOT)))
     ui(ROOT, options.host, options.port)
+
+
+def _plan_published() -> None:
+    """Writes the plan of each published report, as the workflow does: it says what its evidence is of."""
+    from fedrepro.config.grid import plan
+    from fedrepro.config.project import load_project
+    from fedrepro.store import published_folders
+    from fedrepro.workflow.jobs import write_plan
+
+    project = load_project(ROOT)
+    for folder in (evidence.parent for evidence in published_folders(ROOT)):
+        scale, paper = folder.parts[-2:]
+        reports = {path.stem for path in folder.glob("*.json")}
+        for table in (name for name in project.tables_of(paper) if name in reports):
+            write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))
 
 
 def spread(options: Namespace) -> None:

@@ -1,99 +1,148 @@
-"""What runs are called in MLflow: method, model, partition, and only then what else tells two runs apart. Pure."""
+"""What runs are called in MLflow: the method, then what tells its runs in one experiment apart. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fedrepro.config.plan import Run
 from fedrepro.config.reading import EDITED
-from fedrepro.registry import named_arguments, parse
+from fedrepro.looks import look_of, name_of
+from fedrepro.registry import Call, named_arguments, parse
 
 MODELS = {"mlp": "MLP", "mlp_colour": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu", "mcmahan_cifar", "reddi_emnist"), "CNN")
 MODELS |= dict.fromkeys(("fedima_cnn_fmnist", "fedima_cnn_cifar", "fedima_cnn_digits"), "CNN")
 MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet", "fedima_alexnet_64px": "AlexNet, 64 pixels"}
 MODELS |= dict.fromkeys(("resnet8", "resnet18", "resnet20", "fedima_resnet18"), "ResNet")
-# What tells runs of one name apart is looked for here first, then in all settings and arguments.
-FACETS = ("dataset", "model", "clients", "participation", "partition", "rounds", "local_epochs")
+# What tells runs apart is looked for here first, then in all other settings.
+FACETS = ("kind of model", "partition", "dataset", "model", "scheme", "clients", "participation", "local_epochs", "batch_size")
+SHORT = {"local_epochs": "E", "batch_size": "B", "client_lr": "lr"}
+USUAL = 2 / 3  # of the runs: a value that so many have goes without saying
 
 
 class Name(NamedTuple):
-    """`FedProx mu=0.1` and `MLP α0.1`: the UI cuts names after some 22 characters."""
+    """`FedProx`, `mu=0.1` and `MLP α0.1`. Arguments and setting are empty where they are what most runs have."""
 
     method: str
-    setting: str
+    arguments: str = ""
+    setting: str = ""
 
     def __str__(self) -> str:
-        return f"{self.method} {self.setting}"
+        """The UI cuts it after some 22 characters."""
+        return " ".join(filter(None, self))
 
 
 def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     """run_id -> a name that no other of these runs has. `runs`: run_id -> (entry of a plan's runs, its labels in tables).
 
-    Of runs that would have one name, those say a setting or an argument that have another value than most of all runs.
+    All methods say a setting alike. What params.yaml changes is always said.
     """
-    found = {run_id: Name(_method(run, labels), _setting(run)) for run_id, (run, labels) in runs.items()}
-    values = {run_id: _values(run) for run_id, (run, _) in runs.items()}
-    known = list(dict.fromkeys(key for one in values.values() for key in one))
-    for key in [*FACETS, *(key for key in known if key not in FACETS)]:
-        twins = _twins(found)
-        usual = Counter(one.get(key) for one in values.values()).most_common(1) if twins else []
-        for run_id, name in twins.items():
-            value = values[run_id].get(key)
-            if value is not None and value != usual[0][0]:
-                found[run_id] = _longer(name, key, value)
-    return found | {run_id: Name(name.method, f"{name.setting} · {run_id[-8:]}") for run_id, name in _twins(found).items()}
+    methods, all_alike = _methods(runs), dict.fromkeys(runs, "")
+    values = {run_id: _settings(run) for run_id, (run, _) in runs.items()}
+    settings = _apart(values, _edited(runs, "sources"), all_alike, methods, all_alike)
+    values = {run_id: _arguments(run) for run_id, (run, _) in runs.items()}
+    cells = {run_id: f"{methods[run_id]}, {settings[run_id]}" for run_id in runs}
+    arguments = _apart(values, _edited(runs, "argument_sources"), cells, methods, methods)
+    found = {run_id: Name(methods[run_id], arguments[run_id], settings[run_id]) for run_id in runs}
+    times = Counter(found.values())
+    twins = {run_id: name for run_id, name in found.items() if times[name] > 1}
+    return found | {run_id: name._replace(arguments=run_id[-8:]) for run_id, name in twins.items()}
 
 
-def _twins(names: Mapping[str, Name]) -> dict[str, Name]:
-    times = Counter(names.values())
-    return {run_id: name for run_id, name in names.items() if times[name] > 1}
+def tried(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:
+    """`lr=0.03`: what tells a candidate from the others."""
+    differ = [key for key in values if any(other[key] != values[key] for other in candidates)]
+    return " ".join(_said(key, values[key]) for key in differ or values)
 
 
-def _values(run: Run) -> dict[str, str]:
-    """Every setting and argument as a name says it; of the partition its scheme, whose arguments names have anyway."""
-    config = {key: value for key, value in run.config.items() if key != "method"}
-    config["partition"] = parse(config["partition"])[0].name.removeprefix("dirichlet_")
-    arguments = {key: _argument(key, value) for key, value in named_arguments(run.method).items()}
-    return {key: _said(key, value) for key, value in config.items()} | arguments
+def _methods(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, str]:
+    """What tables call the method of each run, or else another run of the same parts; where no list has it, its own label."""
+    parts = {run_id: tuple(call.name for call in run.calls) for run_id, (run, _) in runs.items()}
+    known = {
+        run_id: next((name for one in labels if look_of(name := name_of(one))), "") for run_id, (_, labels) in runs.items()
+    }
+    by_parts = {parts[run_id]: name for run_id, name in known.items() if name}
+    own = {run_id: min(labels or [run.method_label], key=len) for run_id, (run, labels) in runs.items()}
+    return {run_id: known[run_id] or by_parts.get(parts[run_id]) or own[run_id] for run_id in runs}
 
 
-def _longer(name: Name, key: str, said: str) -> Name:
-    """An argument belongs to the method, a setting to the setting."""
-    return Name(f"{name.method} {said}", name.setting) if "." in key else Name(name.method, f"{name.setting} · {said}")
+def _apart(
+    values: Mapping[str, Mapping[str, str]],
+    always: Mapping[str, set[str]],
+    groups: Mapping[str, str],
+    methods: Mapping[str, str],
+    pools: Mapping[str, str],
+) -> dict[str, str]:
+    """run_id -> values that tell the runs of one group and method apart, and those that are `always` said.
+
+    One value of a group goes without saying: what most runs of its pool have, or else most of the group.
+    """
+    found: dict[str, list[str]] = {run_id: [] for run_id in values}
+    groups = dict(groups)
+    for key in dict.fromkeys([*FACETS, *(key for one in values.values() for key in one)]):
+        value = {run_id: one.get(key, "") for run_id, one in values.items()}
+        usual = {pool: _usual(value[run_id] for run_id in here) for pool, here in _grouped(pools).items()}
+        for here in _grouped(groups).values():
+            pairs = {(methods[run_id], value[run_id]) for run_id in here}
+            split = len(pairs) > len({method for method, _ in pairs})
+            common = usual[pools[here[0]]]
+            unsaid = common if common in {value[run_id] for run_id in here} else _usual(value[run_id] for run_id in here)
+            for run_id in here:
+                if value[run_id] and ((split and value[run_id] != unsaid) or key in always[run_id]):
+                    found[run_id].append(value[run_id])
+                groups[run_id] += f", {value[run_id]}" if split else ""
+    return {run_id: " ".join(said) for run_id, said in found.items()}
 
 
-def _method(run: Run, labels: list[str]) -> str:
-    """The shortest that a table calls it, and every argument that params.yaml changes."""
-    values = named_arguments(run.method)
-    edited = [key for key, source in run.argument_sources.items() if source == EDITED and key in values]
-    return " ".join([min(labels, key=len), *(_argument(key, values[key]) for key in edited)])
+def _usual(values: Iterable[str]) -> str | None:
+    """The value that most have, where there is one."""
+    values = list(values)
+    value, times = Counter(values).most_common(1)[0]
+    return value if times >= USUAL * len(values) else None
 
 
-def _setting(run: Run) -> str:
-    """Model and partition, and every setting that params.yaml changes."""
-    config = run.config
-    edited = [key for key, source in run.sources.items() if source == EDITED and key not in ("model", "partition")]
-    said = [_said(key, config[key]) for key in edited if key in config]
-    return " · ".join([f"{MODELS.get(config['model'], config['model'])} {_partition(config['partition'])}", *said])
+def _grouped(groups: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for run_id, group in groups.items():
+        found.setdefault(group, []).append(run_id)
+    return found
 
 
-def _partition(scheme: str) -> str:
+def _settings(run: Run) -> dict[str, str]:
+    """As a name says them; of a partition its arguments first, then its scheme."""
+    config = {key: _said(key, value) for key, value in run.config.items() if key not in ("method", "dataset_sha")}
+    (call,) = parse(run.config["partition"])
+    kind = MODELS.get(run.config["model"], run.config["model"])
+    scheme = call.name.removeprefix("dirichlet_")
+    return config | {"kind of model": kind, "partition": _partition(call), "scheme": scheme, "all": run.config["partition"]}
+
+
+def _arguments(run: Run) -> dict[str, str]:
+    return {key: _said(key, value) for key, value in named_arguments(run.method).items()}
+
+
+def _edited(runs: Mapping[str, tuple[Run, list[str]]], sources: str) -> dict[str, set[str]]:
+    return {
+        run_id: {key for key, source in getattr(run, sources).items() if source == EDITED and key not in ("model", "partition")}
+        for run_id, (run, _) in runs.items()
+    }
+
+
+def _partition(call: Call) -> str:
     """`α0.1` of every Dirichlet scheme; `shards 2`."""
-    (call,) = parse(scheme)
+    values = [_bare(value) for value in call.arguments.values() if not isinstance(value, bool)]
     if call.name.startswith("dirichlet"):
-        return f"α{_bare(next(iter(call.arguments.values())))}"
-    return " ".join([call.name, *(_bare(value) for value in call.arguments.values())])
-
-
-def _argument(key: str, value: Any) -> str:
-    return f"{key.rpartition('.')[2]}={_bare(value)}"
+        return f"α{values[0]}"
+    if call.name == "log_normal_dirichlet":
+        return f"σ{values[0]} α{values[1]}"
+    return f"{' '.join([call.name, *values])[:20]}…" if len(" ".join(values)) > 12 else " ".join([call.name, *values])
 
 
 def _said(key: str, value: Any) -> str:
-    if key in ("dataset", "model", "partition"):
+    if key in ("dataset", "model"):
         return str(value)
-    return f"{_bare(value)} clients" if key == "clients" else f"{key} {_bare(value)}"
+    name = key.rpartition(".")[2]
+    return f"{_bare(value)} clients" if key == "clients" else f"{SHORT.get(name, name)}={_bare(value)}"
 
 
 def _bare(value: Any) -> str:

@@ -45,6 +45,12 @@ class Pending:
             self.flush()
         return entry.run_id
 
+    def drop(self, key: str) -> None:
+        """Removes what is there of a key, and this folder wrote."""
+        mine = self._backend.more.get(ORIGIN)
+        self._doomed += [run for run in self._existing.get(key, ()) if run.tags.get(ORIGIN) == mine]
+        self._existing[key] = [run for run in self._existing.get(key, ()) if run not in self._doomed]
+
     def retag(self, run: Kept, tags: dict[str, str]) -> bool:
         """Sets tags of a run where they differ; whether any did."""
         changed = {key: value for key, value in tags.items() if run.tags.get(key) != value}

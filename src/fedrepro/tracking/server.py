@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.tracking.address import ARTIFACTS, OWN, find, own
+from fedrepro.tracking.address import ARTIFACTS, OWN, find
 
 APP = "fedrepro"  # of pyproject.toml's entry points
 FOLLOW_S = 30
@@ -49,11 +49,6 @@ def command(root: Path, host: str, port: int, database: str = OWN) -> list[str]:
     app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
     where = [*app, "--backend-store-uri", find(root, database).uri, "--artifacts-destination", str(root / ARTIFACTS)]
     return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
-
-
-def address(root: Path, database: str) -> str:
-    """The database as MLflow names it."""
-    return own(root, database).uri
 
 
 def _check_port(host: str, port: int) -> None:

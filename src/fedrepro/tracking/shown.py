@@ -21,13 +21,14 @@ COLOUR = "mlflow.runColor"
 ORIGIN = "fedrepro.folder"  # in a shared store: the folder that wrote the run
 ROUNDS = "fedrepro.rounds"  # how many are shown so far of a run that trains
 REACHED = "fedrepro.reached"  # and when, in ms
-# One a row of a table, in every setting: MLflow's own depend on the run and come twice among eight runs.
-COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5E3C99", "#8C510A", "#1B1B1B")
 SCHEDULED = "client_lr"  # the same curve for every method: a setting, nothing to compare
 # `accuracy/curve`; `accuracy/mean` is what a table shows, the mean over its last rounds, and `accuracy/std` the deviation over
 # seeds. MLflow draws a section of charts for every prefix, by the alphabet, then other metrics, those of the system last.
 CURVE, TABLE, SPREAD, COST = "curve", "mean", "std", "system/"
 MEAN, ORDER = "mean of ", "order"
+USUAL = "usual"  # the setting that needs no name
+LEVEL = "level"  # of a run: `mean` over seeds, `seed`, or `trial`, a seed of a candidate that no table shows
+TRIES = "tries"  # of a seed of any candidate: what it tries
 
 Point = tuple[str, float, int, int]  # metric, value, timestamp in ms, round (from 1)
 
@@ -50,13 +51,12 @@ class Seed:
         """Every tag of a complete run but its parent."""
         environment = self.receipt["environment"]
         found = {
-            "mlflow.runName": f"{self.wanted.name} · seed {self.wanted.seed}",
             "mlflow.source.git.commit": str(environment.get("commit")),
-            "seed": str(self.wanted.seed),
             "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
             "device": str(environment.get("device")),
             "code": self._code,
         }
+        found |= {TRIES: self.wanted.tried} if self.wanted.tried else {}
         found |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
         return _tags(self, self.wanted, self.receipt) | found
 
@@ -103,13 +103,18 @@ class Mean:
 
     @property
     def digest(self) -> str:
-        return canonical_hash([FORMAT, *(seed.digest for seed in self.seeds)], 32)
+        return canonical_hash([FORMAT, self.seeds[0].wanted.colour, *(seed.digest for seed in self.seeds)], 32)
 
     @property
     def tags(self) -> dict[str, str]:
         """As its seeds have them, without what is a single seed's."""
         first = self.seeds[0]
-        found = {"mlflow.runName": str(first.wanted.name), "seed": f"{MEAN}{self._numbers}", COLOUR: self._colour}
+        found = {
+            "mlflow.runName": str(first.wanted.name),
+            "seed": f"{MEAN}{self._numbers}",
+            COLOUR: first.wanted.colour,
+            LEVEL: "mean",
+        }
         return _tags(self, first.wanted, first.receipt) | found
 
     @property
@@ -143,10 +148,6 @@ class Mean:
         return min(seed.span[0] for seed in self.seeds), max(seed.span[1] for seed in self.seeds)
 
     @property
-    def _colour(self) -> str:
-        return COLOURS[self.seeds[0].wanted.place[1] % len(COLOURS)]
-
-    @property
     def _numbers(self) -> str:
         return ", ".join(str(seed.wanted.seed) for seed in self.seeds)
 
@@ -174,8 +175,6 @@ class Running:
     def tags(self) -> dict[str, str]:
         """As those of the finished seed, as far as they are known."""
         found = {
-            "mlflow.runName": f"{self.wanted.name} · seed {self.wanted.seed}",
-            "seed": str(self.wanted.seed),
             ROUNDS: str(self.rounds),
             REACHED: str(self.span[1]),
         }
@@ -225,8 +224,13 @@ def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
         "tables": ", ".join(sorted(wanted.tables)),
         "method": receipt["method"],
         "method_label": wanted.name.method,
-        "setting": wanted.name.setting,
-        ORDER: "{:03}.{:03}".format(*wanted.place),
+        "setting": wanted.name.setting or USUAL,
+        "mlflow.runName": " · ".join(
+            filter(None, (str(wanted.name), wanted.tried if wanted.trial else "", f"seed {wanted.seed}"))
+        ),
+        "seed": str(wanted.seed),
+        LEVEL: "trial" if wanted.trial else "seed",
+        ORDER: "{:03}.{:03}.{:03}".format(*wanted.place),
         "status": {"FINISHED": "finished", "FAILED": "diverged"}.get(run.status, "running"),
     }
 

@@ -30,14 +30,14 @@ class SyncReport:
     retagged: list[str] = field(default_factory=list)  # the same run, but other tables or labels
     unchanged: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
-    waiting: list[str] = field(default_factory=list)  # planned, not finished yet
+    waiting: list[str] = field(default_factory=list)  # planned, without a result
     retired: list[str] = field(default_factory=list)  # no plan asks for them any more: they lost `fedrepro.live`
     problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
     seconds: float = 0.0
 
     def __str__(self) -> str:
         parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
-        more = ("retagged", self.retagged), ("running", self.running), ("not finished yet", self.waiting)
+        more = ("retagged", self.retagged), ("running", self.running), ("without a result", self.waiting)
         for name, items in (*more, ("retired", self.retired)):
             parts += [f"{len(items)} {name}"] if items else []
         return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])
@@ -53,7 +53,7 @@ def sync(plans: Sequence[Path], root: Path = Path(), database: str = OWN) -> Syn
     """
     began, root = time.monotonic(), Path(root).resolve()
     address = find(root, database)
-    asked = view.collect([*plans, *view.plan_files(root)])
+    asked = view.collect([*plans, *view.plan_files(root)], root)
     runs = {(one.experiment, one.run_id) for one in view.collect(list(plans)).values()}
     given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
     with store.writer(root):
@@ -81,7 +81,9 @@ class _Seen:
         self.digests = {place: view.digest(root, results, given[place], path) for place, path in files.items() if path}
         code = [view.other_code(path, given[place]).names for place, path in files.items() if path]
         looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
-        shown = [[one.experiment, one.key, one.name, one.place, one.tables] for one in asked.values()]
+        shown = [
+            [one.experiment, one.key, one.name, one.tried, one.trial, one.cell, one.place, one.tables] for one in asked.values()
+        ]
         seen = [self.digests.get(place) for place in files]
         self.state = canonical_hash([str(root), str(address), seen, code, shown, looks], 32)
         self.training = any(live.file(root, given[place].run_id, given[place].seed).exists() for place in given)
@@ -135,25 +137,33 @@ class _Sync:
             if one.experiment == name:
                 runs.setdefault(one.run_id, []).append(one)
         pending = Pending(backend, identity, existing, self.report, keep)
-        for run_id in sorted(runs):
-            seeds, training = self._seeds(runs[run_id])
-            self._family(pending, run_id, seeds, training, existing)
+        parents: dict[str, str] = {}
+        for run_id, seeds in sorted(runs.items(), key=lambda run: (run[1][0].trial, run[0])):
+            parents[run_id] = self._family(pending, seeds, existing, parents)
         pending.flush()
         self._end_dead(backend, existing)
         return [run for runs in existing.values() for run in runs]
 
-    def _family(self, pending: Pending, run_id: str, seeds: tuple[Seed, ...], training: list[Running], existing: dict) -> None:
+    def _family(self, pending: Pending, wanted: list[Wanted], existing: dict, parents: dict[str, str]) -> str:
         """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it. Seeds of other
-        code of a part are in no mean, unless all are."""
+        code of a part are in no mean, unless all are. Trials hang below the mean of their cell. Returns MLflow's id of the
+        parent."""
+        seeds, training = self._seeds(wanted)
         same = tuple(one for one in seeds if not one.other.retrain) or seeds
-        parent = pending.place(Mean(same)) if seeds else None
+        first, parent = wanted[0], ""
+        if first.trial:
+            parent = parents.get(first.cell, "")
+            pending.drop(first.run_id)  # the mean, if a table had shown it
+        elif seeds:
+            parent = pending.place(Mean(same))
         for one in (*seeds, *training):
-            pending.place(one, parent)
+            pending.place(one, parent or None)
         here = {one.key for one in (*seeds, *training)}
-        for key in pending.of_run(run_id) if parent else ():
+        for key in pending.of_run(first.run_id) if parent else ():
             if key not in here:
                 for run in existing[key]:
-                    pending.retag(run, {PARENT: parent or ""})
+                    pending.retag(run, {PARENT: parent})
+        return parent
 
     def _seeds(self, wanted: list[Wanted]) -> tuple[tuple[Seed, ...], list[Running]]:
         """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
@@ -194,7 +204,7 @@ class _Sync:
             ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]
             gone = [run for run in ours if (name, run.tags[KEY]) not in asked]
             backend.untag(gone, LIVE)
-            self.report.retired += [run.tags[KEY] for run in gone if PARENT in run.tags]
+            self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
 
 
 def _looks(experiment: str, asked: dict) -> dict[str, str]:

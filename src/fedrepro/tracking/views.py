@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fedrepro.files import canonical_hash
-from fedrepro.tracking.shown import COST, MEAN, ORDER, SPREAD, TABLE
+from fedrepro.tracking.shown import COST, LEVEL, ORDER, SPREAD, TABLE, TRIES, USUAL
 from fedrepro.tracking.wanted import Wanted
 
 # Names of the front end of MLflow 3.17. Another version that has other ones shows its own defaults.
@@ -21,18 +21,20 @@ BROWSER = {
 _PAGE = 'MLflowLocalStorage-1.1-ExperimentPage-["{}"]-ReactComponentState'
 SAVED = "mlflow.sharedViewState.fedrepro-"  # a tag for each saved view of ours
 _FIRST = 10  # runs whose curves are drawn, unless one asks for others
-ONLY_MEANS = f"tags.seed LIKE '{MEAN}%'"
+ONLY_MEANS, CANDIDATES = f"tags.{LEVEL} = 'mean'", f"tags.{TRIES} != ''"
 
 
 def looks(wanted: Iterable[Wanted]) -> dict[str, str]:
     """Tags of the experiment of these runs: what it is, and a saved view of every setting, the first table's first."""
-    wanted = sorted(wanted, key=lambda one: one.place)
+    wanted = sorted((one for one in wanted if one.name.method), key=lambda one: one.place)
     metrics = list(dict.fromkeys(reading.metric.removeprefix("test_") for one in wanted for reading in one.reported))
-    settings = list(dict.fromkeys(one.name.setting for one in wanted))
+    settings = list(dict.fromkeys(one.name.setting or USUAL for one in wanted if not one.trial))
     saved = {"All runs": ONLY_MEANS} | {setting: f"{ONLY_MEANS} and tags.setting = '{setting}'" for setting in settings}
+    saved |= {"Candidates of tuning": CANDIDATES} if any(one.tried for one in wanted) else {}
+    saved |= {"Seeds and trials below their means": ""}
     return {
         "mlflow.experimentKind": "custom_model_development",
-        "mlflow.experiment.primaryMetric.name": f"{metrics[0]}/{TABLE}",
+        "mlflow.experiment.primaryMetric.name": f"{[*metrics, 'accuracy'][0]}/{TABLE}",
     } | {
         SAVED + canonical_hash(name, 8): _envelope(name, len(saved) - place, _state(metrics, search))
         for place, (name, search) in enumerate(saved.items())
@@ -52,7 +54,7 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
 
     The version says when what is in the browser is of an older fedrepro, or the tables show other metrics.
     """
-    means = sorted((run for run in runs if run.data.tags["seed"].startswith(MEAN)), key=lambda run: run.data.tags[ORDER])
+    means = sorted((run for run in runs if run.data.tags.get(LEVEL) == "mean"), key=lambda run: run.data.tags[ORDER])
     metrics = list(
         dict.fromkeys(
             name.removesuffix(f"/{TABLE}") for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}")
@@ -76,13 +78,13 @@ def _state(metrics: Sequence[str], search: str) -> dict[str, Any]:
     columns = [f"metrics.`{name}`" for name in [*numbers, f"{COST}wall_s", f"{COST}mb_sent"]]
     return {
         "searchFilter": search,
-        "orderByKey": f"tags.`{ORDER}`",
+        "orderByKey": f"tags.`{ORDER}`" if search else "attributes.start_time",  # the one order in which MLflow nests runs
         "orderByAsc": True,
         "startTime": "ALL",
         "lifecycleFilter": "Active",
         "modelVersionFilter": "All Runs",
         "datasetsFilter": [],
-        "selectedColumns": [*columns, "params.`dataset`"],
+        "selectedColumns": [*columns, f"tags.`{TRIES}`" if search == CANDIDATES else "params.`dataset`"],
         "runsHiddenMode": "FIRST_10_RUNS",
         "runsVisibilityMap": {},
         "runsExpanded": {},

@@ -6,22 +6,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.plan import SCHEMA, Place, Plan, Run, load_plan
+from fedrepro.config.plan import SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
-from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine import diagnosed, fingerprints, live
 from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
-from fedrepro.exhibits.evidence import load_record
+from fedrepro.exhibits.choices import choose
+from fedrepro.exhibits.evidence import load_evidence, load_record
+from fedrepro.exhibits.names import natural
 from fedrepro.files import canonical_hash, read_json, sha256_file
+from fedrepro.looks import look_of, looks_of
 from fedrepro.store import Store
-from fedrepro.tracking.names import Name, run_names
+from fedrepro.tracking.names import Name, run_names, tried
 
 PLANS = Path("results/plans")
 RUNS = Path("results/runs")
 FOLDERS = {"partition": "partitions", "participation": "participation", "proxy": "proxy", "init": "init"}
-FORMAT = 3  # raise it when the way a run is shown changes: every run is then written again
-LONGEST = 20  # characters of a method's label; longer ones describe a variant, whose settings the name of the run has anyway
+FORMAT = 4  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass
@@ -32,11 +34,15 @@ class Wanted:
     scale: str
     run: Run
     seed: int
-    methods: list[str] = field(default_factory=list)  # what the tables call its method
+    labels: list[str] = field(default_factory=list)  # what the tables call its method
     tables: list[str] = field(default_factory=list)
     reported: list[Reading] = field(default_factory=list)  # what the tables show of it
-    place: tuple[int, int] = (0, 0)  # of the first cell: column, row
+    place: tuple[int, int, int] = (0, 0, 0)  # of the first cell: table, column, row
+    tried: str = ""  # of a candidate of a tuned cell: what it tries, `lr=0.03`
+    trial: bool = False  # a candidate that no table shows
+    cell: str = ""  # and the run that was chosen in its place, if one was
     name: Name = field(default_factory=lambda: Name("", ""))  # given by `collect`, which knows all others
+    colour: str = ""  # of its method
 
     @property
     def key(self) -> str:
@@ -47,6 +53,13 @@ class Wanted:
     def run_id(self) -> str:
         """The key of the mean over the run's seeds."""
         return self.run.run_id
+
+    @property
+    def look(self) -> str:
+        """The label that decides how its method looks: the method's name, or else that of a row which varies it."""
+        known = [label for label in self.labels if look_of(label)]
+        own = " ".join(filter(None, self.name[:2])) if self.labels else self.name.method
+        return self.name.method if self.name.method in known else (known or [own])[0]
 
     @property
     def experiment(self) -> str:
@@ -67,24 +80,37 @@ def _outdated(path: Path) -> bool:
     return False
 
 
-def collect(plans: list[Path]) -> dict[tuple[str, str], Wanted]:
-    """(experiment, run key) -> what is wanted; a cell that several tables share appears once and names them all."""
+def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], Wanted]:
+    """(experiment, run key) -> what is wanted; a cell that several tables share appears once and names them all.
+
+    With `root`, tuned cells have the run that the results there choose, and only tables of which a run has a result or trains
+    count for what tells runs apart: runs of other tables have no names.
+    """
     found: dict[tuple[str, str], Wanted] = {}
-    for path in sorted({Path(plan).resolve() for plan in plans}):
-        plan = load_plan(path)
+    made = [_settled(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
+    made.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
+    for number, plan in enumerate(made):
         rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
         columns = {column.key: place for place, column in enumerate(plan.columns)}
+        chosen = {(cell.row, cell.column): cell.run_id for cell in plan.planned}
         for cell, run_id, reading, seeds in _shown(plan):
             row_place, row = rows[cell.row]
             for seed in seeds:
                 one = Wanted(plan.paper, plan.scale, plan.runs[run_id], seed)
-                one.place = columns[cell.column], row_place
+                one.place = number, columns[cell.column], row_place
                 one = found.setdefault((one.experiment, one.key), one)
-                _add(one.methods, row.label if len(row.label) <= LONGEST else row.name)
                 _add(one.tables, plan.table)
-                if not reading.diagnostic:  # no part of a receipt
+                if not reading.diagnostic:  # no part of a receipt, and no method
+                    _add(one.labels, row.label)
                     _add(one.reported, reading)
-    _give_names(found)
+                if isinstance(cell, Candidate):
+                    one.tried = one.tried or tried(cell.values, [other.values for other in plan.candidates_of(cell)])
+                    one.cell = one.cell or chosen.get((cell.row, cell.column)) or ""
+    cells = {(f"{plan.paper}/{plan.scale}", cell.run_id) for plan in made for cell in plan.planned}
+    for one in found.values():
+        one.trial = bool(one.tried) and (one.experiment, one.run_id) not in cells
+        one.cell = one.cell if one.trial else ""
+    _give_names(found, {run_id for plan in made if root is None or _has_begun(plan, root) for run_id in plan.runs})
     return found
 
 
@@ -97,17 +123,36 @@ def _shown(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
         yield one, one.run_id or "", one.reading, plan.seeds
 
 
+def _settled(plan: Plan, root: Path | None) -> Plan:
+    """With the runs that evidence chooses. A damaged receipt chooses nothing here; where it is shown, its file is named."""
+    if root and plan.candidates:
+        with contextlib.suppress(UserError):
+            return choose(plan, load_evidence(plan, Store.of(root)))[0]
+    return plan
+
+
+def _has_begun(plan: Plan, root: Path) -> bool:
+    """Whether any of its runs has a result or trains."""
+    seeds = ((run_id, seed) for run_id, seeds in plan.asked.items() for seed in seeds)
+    store = Store.of(root)
+    return any(store.find(*place) or live.file(root, *place).exists() for place in seeds)
+
+
 def places(asked: dict[tuple[str, str], Wanted]) -> set[tuple[str, str]]:
     """(experiment, run key) of everything asked for, the means over seeds among it."""
     return set(asked) | {(one.experiment, one.run_id) for one in asked.values()}
 
 
-def _give_names(found: dict[tuple[str, str], Wanted]) -> None:
+def _give_names(found: dict[tuple[str, str], Wanted], begun: set[str]) -> None:
+    """Names and colours. `begun`: run_ids of tables that count. A trial is called as its cell, and by what it tries."""
     for experiment in {experiment for experiment, _ in found}:
-        here = [one for (place, _), one in found.items() if place == experiment]
-        names = run_names({one.run_id: (one.run, one.methods) for one in here})
+        here = [one for (place, _), one in found.items() if place == experiment and one.run_id in begun]
+        names = run_names({one.run_id: (one.run, one.labels) for one in here if not one.cell})
         for one in here:
-            one.name = names[one.run_id]
+            one.name = names[one.cell or one.run_id]
+        looks = looks_of(one.look for one in here)
+        for one in here:
+            one.colour = looks[one.look].colour
 
 
 def other_code(path: Path, wanted: Wanted) -> fingerprints.Changed:
@@ -126,12 +171,12 @@ def measured_files(store: Store, wanted: Wanted) -> list[Path]:
 
 def read_receipt(store: Store, path: Path, wanted: Wanted) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
-    `client_distance/17b9c3`, with the last part of the call's folder."""
+    `diagnostics/client_distance 17b9c3`, with the last part of the call's folder."""
     receipt = load_record(path, *(reading.metric for reading in wanted.reported))
     for file in measured_files(store, wanted):
         found, rounds = diagnosed.read(file), len(receipt["curves"]["round"])
         for metric in {value.metric: None for value in found.values}:
-            name = f"{metric}/{file.parent.name.rpartition('-')[2]}"
+            name = f"diagnostics/{metric} {file.parent.name.rpartition('-')[2]}"
             receipt["curves"][name] = found.curve(metric, rounds, map(int, found.about["models"]))
     return receipt
 

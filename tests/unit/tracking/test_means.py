@@ -1,12 +1,13 @@
 """The mean over the seeds of a run, the seeds below it."""
 
 import pytest
-from small_table import make_plan, write_result, write_results
-from tracked import means_in, runs_in
+from small_table import make_plan, with_settings, write_result, write_results
+from tracked import all_in, means_in, runs_in
 
 from fedrepro.files import write_json
+from fedrepro.looks import look_of
 from fedrepro.tracking import store, sync
-from fedrepro.tracking.shown import PARENT
+from fedrepro.tracking.shown import COLOUR, PARENT
 
 SMALL = {"seeds": [8, 9]}
 
@@ -22,7 +23,7 @@ def test_seeds_hang_below_their_mean(root):
     seeds = {seed: runs_in(root)[f"{run['run_id']}/seed{seed}"][0] for seed in (8, 9)}
     assert [seed.data.tags[PARENT] for seed in seeds.values()] == [mean.info.run_id] * 2
     assert PARENT not in mean.data.tags
-    assert (mean.info.run_name, mean.data.tags["seed"]) == ("FedAvg MLP α100", "mean of 8, 9")
+    assert (mean.info.run_name, mean.data.tags["seed"]) == ("FedAvg α100", "mean of 8, 9")
     shown = {"accuracy/mean": 89.0, "accuracy/std": 1.4142, "accuracy/curve": 89.5, "system/wall_s": 2.5}
     assert shown.items() <= mean.data.metrics.items()
     with store.opened(root / "mlflow.db") as client:
@@ -35,6 +36,37 @@ def test_seeds_hang_below_their_mean(root):
     assert (fewer.data.tags["seed"], fewer.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
+
+
+def test_trials_hang_below_the_mean_of_their_cell(root):
+    """The chosen candidate is the cell, the others are seeds below it that say what they try; colours are the method's."""
+    plan = make_plan(seeds=[8])
+    cell = plan["cells"][0]
+    chosen = plan["runs"][cell["run_id"]]
+    other = with_settings(chosen, client_lr=0.5)
+    plan["runs"][other["run_id"]] = other
+    for run in (chosen, other):
+        trial = {"run_id": run["run_id"], "read": "last()", "seeds": [8]}
+        values = {"client_lr": run["config"]["client_lr"], "fedprox.mu": 1}
+        plan["candidates"].append(cell | {"run_id": run["run_id"], "tuned": True, "values": values, "trial": trial})
+    plan["cells"][0] = cell | {"run_id": None, "tuned": True, "reason": "not chosen yet"}
+    path = write_results(root, plan)
+    write_result(root, other, 8, 70.0)
+    sync([path], root)
+    (mean,), (seed,), (trial,) = (
+        all_in(root)[key] for key in (chosen["run_id"], f"{chosen['run_id']}/seed8", f"{other['run_id']}/seed8")
+    )
+    assert other["run_id"] not in means_in(root)
+    assert trial.data.tags[PARENT] == seed.data.tags[PARENT] == mean.info.run_id
+    assert trial.info.run_name == "FedAvg α100 · lr=0.5 · seed 8"
+    assert (trial.data.tags["level"], seed.data.tags["level"], mean.data.tags["level"]) == ("trial", "seed", "mean")
+    assert (trial.data.tags["tries"], seed.data.tags["tries"]) == ("lr=0.5", "lr=0.08")
+    assert mean.data.tags[COLOUR] == look_of("FedAvg").colour
+    write_result(root, other, 8, 95.0)
+    sync([path], root)
+    (mean,), (trial,) = all_in(root)[other["run_id"]], all_in(root)[f"{chosen['run_id']}/seed8"]
+    assert trial.data.tags[PARENT] == mean.info.run_id
+    assert chosen["run_id"] not in means_in(root)
 
 
 def test_a_mean_with_a_diverged_seed_shows_no_number(root):

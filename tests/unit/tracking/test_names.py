@@ -1,23 +1,28 @@
 """What runs are called in MLflow: short, and no two alike."""
 
+import re
 from pathlib import Path
 
 import pytest
 from small_table import make_run, with_settings
 
 from fedrepro.config.grid import plan
+from fedrepro.config.plan import Run
 from fedrepro.config.project import load_project
 from fedrepro.files import write_text
-from fedrepro.reports.model import Run
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
 from fedrepro.typed import text, typed
 
 ROOT = Path(__file__).parents[3]
+LABELS = {"fedavg": "FedAvg", "fedlaw": "FedLAW"}
 
 
 def names_of(*runs):
-    return [str(name) for name in run_names({run["run_id"]: (typed(Run, run, "run"), ["FedAvg"]) for run in runs}).values()]
+    return [
+        str(name)
+        for name in run_names({run["run_id"]: (typed(Run, run, "run"), [LABELS[run["method_label"]]]) for run in runs}).values()
+    ]
 
 
 def collected(tmp_path, params=None):
@@ -42,38 +47,49 @@ def test_a_changed_argument_is_in_the_name(tmp_path):
     assert "FedProx mu=0.1 MLP α0.1" in found
     assert not any(name.startswith("FedProx MLP") for name in found)
     params["settings"] = {"rounds": 5}
-    assert "FedProx mu=0.1 MLP α0.1 · rounds 5" in {str(name) for name in collected(tmp_path, params).values()}
+    assert "FedProx mu=0.1 MLP α0.1 rounds=5" in {str(name) for name in collected(tmp_path, params).values()}
 
 
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({"clients": 9}, "FedAvg MLP α100 · 9 clients"),
-        ({"dataset": "mnist"}, "FedAvg MLP α100 · mnist"),
-        ({"participation": 0.2}, "FedAvg MLP α100 · participation 0.2"),
-        ({"partition": "dirichlet_balanced(alpha=100.0, min_size=10)"}, "FedAvg MLP α100 · balanced"),
-        ({"client_lr": 0.1}, "FedAvg MLP α100 · client_lr 0.1"),
-        ({"method": "sgd()+mean(weighting=size)"}, "FedAvg weighting=size MLP α100"),
+        ({"clients": 9}, "FedAvg α100 9 clients"),
+        ({"dataset": "mnist"}, "FedAvg α100 mnist"),
+        ({"model": "lenet"}, "FedAvg LeNet"),
+        ({"participation": 0.2}, "FedAvg α100 participation=0.2"),
+        ({"partition": "dirichlet_balanced(alpha=100.0, min_size=10)"}, "FedAvg α100 balanced"),
+        ({"client_lr": 0.1}, "FedAvg α100 lr=0.1"),
+        ({"method": "sgd()+mean(weighting=size)"}, "FedAvg weighting=size α100"),
     ],
 )
-def test_what_is_unusual_tells_runs_apart(settings, name):
-    """The value that most runs have goes without saying."""
-    usual = [make_run("fedavg", "mlp-a100"), with_settings(make_run("fedavg", "mlp-a100"), rounds=7)]
+def test_a_name_tells_what_differs(settings, name):
+    """The value that most runs have goes without saying, also in the names of the others."""
+    usual = [make_run(method, column) for method in ("fedavg", "fedlaw") for column in ("mlp-a100", "mlp-a01")]
     other = with_settings(usual[0], **settings)
     other |= {"method": other["config"]["method"]}
-    assert names_of(usual[0], with_settings(usual[0], model="lenet"), other)[2] == name
+    assert names_of(*usual, other) == ["FedAvg α100", "FedAvg α0.1", "FedLAW α100", "FedLAW α0.1", name]
 
 
 def test_runs_that_say_nothing_different_have_their_hash():
     """Two run_ids are never one name."""
     run = make_run("fedavg", "mlp-a100")
-    assert names_of(run, run | {"run_id": "digits-mlp-0a1b2c3d"})[1] == "FedAvg MLP α100 · 0a1b2c3d"
+    assert names_of(run, run | {"run_id": "digits-mlp-0a1b2c3d"})[1] == "FedAvg 0a1b2c3d"
 
 
-def test_a_long_label_gives_way(tmp_path):
-    """Labels that describe a variant are longer than the UI shows; the method's name and what differs say the same."""
-    made = plan(load_project(ROOT), "fedgh", "table2-projections", "full")
-    found = {str(one.name) for one in wanted.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
-    assert "FedAvg 2NN α0.01" in found
-    assert all(len(name.partition(" 2NN")[0]) <= 50 for name in found)
-    assert any("against=in_place" in name for name in found)
+def test_no_two_published_runs_have_one_name(tmp_path):
+    """Of all tables of a paper; a row that varies a method has the method's name, and its value."""
+    project = load_project(ROOT)
+    made = [plan(project.as_published("full"), "elastic", table, "full") for table in project.tables_of("elastic")]
+    files = [write_text(tmp_path / f"{one.table}.json", text(one)) for one in made]
+    found = {one.run_id: str(one.name) for one in wanted.collect(files).values()}
+    assert len(set(found.values())) == len(found) > 100
+    assert any(name.startswith("FedAvg + elastic tau=0.1 ") for name in found.values())
+    assert not any(re.search("[0-9a-f]{8}$", name) or "τ" in name for name in found.values())
+
+
+def test_a_run_without_a_row_is_called_as_its_like():
+    """Rows of diagnostics are no methods, specs of own rows have names that are known."""
+    runs = [make_run("fedlaw", "mlp-a100"), make_run("fedlaw", "mlp-a01"), make_run("fedavg", "mlp-a100")]
+    labels = [["FedLAW"], [], ["fedavg"]]
+    entries = {run["run_id"]: (typed(Run, run, "run"), own) for run, own in zip(runs, labels, strict=True)}
+    assert [name.method for name in run_names(entries).values()] == ["FedLAW", "FedLAW", "FedAvg"]

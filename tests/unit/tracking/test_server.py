@@ -6,11 +6,15 @@ import socket
 import subprocess
 import sys
 import tomllib
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from small_table import make_plan, write_evidence, write_results
 
+from fedrepro import tracking
+from fedrepro.cli import reporting
+from fedrepro.config.plan import load_plan
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.tracking import server, store, sync, ui
@@ -84,3 +88,18 @@ def test_without_a_database_there_is_nothing_to_serve(tmp_path):
     """It says what makes one."""
     with pytest.raises(UserError, match="fedrepro track"):
         ui(tmp_path)
+
+
+def test_what_is_published_is_planned(tmp_path, monkeypatch):
+    """`fedrepro ui` shows every run that lies among the evidence, in a fresh clone too."""
+    for name in ("papers", "data", "reports", "params.yaml"):
+        (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
+    synced = []
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans))
+    reporting.ui(Namespace(host="127.0.0.1", port=5000))
+    planned = {run_id for path in synced for run_id in load_plan(path).runs}
+    published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
+    assert len(published) > 200
+    assert published <= planned

@@ -1,7 +1,9 @@
 """MLflow is a view of the result folders: repeatable, rebuilt at will, never doubled. Every test uses a real SQLite file."""
 
+import errno
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -58,7 +60,7 @@ def test_a_run_as_it_is_shown(root):
     assert not report.problems
     run_id = make_run("fedlaw", "mlp-a100")["run_id"]
     (run,) = runs_in(root)[f"{run_id}/seed8"]
-    assert run.info.run_name == "FedLAW MLP α100 · seed 8"
+    assert run.info.run_name == "FedLAW α100 · seed 8"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795168800000, 1795168808000)
     arguments = {"fedlaw.server_lr": "0.01", "fedlaw.server_epochs": "100"}
     assert ({"client_lr": "0.08", "seed": "8"} | arguments).items() <= run.data.params.items()
@@ -67,7 +69,7 @@ def test_a_run_as_it_is_shown(root):
         "scale": "demo",
         "tables": "table3",
         "method_label": "FedLAW",
-        "setting": "MLP α100",
+        "setting": "α100",
         "commit": "0a1b2c3d",
     }
     assert (tags | {LIVE: "true"}).items() <= run.data.tags.items()
@@ -88,6 +90,25 @@ def test_a_run_as_it_is_shown(root):
     assert datasets["partition"].profile == '{"sizes": [5, 7]}'
     names = {item.name for item in artifact_folder(run).iterdir()}
     assert names == {"config.json", "env.json", "model.safetensors", "partition.svg"}
+
+
+def test_files_are_linked_or_else_copied(root, monkeypatch):
+    """A model lies on the disk once; where the results are on another file system, its bytes are copied."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    run_id = next(iter(plan["runs"]))
+    model = root / "results" / "runs" / run_id / "seed8" / "model.safetensors"
+    sync([path], root)
+    (run,) = runs_in(root)[f"{run_id}/seed8"]
+    assert (artifact_folder(run) / model.name).samefile(model)
+    (root / "mlflow.db").unlink()
+    refuse = OSError(errno.EXDEV, "Invalid cross-device link")
+    monkeypatch.setattr(os, "link", lambda *paths: (_ for _ in ()).throw(refuse))
+    sync([path], root)
+    (run,) = runs_in(root)[f"{run_id}/seed8"]
+    copied = artifact_folder(run) / model.name
+    assert not copied.samefile(model)
+    assert copied.read_bytes() == model.read_bytes()
 
 
 def test_syncing_twice_writes_once(root):
@@ -267,7 +288,7 @@ def test_a_database_of_an_older_version_is_brought_up_to_date(root):
         identity = client.create_experiment("fedlaw/demo", artifact_location=location, tags={store.OURS: "true"})
         for run in plan["runs"]:
             for seed in SMALL["seeds"]:
-                name = f"FedLAW · FashionMNIST MLP α=100 · seed {seed}"
+                name = f"FedLAW · FashionMNIST α=100 · seed {seed}"
                 client.create_run(
                     identity, tags={KEY: f"{run}/seed{seed}", DIGEST: "of version 2", LIVE: "true"}, run_name=name
                 )

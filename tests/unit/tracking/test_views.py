@@ -50,14 +50,14 @@ def test_an_experiment_opens_as_model_training(root):
         if views.SAVED in key
         for view in [json.loads(text)]
     }
-    assert saved.keys() == {"All runs", "MLP α100", "MLP α0.1"}
-    state = saved["MLP α0.1"]
+    assert saved.keys() == {"All runs", "α100", "α0.1", "Seeds and trials below their means"}
+    state = saved["α0.1"]
     assert state["selectedColumns"][:2] == ["metrics.`accuracy/mean`", "metrics.`accuracy/std`"]
     with store.opened(root / "mlflow.db") as client:
         found = client.search_runs(
             [experiment.experiment_id], filter_string=state["searchFilter"], order_by=[state["orderByKey"]]
         )
-    assert [run.info.run_name for run in found] == ["FedAvg MLP α0.1", "FedLAW MLP α0.1"]
+    assert [run.info.run_name for run in found] == ["FedAvg α0.1", "FedLAW α0.1"]
 
 
 def test_no_data_set_is_called_what_it_is_not(root):
@@ -75,7 +75,7 @@ def test_the_first_page_shows_the_curves_of_one_setting(root):
         found = views.page(identity, store.our_runs(client, identity))
     state = json.loads(found["state"])
     names = {run.info.run_id: run.info.run_name for (run,) in means_in(root).values()}
-    assert sorted(names[one] for one in state["runsVisibilityMap"]) == ["FedAvg MLP α0.1", "FedLAW MLP α0.1"]
+    assert sorted(names[one] for one in state["runsVisibilityMap"]) == ["FedAvg α0.1", "FedLAW α0.1"]
     assert state["selectedColumns"][0] == "metrics.`accuracy/mean`"
 
 
