@@ -8,7 +8,7 @@ from small_table import make_run, with_settings
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.files import write_text
-from fedrepro.reports.model import Run
+from fedrepro.config.plan import Run
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
 from fedrepro.typed import text, typed
