@@ -15,13 +15,13 @@ WORDS = 6000  # of a page, at most
 
 
 def cells() -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """(place, paper and scale, table, cell) of every table's own report and of every page."""
+    """(place, paper and scale, header, cell) of every table's own report and of every page."""
     found = []
     for path in (*TABLES, *PAGES):
         document = json.loads(path.read_text())
-        for table in document.get("tables", [document]):
-            place = f"{path.relative_to(ROOT)}: {table['table']}"
-            found += [(place, "/".join(path.parts[-3:-1]), table, cell) for cell in table["cells"]]
+        for cell in document["cells"]:
+            place = f"{path.relative_to(ROOT)}: {cell.get('table', '')} {cell['row']}, {cell['column']}"
+            found.append((place, "/".join(path.parts[-3:-1]), document["header"], cell))
     return found
 
 
@@ -38,11 +38,11 @@ def test_a_measurement_has_one_verdict_wherever_it_stands() -> None:
 
 
 def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
-    for place, paper, table, cell in cells():
+    for place, paper, header, cell in cells():
         if cell["status"] in JUDGED:
             assert paper.startswith("full/"), place
-            assert table["comparable"], place
-            assert not table["variant_of"], place
+            assert header.get("comparable", True), place
+            assert not header.get("variant_of"), place
             assert cell["printed"] is not None, place
 
 
@@ -57,7 +57,7 @@ def test_the_page_answers_first(path: Path) -> None:
     """What does not hold, or cannot be told, stands above all that holds; no brace of a template is left."""
     page = json.loads(path.read_text())
     text = path.with_suffix(".md").read_text()
-    answers = page["answers"]
+    answers = page["header"]["answers"]
     assert answers["waiting"] == []
     assert "{" not in "".join([*answers["fails"], *answers["open"], *answers["holds"], answers["proposes"], answers["missing"]])
     places = [text.index(line) for kind in ("fails", "open", "holds") for line in answers[kind]]

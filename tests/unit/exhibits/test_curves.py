@@ -1,9 +1,9 @@
 """Lines of learning curves: the rounds that were evaluated, until a seed diverges."""
 
 import pytest
-from small_table import make_evidence, make_plan, typed
+from small_table import exhibit, make_evidence, make_plan
 
-from fedrepro.reports.figures.learning import curves
+from fedrepro.exhibits.pictures.learning import curves
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
     plan = make_plan("demo", seeds=[8, 9])
     place = (plan["cells"][0]["row"], plan["cells"][0]["column"])
     evidence = make_evidence(plan, {place: [80.0, 80.0]}, {place: {"round": [[0, 1, 2, 3]] * 2, "test_accuracy": series}})
-    loaded, found = typed(plan, evidence)
-    (line,) = curves(loaded, found, loaded.column(place[1]))
+    table = exhibit(plan, evidence)
+    (line,) = curves(table.plan, table.evidence, table.columns[place[1]])
     assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1

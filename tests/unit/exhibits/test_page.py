@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fedrepro.reports.analysis.claims import PAIRED
+from fedrepro.reports.pages.parts import SIGNS
+from fedrepro.reports.render import render, render_page, render_site
 from html_page import Page
 from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
 
 from fedrepro.config.claims import load_claims
 from fedrepro.config.words import Words
 from fedrepro.files import write_json
-from fedrepro.reports.analysis.claims import PAIRED
-from fedrepro.reports.pages.parts import SIGNS
-from fedrepro.reports.render import render, render_page, render_site
 from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"

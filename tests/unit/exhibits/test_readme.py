@@ -16,6 +16,6 @@ def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
     report = json.loads((ROOT / link).with_suffix(".json").read_text())
     cells = [cell for cell in report["cells"] if cell["mean"] is not None]
     assert re.findall(r"\d+\.\d\d", alt) == [f"{cell[key]:.2f}" for cell in cells for key in ("mean", "printed")]
-    counts = report["counts"]
+    counts = report["header"]["counts"]
     said = f"{counts['reproduced']} are reproduced, {counts['consistent']} consistent, {counts['inconclusive']} inconclusive"
     assert f"Of {len(cells)} cells {said}, {counts['not reproduced']} not reproduced." in alt

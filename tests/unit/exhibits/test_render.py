@@ -9,11 +9,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from small_table import make_evidence, make_plan, make_receipt, make_run, tabulated, typed, with_settings, write_evidence
-
-from fedrepro.engine.records import seal
-from fedrepro.errors import UserError
-from fedrepro.files import write_json
 from fedrepro.reports.analysis.settings import ran
 from fedrepro.reports.analysis.table import table
 from fedrepro.reports.load import load_table
@@ -23,6 +18,11 @@ from fedrepro.reports.render import render
 from fedrepro.reports.schema import SCHEMA_FILE
 from fedrepro.reports.summary import write_means, write_summary
 from fedrepro.reports.write.svg import inline
+from small_table import make_evidence, make_plan, make_receipt, make_run, tabulated, typed, with_settings, write_evidence
+
+from fedrepro.engine.records import seal
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
 from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
