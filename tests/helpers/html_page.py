@@ -32,11 +32,11 @@ class Page(HTMLParser):
             self.headings.append(int(tag[1]))
         elif tag == "table":
             self.tables.append({"caption": "", "heads": []})
-        elif tag == "thead":
-            self._heads = []
         elif tag == "tr":
             self._place = 0
-            if "thead" not in self.open:
+            if "thead" in self.open:  # the last row of heads has one for each column
+                self._heads = []
+            else:
                 self.rows.append([])
         elif tag in ("td", "th"):
             self._cell = ""
