@@ -71,7 +71,7 @@ def test_what_a_change_is_said_to_have_moved_is_where_the_pages_have_it(changes:
         if not path.exists():
             continue
         page = json.loads(path.read_text())
-        now = {f"claim {id}": verdict for id, verdict in page["header"]["claims"].items()}
+        now = {f"claim {claim['claim']}": claim["verdict"] for claim in page["claims"]}
         for cell in page["cells"]:
             source = json.loads(path.with_name(f"{cell['table']}.json").read_text())["header"]["source"]
             now[f"{source}, {cell['method']}, {cell['setting']}"] = cell["status"]
