@@ -84,7 +84,7 @@ def render_table(accuracies=ALL) -> list[Path]:
 
 
 def of_runs(runs: list[str]) -> list[Seeds]:
-    """seed -> value of each run, straight from the evidence files: the mean accuracy of the last rounds; None if it diverged."""
+    """seed -> value of each run, straight from the evidence files: the mean of the last rounds; None if it diverged."""
     found: dict[str, Seeds] = {}
     for run_id, seed in (run.split("/seed") for run in runs):
         receipt = json.loads((folder_of() / f"evidence/{run_id}/seed{seed}.json").read_text())

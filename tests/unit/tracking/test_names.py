@@ -6,9 +6,9 @@ import pytest
 from small_table import make_run, with_settings
 
 from fedrepro.config.grid import plan
+from fedrepro.config.plan import Run
 from fedrepro.config.project import load_project
 from fedrepro.files import write_text
-from fedrepro.config.plan import Run
 from fedrepro.tracking import wanted
 from fedrepro.tracking.names import run_names
 from fedrepro.typed import text, typed
