@@ -35,7 +35,7 @@ def lines(of: Exhibit) -> dict[tuple[str, str], dict[str, str]]:
 
 @pytest.mark.parametrize("scale", ["demo", "full"])
 def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seeds, mean, deviation, number of seeds, printed number, difference and margin, at two decimals, in the cell's own row."""
+    """Every seed, mean, deviation, number of seeds, printed number, difference and margin, at two decimals."""
     monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")  # pictures are not drawn here
     of = table(scale)
     page, document = Page(html.write(pages.table_page(of), tmp_path)), json.loads(records.table_text(of))
@@ -47,17 +47,15 @@ def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, mo
         if not one["per_seed"]:
             assert (shown, one["mean"], one["status"]) == ("not run", None, "not run")
             continue
-        seeds = [number(one["per_seed"][key]) if one["per_seed"].get(key) else None for key in ("8", "9", "10")]
-        texts = [
-            seed or ("diverged" if key in one["per_seed"] else "–") for seed, key in zip(seeds, ["8", "9", "10"], strict=True)
-        ]
+        values = {**dict.fromkeys(("8", "9", "10"), "–"), **{seed: number(v) for seed, v in one["per_seed"].items()}}
+        texts = ["diverged" if one["per_seed"].get(seed, 0.0) is None else text for seed, text in values.items()]
         assert [one["method"], one["setting"], *texts] in [row[:5] for row in page.rows]
         said = "diverged" if one["mean"] is None else f"{number(one['mean'])} ± {number(one['std'])} ({len(one['per_seed'])})"
         said += "" if one["printed"] is None else f"paper {number(one['printed'])}"
         assert shown.startswith(said), (shown, said)
         assert (number(one["difference"], "+") in shown) == (one["difference"] is not None and scale == "full")
         assert one["margin"] is None or f"margin {number(one['margin'])}" in shown
-    assert document["header"]["counts"] == {status: count for status, count in of.counts.items()}
+    assert document["header"]["counts"] == of.counts
     assert {(one["run_id"], one["seed"]) for one in document["runs"]} == {(one.run_id, one.seed) for one in of.receipts}
 
 
@@ -82,8 +80,8 @@ def test_a_table_as_csv() -> None:
 
 
 def test_a_table_as_latex() -> None:
-    """The grid of the printed table: groups above, measured numbers with their deviation, the best of a column bold, printed ones
-    below. Rows of ours, which nothing is printed of, have one line."""
+    """The grid of the printed table: groups above, measured numbers with their deviation, the best of a column bold, printed
+    ones below. A row of ours, of which nothing is printed, has one line."""
     text = latex.write(table())
     assert text.splitlines()[0].startswith("% FedLAW, Table 3, p. 8, scale full: ")
     assert text.partition("\n")[2].partition("\n")[2] == (
