@@ -29,6 +29,26 @@ def test_mean_and_sample_std_over_seeds():
 
 
 @pytest.mark.parametrize(
+    ("row", "values", "mean", "reason"),
+    [
+        ("fedavg", [88.0, None, 89.0], None, "1 of 3 seeds diverged: 9"),  # a mean of the others would flatter the method
+        ("fedavg", [89.0, 90.0], 89.5, "1 of 3 seeds not run yet: 10"),
+        ("fedavg", [89.0], 89.0, "2 of 3 seeds not run yet: 9, 10"),
+        ("fedavg", [], None, "not run yet"),
+        ("ours", [], None, "this pair does not exist"),  # as the plan says
+    ],
+)
+def test_why_there_is_no_number_or_not_of_all_seeds(row, values, mean, reason):
+    """What ran stays visible; the deviation of one number is not zero but unknown."""
+    plan = make_plan("full")
+    cell = by_place(tabulated(plan, make_evidence(plan, {(row, B): values})))[row, B]
+    assert list(cell.per_seed.values()) == values
+    assert (cell.mean, cell.reason) == (mean, reason)
+    assert (cell.std is None) == (mean is None or len(values) == 1)
+    assert (cell.difference is None) == (mean is None)
+
+
+@pytest.mark.parametrize(
     ("values", "status"),
     [
         ([90.29, 90.29, 90.29], "reproduced"),  # exactly one point above 89.29, although 90.29 - 89.29 > 1 in binary
@@ -95,15 +115,6 @@ def test_below_full_scale_nothing_is_compared():
     assert found["fedlaw", A].status == "not run"
 
 
-def test_a_diverged_seed_is_a_result_and_leaves_no_mean():
-    """The surviving seeds stay visible, the mean does not flatter the method."""
-    plan = make_plan("full")
-    cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [88.0, None, 89.0]})))["fedavg", A]
-    assert cell.per_seed == {8: 88.0, 9: None, 10: 89.0}
-    assert (cell.mean, cell.std, cell.difference) == (None, None, None)
-    assert cell.reason == "1 of 3 seeds diverged: 9"
-
-
 @pytest.mark.parametrize(("average_last", "value"), [(1, 90.0), (2, 85.0), (4, (60 + 80 + 90) / 3), (5, 70.0), (50, 70.0)])
 def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
     """Accuracies 50, none, 60, 80, 90: a round without a value does not count, and a mean over more rounds than there are is
@@ -132,27 +143,6 @@ def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
     assert Reading("test_accuracy", Last(average_last)).rounds(rounds) == said
 
 
-def test_missing_seeds_are_said():
-    """A mean of two seeds is shown with the reason that it is not of three."""
-    plan = make_plan("full")
-    cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [89.0, 90.0]})))["fedavg", A]
-    assert cell.mean == pytest.approx(89.5)
-    assert cell.reason == "1 of 3 seeds not run yet: 10"
-
-
-def test_one_seed_has_no_spread():
-    """A standard deviation of one number is not zero but unknown."""
-    plan = make_plan("demo", seeds=[8])
-    cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [89.0]})))["fedavg", A]
-    assert (cell.mean, cell.std) == (89.0, None)
-
-
-def test_a_cell_without_a_run_keeps_its_reason():
-    """`reason` comes from the plan where no run is planned."""
-    cell = by_place(tabulated(make_plan(), {}))["ours", B]
-    assert (cell.status, cell.reason, cell.run_id) == ("not run", "this pair does not exist", None)
-
-
 @pytest.mark.parametrize(("better", "best"), [("higher", {"fedavg", "ours"}), ("lower", {"fedlaw"})])
 def test_best_of_a_column_marks_every_tie(better, best):
     """Means that read the same at two decimals are tied; the best printed number is marked apart."""
@@ -167,24 +157,6 @@ def test_best_of_a_column_marks_every_tie(better, best):
     }
 
 
-def test_a_fraction_has_smaller_points():
-    """One point of a fraction is 0.01."""
-    plan = make_plan("full")
-    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "fraction"
-    plan["cells"][0]["printed"] = 0.950
-    assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
-    assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
-
-
-def test_a_norm_has_relative_points():
-    """A norm has no point of its own: one is 2 % of the printed value, 0.4 of 20."""
-    plan = make_plan("full")
-    plan["cells"][0]["metric"]["unit"] = "norm"
-    plan["cells"][0]["printed"] = 20.0
-    for value, status in ((20.4, "reproduced"), (20.5, "not reproduced")):
-        assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status
-
-
 def test_counts_follow_the_rule():
     """A wider tolerance turns a miss into a hit; every status is listed."""
     plan = make_plan("full")
@@ -192,3 +164,15 @@ def test_counts_follow_the_rule():
     assert count_statuses(tabulated(plan, evidence))["not reproduced"] == 1
     assert count_statuses(tabulated(plan, evidence, Rule(tolerance=2.0)))["reproduced"] == 1
     assert sum(count_statuses(tabulated(plan, evidence)).values()) == len(plan["cells"])
+
+
+@pytest.mark.parametrize(
+    ("unit", "printed", "values"),
+    [("fraction", 0.950, (0.959, 0.962)), ("norm", 20.0, (20.4, 20.5))],  # a point is 0.01, and 2 % of the printed norm
+)
+def test_points_of_other_units(unit, printed, values):
+    plan = make_plan("full")
+    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = unit
+    plan["cells"][0]["printed"] = printed
+    for value, status in zip(values, ("reproduced", "not reproduced"), strict=True):
+        assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status

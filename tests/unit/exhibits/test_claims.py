@@ -9,11 +9,12 @@ from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.config.schema import check
 from fedrepro.errors import UserError
 from fedrepro.exhibits.claims import Number
-from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, rule
+from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, judged_alone, rule
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
 COMMON = {"id": "X-1", "text": "It is better.", "where": "Table 3", "table": "table3"}
+RATIO = {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "value": 1.0}
 # The claims of which every verdict is shown below.
 CLAIMS = {
     "difference": {"kind": "difference", "pairs": PAIR, "columns": [B]},
@@ -28,8 +29,8 @@ CLAIMS = {
     "across": {"kind": "across", "of": ["fedlaw"], "columns": [A, B]},
     "across-ahead": {"kind": "across", "of": ["fedlaw"], "columns": [B, A], "side": "ahead"},
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
-    "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
-    "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "level": RATIO | {"side": "above"},
+    "below": RATIO | {"side": "below"},
     "cell": {"kind": "level", "of": ["fedlaw"], "columns": [B], "side": "above", "value": 81.0},
     "last": {
         "kind": "level",
@@ -308,15 +309,9 @@ def test_one_seed_has_no_interval() -> None:
 
 def test_a_fraction_has_smaller_points() -> None:
     """0.02 is two points of a fraction: too far from the printed 0.001 to be its size."""
-    metric = {"name": "test_accuracy", "unit": "fraction", "description": "share", "better": "higher"}
-    made = make_plan("full", columns=[{"key": B, "label": "B", "group": None, "metric": metric}])
-    made["cells"] = [cell for cell in made["cells"] if cell["column"] == B]
-    for cell in made["cells"]:
-        cell |= {"metric": metric, "printed": {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])}
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
-        accuracies = {("fedavg", B): [0.6] * 3, ("fedlaw", B): [0.6 + gap, 0.6001 + gap, 0.6002 + gap]}
-        found = judged("difference", made, make_evidence(made, accuracies))
-        assert found.verdict == verdict
+        seeds = {8: gap, 9: gap + 0.0001, 10: gap + 0.0002}
+        assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.001, side=1, unit="fraction")]) == verdict
 
 
 def test_the_rule_is_printed_whole() -> None:

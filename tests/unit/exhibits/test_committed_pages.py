@@ -1,6 +1,7 @@
-"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, short enough to read."""
+"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, few words."""
 
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,17 @@ def test_the_page_answers_first(path: Path) -> None:
     places = [text.index(line) for kind in ("fails", "open", "holds") for line in answers[kind]]
     assert places
     assert places == sorted(places)
+
+
+def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
+    """Measured and printed accuracy of every cell that was run, row by row, then the counts; picture and link lead to files."""
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition("</picture>")[0].rpartition("<a ")[2]
+    link, dark, light, alt = re.findall(r'(?:href|srcset|src|alt)="([^"]+)"', shown)
+    assert all((ROOT / path).is_file() for path in (dark, light, link))
+    report = json.loads((ROOT / link).with_suffix(".json").read_text())
+    cells = [cell for cell in report["cells"] if cell["mean"] is not None]
+    assert re.findall(r"\d+\.\d\d", alt) == [f"{cell[key]:.2f}" for cell in cells for key in ("mean", "printed")]
+    counts = report["header"]["counts"]
+    said = f"{counts['reproduced']} are reproduced, {counts['consistent']} consistent, {counts['inconclusive']} inconclusive"
+    assert f"Of {len(cells)} cells {said}, {counts['not reproduced']} not reproduced." in alt

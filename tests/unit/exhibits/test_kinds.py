@@ -14,10 +14,12 @@ from html_page import Page
 from small_table import exhibit, make_evidence, make_plan, write_evidence
 
 from fedrepro.config.words import Words
+from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import KINDS, make_kind
 from fedrepro.exhibits.kinds.values import bases
+from fedrepro.exhibits.pictures import learning
 from fedrepro.exhibits.records import figure_csv, figure_text
 from fedrepro.exhibits.render import render_figure, render_page
 from fedrepro.files import write_json
@@ -57,6 +59,24 @@ def test_curves() -> None:
     assert ("fedavg", A, "5", "84.5", "82.5", "86.5") in found
     assert {line[:2] for line in found} == set(BASE)
     assert len(found) == 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("series", "rounds"),
+    [
+        ([[10.0, 20.0, 30.0, 40.0]] * 2, (0, 1, 2, 3)),
+        ([[None, 20.0, None, 40.0]] * 2, (1, 3)),  # evaluated after every second round
+        ([[10.0, 20.0, None, None], [10.0, 20.0, 30.0, 40.0]], (0, 1)),  # one seed diverged
+        ([[10.0, 20.0, None, None]] * 2, (0, 1)),  # both did
+    ],
+)
+def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | None]], rounds: tuple[int, ...]) -> None:
+    plan = make_plan("demo", seeds=[8, 9])
+    place = (plan["cells"][0]["row"], plan["cells"][0]["column"])
+    evidence = make_evidence(plan, {place: [80.0, 80.0]}, {place: {"round": [[0, 1, 2, 3]] * 2, "test_accuracy": series}})
+    table = exhibit(plan, evidence)
+    (line,) = learning.curves(table.plan, table.evidence, table.columns[place[1]])
+    assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1
 
 
 def test_smoothed_curves() -> None:
@@ -213,19 +233,13 @@ def test_bytes_are_the_same_in_another_process_on_another_day(
     write_json(Path("plan.json"), plan)
     for run_id, seeds in make_evidence(plan, BASE, GAMMA).items():
         for seed, receipt in seeds.items():
-            write_json(Path("evidence", run_id, f"seed{seed}.json"), sealed(receipt))
+            write_json(Path("evidence", run_id, f"seed{seed}.json"), seal(receipt))
     first = [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))]
     assert [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))] == first
     Path("matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: mine\naxes.grid: True\n")
     other = {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo", "MATPLOTLIBRC": str(tmp_path)}
     subprocess.run([sys.executable, "-c", AGAIN, "b"], env=os.environ | other, check=True)
     assert [Path(f"b{ending}").read_bytes() for ending in (".svg", ".csv", ".json")] == first
-
-
-def sealed(receipt: dict[str, Any]) -> dict[str, Any]:
-    from fedrepro.engine.records import seal
-
-    return seal(receipt)
 
 
 def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) -> tuple[Page, str]:

@@ -3,24 +3,18 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
 from html_page import Page
-from small_table import exhibit, make_evidence, make_plan
+from small_table import SOME, exhibit, make_evidence, make_plan
 
 from fedrepro.exhibits import latex, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.write import html
 
 A, B = "mlp-a100", "mlp-a01"
-SOME = {
-    ("fedavg", A): [89.0, 89.5, 90.0],
-    ("fedlaw", A): [88.0, 88.2, 88.4],
-    ("ours", A): [87.0, 87.1, 87.2],
-    ("fedavg", B): [85.0, None, 86.0],
-    ("fedlaw", B): [86.0, 86.5],
-}
 
 
 def table(scale: str = "full", accuracies: Any = SOME, **changes: Any) -> Exhibit:
@@ -53,7 +47,10 @@ def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, mo
         said = "diverged" if one["mean"] is None else f"{number(one['mean'])} ± {number(one['std'])} ({len(one['per_seed'])})"
         said += "" if one["printed"] is None else f"paper {number(one['printed'])}"
         assert shown.startswith(said), (shown, said)
-        assert (number(one["difference"], "+") in shown) == (one["difference"] is not None and scale == "full")
+        compared = scale == "full" and one["printed"] is not None
+        assert bool(re.search("[✓≈?✗]", shown)) == compared  # below full scale there is no verdict and no signed number
+        assert bool(re.search(r"[+−]\d", shown)) == (one["difference"] is not None) == (compared and one["mean"] is not None)
+        assert one["difference"] is None or number(one["difference"], "+") in shown
         assert one["margin"] is None or f"margin {number(one['margin'])}" in shown
     assert document["header"]["counts"] == of.counts
     assert {(one["run_id"], one["seed"]) for one in document["runs"]} == {(one.run_id, one.seed) for one in of.receipts}
