@@ -259,13 +259,15 @@ def cells_of(page: Path, heading: str, *contents: str) -> list[str]:
     return next(row for row in rows if row[:1] == [contents[0]] and all(content in row for content in contents[1:]))
 
 
-@pytest.mark.parametrize("stem", ["reports/demo/fedlaw/table3", "reports/table3"])
-def test_links_lead_to_files(tmp_path, stem):
-    """Pictures and evidence are linked relative to the page, wherever it lies."""
-    pages = make_report(tmp_path, stem=stem)
+@pytest.mark.parametrize(("stem", "own"), [("reports/demo/fedlaw/table3", False), ("reports/table3", True)])
+def test_links_lead_to_files(tmp_path, stem, own):
+    """Pictures, evidence and the files for machines are linked relative to the page, with the paper's settings and with one's
+    own."""
+    pages = make_report(tmp_path, stem=stem, own=own)
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 2
-    assert sum(link.endswith(".json") for link in links) == 14
+    assert sum("seed" in link for link in links) == 14
+    assert {"table3.csv", "table3.tex", "table3.json"} <= {*links}
     links += re.findall(r'href="([^"#][^"]*)"', pages["html"].read_text())
     for link in links:
         assert (pages["md"].parent / link).resolve().is_file(), link
@@ -369,7 +371,7 @@ def test_summary_holds_only_the_given_tables(tmp_path):
     write_json(path, {"full": {"stale": 1}})
     write_summary([report], [], path)
     cells = {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}
-    assert json.loads(path.read_text()) == {"demo": {"fedlaw": {"table3": cells | {"over_seeds": "8, 9"}}}}
+    assert json.loads(path.read_text()) == {"demo": {"fedlaw": {"table3": cells | {"over_seeds": "8, 9, 10"}}}}
 
 
 def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
@@ -387,10 +389,12 @@ def test_means_of_methods_for_experiments(tmp_path):
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)
-    assert json.loads(path.read_text()) == {"table3": {"fedlaw": 87.225, "ours": 87.1}}
+    one = {"mean_of": "table3 demo, seeds 8, 9, 10", "fedlaw": 87.225, "ours": 87.1}
+    assert json.loads(path.read_text()) == one
     metrics = {A: "test_accuracy", B: "test_top3_accuracy"}
     cells = [cell | {"metric": metrics[cell["column"]]} for cell in report["cells"]]
-    write_means([{"header": report["header"] | {"paper": "fedgh", "table": "table2"}, "cells": cells}], path)
+    other = {"header": report["header"] | {"paper": "fedgh", "table": "table2", "seeds": [8, 11]}, "cells": cells}
+    write_means([report, other], path)
     assert json.loads(path.read_text()) == {
         "table3": one,
         "fedgh/table2": {
