@@ -6,10 +6,7 @@ from typing import Any
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.reports.analysis.cells import tabulate
-from fedrepro.reports.analysis.tuning import settle
-from fedrepro.reports.load import load_evidence
-from fedrepro.reports.model import Cell
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +24,9 @@ class Table:
     def __init__(self, name: str, scale: str = "full") -> None:
         paper, _, table = name.partition("/")
         planned = plan(project().as_published(scale), paper, table, scale)
-        found = load_evidence(planned, Store((ROOT / "reports" / scale / paper / "evidence",)))
-        self.plan, self.evidence, self.choices = settle(planned, found)
-        self.cells: dict[tuple[str, str], Cell] = {(c.method, c.setting): c for c in tabulate(self.plan, self.evidence)}
+        exhibit = Exhibit.of(planned, Store((ROOT / "reports" / scale / paper / "evidence",)))
+        self.plan, self.evidence, self.choices = exhibit.plan, exhibit.evidence, exhibit.choices
+        self.cells = {(cell.row.key, cell.column.key): cell for cell in exhibit.cells}
 
     def mean(self, row: str, column: str) -> float:
         value = self.cells[row, column].mean

@@ -7,8 +7,7 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """`cells` holds (head of the column, text, numbers) per data cell; a number is (attributes, text). Its attributes hold what
-    its row says of all its numbers."""
+    """`cells` holds (head of the column, text) per data cell, `rows` the texts of each row below a head."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -16,13 +15,11 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.headings: list[int] = []
         self.tables: list[dict] = []
-        self.cells: list[tuple[str, str, list[tuple[dict, str]]]] = []
-        self.numbers: list[tuple[dict[str, str], str]] = []
+        self.cells: list[tuple[str, str]] = []
+        self.rows: list[list[str]] = []
         self._heads: list[str] = []
         self._place = 0
-        self._row: dict[str, str | None] = {}
-        self._cell: list | None = None
-        self._number: list | None = None
+        self._cell: str | None = None
         self.feed(text)
         self.close()
 
@@ -35,14 +32,14 @@ class Page(HTMLParser):
             self.headings.append(int(tag[1]))
         elif tag == "table":
             self.tables.append({"caption": "", "heads": []})
-        elif tag == "thead":
-            self._heads = []
         elif tag == "tr":
-            self._place, self._row = 0, attributes
+            self._place = 0
+            if "thead" in self.open:  # the last row of heads has one for each column
+                self._heads = []
+            else:
+                self.rows.append([])
         elif tag in ("td", "th"):
-            self._cell = ["", []]
-        elif tag == "span" and "data-number" in attributes:
-            self._number = [self._row | attributes, ""]
+            self._cell = ""
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
@@ -53,24 +50,19 @@ class Page(HTMLParser):
         if self.open and self.open[-1] == "caption":
             self.tables[-1]["caption"] += data
         if self._cell is not None:
-            self._cell[0] += data
-        if self._number is not None:
-            self._number[1] += data
+            self._cell += data
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-        if tag == "span" and self._number is not None:
-            self.numbers.append(tuple(self._number))
-            self._cell[1].append(tuple(self._number))
-            self._number = None
-        elif tag in ("td", "th"):
-            text, numbers = self._cell
+        if tag in ("td", "th"):
+            text = (self._cell or "").strip()
             if "thead" in self.open:
                 self._heads.append(text)
                 self.tables[-1]["heads"].append(text)
-            elif tag == "td":
+            else:
+                self.rows[-1].append(text)
                 head = self._heads[self._place] if self._place < len(self._heads) else ""
-                self.cells.append((head, text.strip(), numbers))
+                self.cells += [(head, text)] if tag == "td" else []
             self._place += 1
             self._cell = None
 

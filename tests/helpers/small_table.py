@@ -5,11 +5,14 @@ import json
 import math
 from pathlib import Path
 
+from fedrepro.config.plan import Plan
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.records import seal
+from fedrepro.exhibits.cells import Cell, tabulate
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.verdict import RULE, Rule
 from fedrepro.files import canonical_hash, sha256_file, write_json
-from fedrepro.reports.analysis.cells import RULE, Rule, tabulate
-from fedrepro.reports.model import Cell, Evidence, Plan, Receipt
 from fedrepro.typed import typed as as_type
 
 METHODS = {"fedavg": "sgd()+mean()", "fedlaw": "sgd()+fedlaw(server_epochs=100, server_lr=0.01)", "ours": "sgd()+gh()"}
@@ -21,6 +24,13 @@ PRINTED = {
     ("fedlaw", "mlp-a01"): 86.30,
 }
 SEEDS = [8, 9, 10]
+SOME = {  # accuracies in which one seed diverged and one is missing
+    ("fedavg", "mlp-a100"): [89.0, 89.5, 90.0],
+    ("fedlaw", "mlp-a100"): [88.0, 88.2, 88.4],
+    ("ours", "mlp-a100"): [87.0, 87.1, 87.2],
+    ("fedavg", "mlp-a01"): [85.0, None, 86.0],
+    ("fedlaw", "mlp-a01"): [86.0, 86.5],
+}
 METRIC = {"name": "test_accuracy", "unit": "percent", "description": "top-1 test accuracy", "better": "higher"}
 AVERAGE_LAST = 2  # number of last rounds that a cell averages over
 
@@ -192,6 +202,11 @@ def typed(plan: dict, found: dict[str, dict[int, dict]] | None = None) -> tuple[
         run_id: {seed: as_type(Receipt, one, "receipt") for seed, one in of.items()} for run_id, of in (found or {}).items()
     }
     return as_type(Plan, plan, "plan"), evidence
+
+
+def exhibit(plan: dict, found: dict[str, dict[int, dict]] | None = None) -> Exhibit:
+    """The table or figure."""
+    return Exhibit(*typed(plan, found))
 
 
 def tabulated(plan: dict, found: dict[str, dict[int, dict]], rule: Rule = RULE) -> list[Cell]:

@@ -7,8 +7,8 @@ from typing import Any
 from small_table import make_receipt
 
 from fedrepro.engine.records import seal
+from fedrepro.exhibits.render import render
 from fedrepro.files import read_json, write_json
-from fedrepro.reports.render import render
 from fedrepro.store import Store
 
 FOLDER = "reports/full/some"
@@ -40,12 +40,12 @@ def write_trials(
 
 def report(
     made: dict[str, Any], root: Path, values: Sequence[float | None], **others: Sequence[float | None]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the cell, its choice), with trials as `write_trials` has them."""
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """(the cell, its candidates), with trials as `write_trials` has them."""
     write_trials(made, root, values, **others)
     folder = root / FOLDER
     write_json(root / "plan.json", made)
-    render(root / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
+    render(root / "plan.json", Store((folder / "evidence",)), folder / "table1")
     document = read_json(folder / "table1.json")
-    at = lambda kind: next(one for one in document[kind] if (one["method"], one["setting"]) == PLACE)  # noqa: E731
-    return at("cells"), at("choices")
+    at = lambda kind: [one for one in document[kind] if (one["row"], one["column"]) == PLACE]  # noqa: E731
+    return at("cells")[0], at("candidates")

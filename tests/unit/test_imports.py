@@ -48,9 +48,9 @@ def test_the_workflow_does_not_import_the_command_line() -> None:
     assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
 
 
-def test_writers_know_sections_and_nothing_of_reports() -> None:
-    """So a new section is one function in `reports.pages` and its test."""
-    known = ("fedrepro.reports.pages.sections", "fedrepro.reports.write", "fedrepro.pictures")
-    found = {(name, one) for name, wanted in GRAPH.items() if name.startswith("fedrepro.reports.write") for one in wanted}
+def test_writers_know_blocks_and_nothing_of_exhibits() -> None:
+    """So a new section is one file in `exhibits.sections`."""
+    known = ("fedrepro.exhibits.write", "fedrepro.pictures")
+    found = {(name, one) for name, wanted in GRAPH.items() if name.startswith("fedrepro.exhibits.write") for one in wanted}
     assert found
     assert {one for _, one in found if not one.startswith(known)} == set()

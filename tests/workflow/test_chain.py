@@ -11,7 +11,7 @@ def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(made: Projec
     once, and a second call has nothing to do."""
     project = made
     report = json.loads((project.root / "reports/table3.json").read_text())
-    measured = {(cell["method"], cell["setting"]): cell["mean"] for cell in report["cells"]}
+    measured = {(cell["row"], cell["column"]): cell["mean"] for cell in report["cells"]}
     assert len(measured) == len(ROWS) * len(COLUMNS)
     assert all(10 < mean <= 100 for mean in measured.values()), measured
     assert {cell["status"] for cell in report["cells"]} == {"not comparable"}

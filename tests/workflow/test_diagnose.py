@@ -31,7 +31,7 @@ def write_table(project: Project, keep: list[int]) -> None:
 
 def cells(project: Project) -> dict[tuple[str, str], dict]:
     document = json.loads((project.root / "reports/table90.json").read_text())
-    return {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
+    return {(cell["row"], cell["column"]): cell for cell in document["cells"]}
 
 
 def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ def blocks(language: str) -> list[str]:
 
 def cells(project: Project, report: str) -> dict[tuple[str, str], dict]:
     document = json.loads((project.root / "reports" / report).with_suffix(".json").read_text())
-    return {(cell["method"], cell["setting"]): cell for cell in document["cells"]}
+    return {(cell["row"], cell["column"]): cell for cell in document["cells"]}
 
 
 def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
@@ -55,7 +55,7 @@ def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
     project.run("snakemake", "--cores", "2", *asked, **own)
     project.run("snakemake", "--cores", "2", "reports/fedlaw/index.html", **own)
     found = cells(project, "table3") | {("90", key): cell for key, cell in cells(project, "table90").items()}
-    without = [cell for cell in found.values() if cell["setting"] == "iid" or cell["method"] == "median"]
+    without = [cell for cell in found.values() if cell["column"] == "iid" or cell["row"] == "median"]
     assert len(without) == len(COLUMNS) + 4 + 4
     assert all(cell["status"] == "not printed" and cell["mean"] is not None for cell in without)
     for report in ("table3", "table90", "fedlaw/index"):

@@ -16,7 +16,7 @@ def test_a_table_on_text(project: Project) -> None:
     project.run("snakemake", "--cores", "2", TABLE)
     document = json.loads(Path(project.root, TABLE).with_suffix(".json").read_text())
     naive, elastic = document["cells"]
-    assert [cell["method"] for cell in document["cells"]] == ["fedavg", "fedavg+elastic"]
+    assert [cell["row"] for cell in document["cells"]] == ["fedavg", "fedavg+elastic"]
     assert all(0 < cell["mean"] <= 100 for cell in document["cells"])
     assert naive["mean"] != elastic["mean"]
     evidence = json.loads((project.root / "results/runs" / elastic["run_id"] / "seed8.json").read_text())

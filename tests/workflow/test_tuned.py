@@ -35,16 +35,15 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(project: Project) 
     write(project, content)
     project.run("snakemake", "--cores", "2", TABLE)
     document = json.loads(Path(project.root, TABLE).with_suffix(".json").read_text())
-    (choice,), (cell,) = document["choices"], document["cells"]
-    assert [one["chosen"] for one in choice["tried"]] == [False, True]
-    assert choice["ahead"] > 5
-    assert [one["also"]["chosen"] for one in choice["tried"]] == [False, True]
-    assert choice["second"]["worth"] == 0
-    assert (project.root / document["tuning"]).exists()
-    assert cell["run_id"] == choice["tried"][1]["run_id"]
+    (lost, chosen), (cell,) = document["candidates"], document["cells"]
+    assert (lost["chosen"], chosen["chosen"]) == (lost["second_chosen"], chosen["second_chosen"]) == (False, True)
+    assert chosen["ahead"] > 5
+    assert chosen["worth"] == 0
+    assert (project.root / "reports/figures/candidates/table91.svg").exists()
+    assert cell["run_id"] == chosen["run_id"]
     assert list(cell["per_seed"]) == ["8", "9"]
     before = project.trained()
-    assert sorted(before) == sorted([f"{choice['tried'][0]['run_id']}/seed8", *cell["runs"]])
+    assert sorted(before) == sorted([f"{lost['run_id']}/seed8", *cell["runs"]])
 
     again = project.run("snakemake", "--cores", "2", TABLE)
     assert "Nothing to be done" in again.stdout + again.stderr

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from fedrepro.config.changes import Change
 from fedrepro.config.plan import Plan
@@ -184,7 +185,7 @@ class Header:
     """A paper's page in short. `own`: with params.yaml's settings. `printed_measured` of `printed_total` numbers that the paper
     prints have a measured one beside them."""
 
-    schema: int = 3
+    schema: Literal[3] = 3  # as `records.SCHEMA`
     paper: str
     paper_name: str
     paper_title: str

@@ -34,7 +34,8 @@ def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
     table = _exhibit(plan_path, store, figure=False)
     page = pages.table_page(table)
     pictures = _draw(page, stem.parent)
-    for stale in {*(stem.parent / "figures" / table.plan.table).glob("*.svg")} - {*pictures}:
+    own = (f"figures/{table.plan.table}/*.svg", f"figures/candidates/{table.plan.table}.svg")
+    for stale in {path for pattern in own for path in stem.parent.glob(pattern)} - {*pictures}:
         stale.unlink()
     machine = {"json": records.table_text(table), "csv": records.table_csv(table), "tex": latex.write(table)}
     return [*_write(page, stem), *(write_text(_ending(stem, ending), text) for ending, text in machine.items()), *pictures]

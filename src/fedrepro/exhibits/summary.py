@@ -16,7 +16,8 @@ Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`
 def load_table(path: Path) -> Table:
     """A finished report. UserError when the file is missing, or is none of this version."""
     content = read_json(path)
-    if not isinstance(content, dict) or content.get("header", {}).get("schema") != SCHEMA or "cells" not in content:
+    header = content.get("header") if isinstance(content, dict) else None
+    if not isinstance(header, dict) or header.get("schema") != SCHEMA or not ("table" in header and "cells" in content):
         raise UserError(f"{path}: not the report of a table of schema {SCHEMA}; {AGAIN}")
     return content
 

@@ -9,8 +9,8 @@ from small_table import make_receipt
 
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.render import render
 from fedrepro.files import read_json, write_json
-from fedrepro.reports.render import render
 from fedrepro.store import Store
 
 NAMED = {"key": "a", "label": "a", "demo": True}
@@ -25,7 +25,7 @@ def rendered(files: Files, tmp_path: Path, curve: list[float] | None = None) -> 
         receipt = make_receipt(run, 8)
         receipt["curves"]["test_accuracy"] = curve or receipt["curves"]["test_accuracy"]
         write_json(folder / "evidence" / run["run_id"] / "seed8.json", seal(receipt))
-    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
+    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1")
     return made, read_json(folder / "table1.json")
 
 
@@ -34,7 +34,7 @@ def column(files: Files, **changes: Any) -> dict[str, Any]:
 
 
 def values(document: dict[str, Any]) -> dict[tuple[str, str], float]:
-    return {(one["method"], one["setting"]): one["mean"] for one in document["cells"]}
+    return {(one["row"], one["column"]): one["mean"] for one in document["cells"]}
 
 
 def test_rows_are_values_of_one_argument(files: Files, tmp_path: Path) -> None:

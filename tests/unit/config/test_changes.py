@@ -7,8 +7,8 @@ import pytest
 
 from fedrepro.config.changes import Changes, claim_fingerprint, load_changes, unlisted
 from fedrepro.config.claims import Claim, load_claims
-from fedrepro.reports.analysis import verdict
-from fedrepro.reports.analysis.fingerprint import rule_fingerprint
+from fedrepro.exhibits import verdict
+from fedrepro.exhibits.fingerprint import rule_fingerprint
 
 ROOT = Path(__file__).parents[3]
 PAPERS = sorted(path.parent.name for path in ROOT.glob("papers/*/claims.yaml"))
@@ -59,7 +59,7 @@ def test_a_changed_rule_is_refused(
     assert before == rule_fingerprint()
     true = getattr(verdict, name)
     other = (lambda d, m, *rest: true(d / 2, m, *rest)) if name == "judged" else (lambda v, s, n: (true(v, s, n) or 1.0) / 2)
-    monkeypatch.setattr(f"fedrepro.reports.analysis.fingerprint.{name}", other)
+    monkeypatch.setattr(f"fedrepro.exhibits.fingerprint.{name}", other)
     (said,) = unlisted(changes, claims, rule_fingerprint())
     assert said.startswith("the rule of verdicts is ")
 
@@ -71,10 +71,10 @@ def test_what_a_change_is_said_to_have_moved_is_where_the_pages_have_it(changes:
         if not path.exists():
             continue
         page = json.loads(path.read_text())
-        now = {f"claim {claim['id']}": claim["verdict"] for claim in page["claims"]}
-        for table in page["tables"]:
-            for cell in table["cells"]:
-                now[f"{table['source']}, {cell['method_label']}, {cell['setting_label']}"] = cell["status"]
+        now = {f"claim {claim['claim']}": claim["verdict"] for claim in page["claims"]}
+        for cell in page["cells"]:
+            source = json.loads(path.with_name(f"{cell['table']}.json").read_text())["header"]["source"]
+            now[f"{source}, {cell['method']}, {cell['setting']}"] = cell["status"]
         last = {}
         for one in changes.changes:
             for move, places in one.moved.get(paper, {}).items():

@@ -9,7 +9,8 @@ from fedrepro.config.claims import check_names, claims_path, load_claims
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
-from fedrepro.reports.analysis.claims import judge
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.judge import judge
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,10 +37,10 @@ def test_fedghs_claims_take_the_printed_numbers_from_the_tables() -> None:
     """The differences that the slides print, recomputed from their accuracies; nothing has run, so that no verdict is given."""
     project = load_project(ROOT, {"scale": "full"})
     claims = load_claims(ROOT, "fedgh")
-    plans = {name: plan(project, "fedgh", name, "full") for name in ("table1", "table2", "table3")}
-    found = {one.id: one for one in judge(claims, plans, {})}
+    tables = {name: Exhibit(plan(project, "fedgh", name, "full"), {}) for name in ("table1", "table2", "table3")}
+    found = {one.claim.id: one for one in judge(claims, tables)}
     assert {one.verdict for one in found.values()} == {"not run"}
-    printed = {key: [number.printed for number in one.numbers] for key, one in found.items()}
+    printed = {key: [number.printed for number, _ in one.numbers] for key, one in found.items()}
     assert printed["GH-1"][1:] == [-0.89, 4.24, 6.43, 8.42]
     assert printed["GH-2"][1:] == [8.42, 5.75, 3.63, 0.39, 0.0]
     assert printed["GH-3"] == [6.42, 11.46, -1.79, -0.24, 8.42]

@@ -7,8 +7,8 @@ from fedrepro.config.claims import check_names, claims_path, load_claims
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
-from fedrepro.reports.analysis.claims import judge
-from fedrepro.reports.model import ClaimVerdict
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.judge import ClaimVerdict, judge
 
 ROOT = Path(__file__).parents[3]
 TABLES = tuple(f"table{number}" for number in (1, 2, 3, 8, 9, 10, 11, 12))
@@ -23,11 +23,11 @@ def planned(table: str, scale: str = "full") -> Plan:
 def judged() -> dict[str, ClaimVerdict]:
     project, claims = load_project(ROOT, {"scale": "full"}), load_claims(ROOT, "fedima")
     check_names(claims, {name: project.table("fedima", name) for name in TABLES}, claims_path(ROOT, "fedima"))
-    return {one.id: one for one in judge(claims, {name: planned(name) for name in TABLES}, {})}
+    return {one.claim.id: one for one in judge(claims, {name: Exhibit(planned(name), {}) for name in TABLES})}
 
 
 def printed(claim: str) -> list[float | None]:
-    return [number.printed for number in judged()[claim].numbers]
+    return [number.printed for number, _ in judged()[claim].numbers]
 
 
 def run_of(table: str, row: str, column: str, scale: str = "full") -> str | None:

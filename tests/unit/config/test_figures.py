@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from small_papers import FULL, Files, ids
 from small_table import make_receipt
@@ -15,9 +14,8 @@ from fedrepro.cli import main
 from fedrepro.engine import diagnosed
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.render import render, render_figure
 from fedrepro.files import read_json, write_json
-from fedrepro.reports.render import render, render_figure
-from fedrepro.reports.schema import FIGURE_FILE
 from fedrepro.store import Store
 
 OWN = {
@@ -69,9 +67,8 @@ def test_curves_by_yaml_alone(files: Files, tmp_path: Path) -> None:
         (row, *point) for row in ("mu0.1", "mu0.5") for point in (("1", "15"), ("2", "40"), ("3", "60"))
     ]
     assert (lines[1]["low"], lines[1]["high"], lines[1]["seeds"]) == ("25.857864", "54.142136", "8 9")
-    jsonschema.validate(document, json.loads(FIGURE_FILE.read_text()))
-    assert document["kind"] == "curves(band=std, smooth=1, whole=false, log=false)"
-    assert document["warnings"][0].startswith("Incomplete: 4 of 6 runs")
+    assert document["header"]["kind"] == "curves(band=std, smooth=1, whole=false, log=false)"
+    assert document["header"]["warnings"][0].startswith("Incomplete: 4 of 6 runs")
     assert document["series"][0]["y"] == [15.0, 40.0, 60.0]
     assert "Accuracy over rounds" in svg
     assert all(label in svg for label in ("μ = 0.1", "μ = 0.5", "full"))
@@ -128,7 +125,7 @@ def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) ->
         for row in ("mu0.1", "mu0.5")
         for field in (("0", "0", "8.5"), ("0", "1", "25.5"), ("1", "0", "17"), ("1", "1", "34"))
     ]
-    assert document["kind"] == "matrix(diagonal=false)"
+    assert document["header"]["kind"] == "matrix(diagonal=false)"
     assert all(said in svg for said in ("attention of x to y", "MNIST, μ = 0.1", "MNIST, μ = 0.5"))
 
 
@@ -158,7 +155,7 @@ def test_a_plan_goes_to_the_command_that_draws_it(files: Files, tmp_path: Path) 
     with pytest.raises(UserError, match=r"table1\.json: the plan of a table; `fedrepro report`"):
         render_figure(tmp_path / "table1.json", tmp_path, tmp_path / "out")
     with pytest.raises(UserError, match=r"figure3\.json: the plan of a figure; `fedrepro report`"):
-        render(tmp_path / "figure3.json", tmp_path, tmp_path / "out", tmp_path)
+        render(tmp_path / "figure3.json", tmp_path, tmp_path / "out")
 
 
 MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {

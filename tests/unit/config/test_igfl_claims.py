@@ -7,8 +7,8 @@ from pathlib import Path
 from fedrepro.config.claims import check_names, claims_path, load_claims
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.reports.analysis.claims import judge
-from fedrepro.reports.model import ClaimVerdict
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.judge import ClaimVerdict, judge
 
 ROOT = Path(__file__).parents[3]
 TABLES = tuple(f"table{number}" for number in range(1, 7))
@@ -20,12 +20,12 @@ def judged() -> dict[str, ClaimVerdict]:
     claims, path = load_claims(ROOT, "igfl"), claims_path(ROOT, "igfl")
     check_names(claims, {name: project.table("igfl", name) for name in TABLES}, path)
     assert not re.search(r"\d\.\d\d", path.read_text()), "a printed number is typed in"
-    plans = {name: plan(project, "igfl", name, "full") for name in TABLES}
-    return {one.id: one for one in judge(claims, plans, {})}
+    tables = {name: Exhibit(plan(project, "igfl", name, "full"), {}) for name in TABLES}
+    return {one.claim.id: one for one in judge(claims, tables)}
 
 
 def printed(claim: str) -> list[float | None]:
-    return [number.printed for number in judged()[claim].numbers]
+    return [number.printed for number, _ in judged()[claim].numbers]
 
 
 def test_the_claims_take_the_printed_numbers_from_the_tables() -> None:

@@ -6,8 +6,8 @@ from small_papers import FULL, Files, cell
 from small_table import make_receipt
 
 from fedrepro.config.words import Words
+from fedrepro.exhibits.render import render, render_page
 from fedrepro.files import read_json, write_json
-from fedrepro.reports.render import render, render_page
 from fedrepro.store import Store
 
 
@@ -31,9 +31,9 @@ def test_what_no_paper_prints_is_planned_and_reported(files: Files, tmp_path: Pa
         for run in one["runs"].values():
             receipt = make_receipt(run, 8) | {"config": run["config"]}
             write_json(reports / "evidence" / run["run_id"] / "seed8.json", receipt)
-        render(tmp_path / f"{one['table']}.json", Store((reports / "evidence",)), reports / one["table"], reports / "figures")
-        document = read_json(reports / f"{one['table']}.json")
-        assert document["counts"]["not printed"] == (6 if one is made else 4)
-        assert document["comparable"]
+        render(tmp_path / f"{one['table']}.json", Store((reports / "evidence",)), reports / one["table"])
+        header = read_json(reports / f"{one['table']}.json")["header"]
+        assert header["counts"]["not printed"] == (6 if one is made else 4)
+        assert header["comparable"]
     render_page([tmp_path / "table1.json", tmp_path / "table2.json"], Store((reports / "evidence",)), reports, Words())
-    assert read_json(reports / "index.json")["counts"]["not printed"] == 10
+    assert read_json(reports / "index.json")["header"]["counts"]["not printed"] == 10

@@ -11,9 +11,9 @@ from trials import FOLDER, report, tried, write_trials
 from fedrepro.config.words import Words
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.pictures import candidates
+from fedrepro.exhibits.render import render, render_figure, render_page
 from fedrepro.files import read_json, write_json
-from fedrepro.reports.figures import candidates
-from fedrepro.reports.render import render, render_figure, render_page
 from fedrepro.store import Store
 
 RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
@@ -41,33 +41,32 @@ def test_the_second_reading_says_what_it_would_choose(
 ) -> None:
     """It moves nothing: the first reading's choice is shown."""
     made = tuned(files)
-    shown, choice = report(made, tmp_path, values, proxy_accuracy=again)
+    shown, found = report(made, tmp_path, values, proxy_accuracy=again)
     assert shown["run_id"] == tried(made)[chosen]["run_id"]
-    assert [one["chosen"] for one in choice["tried"]] == [place == chosen for place in range(3)]
-    assert [one["also"]["chosen"] for one in choice["tried"]] == [place == other for place in range(3)]
-    assert [one["also"]["mean"] for one in choice["tried"]] == again
-    assert choice["second"] == {"metric": "proxy_accuracy", "unit": "percent", "digits": 2, "worth": worth}
+    assert [one["chosen"] for one in found] == [place == chosen for place in range(3)]
+    assert [one["second_chosen"] for one in found] == [place == other for place in range(3)]
+    assert [one["second_mean"] for one in found] == again
+    assert {(one["second_metric"], one["worth"]) for one in found} == {("proxy_accuracy", worth)}
 
 
 def test_one_candidate_is_both_readings_choice(files: Files, tmp_path: Path) -> None:
-    _, choice = report(tuned(files, client_lr=[0.3]), tmp_path, [12.0], proxy_accuracy=[10.0])
-    assert (choice["tried"][0]["also"]["chosen"], choice["second"]["worth"]) == (True, 0.0)
+    _, (only,) = report(tuned(files, client_lr=[0.3]), tmp_path, [12.0], proxy_accuracy=[10.0])
+    assert (only["second_chosen"], only["worth"]) == (True, 0.0)
 
 
 @pytest.mark.parametrize(("values", "again"), [([50.0, 60.0], [51.0, 52.0]), ([None] * 3, [None] * 3)])
 def test_while_nothing_is_chosen_it_chooses_nothing(files: Files, tmp_path: Path, values: list, again: list) -> None:
     """A trial is missing; all have diverged."""
-    _, choice = report(tuned(files), tmp_path, values, proxy_accuracy=again)
-    assert not any(one["also"]["chosen"] for one in choice["tried"])
-    assert choice["second"]["worth"] is None
+    _, found = report(tuned(files), tmp_path, values, proxy_accuracy=again)
+    assert {(one["second_chosen"], one["worth"]) for one in found} == {(False, None)}
 
 
 def test_a_loss_is_better_when_it_is_lower(files: Files, tmp_path: Path) -> None:
     """`also` with its own direction and unit."""
     made = tuned(files, also={"name": "proxy_loss", "better": "lower", "unit": "loss"})
-    _, choice = report(made, tmp_path, [50.0, 60.0, 55.5], proxy_loss=[0.9, 0.4, 0.3])
-    assert [one["also"]["chosen"] for one in choice["tried"]] == [False, False, True]
-    assert choice["second"] == {"metric": "proxy_loss", "unit": "loss", "digits": 3, "worth": 4.5}
+    _, found = report(made, tmp_path, [50.0, 60.0, 55.5], proxy_loss=[0.9, 0.4, 0.3])
+    assert [one["second_chosen"] for one in found] == [False, False, True]
+    assert {(one["second_metric"], one["worth"]) for one in found} == {("proxy_loss", 4.5)}
 
 
 def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
@@ -80,9 +79,9 @@ def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
     receipt["curves"]["proxy_accuracy"] = [90.0, 1.0]
     write_json(path, seal(receipt))
     write_json(tmp_path / "plan.json", made)
-    render(tmp_path / "plan.json", Store((tmp_path / FOLDER / "evidence",)), tmp_path / "table1", tmp_path / "figures")
-    (choice, *_) = read_json(tmp_path / "table1.json")["choices"]
-    assert [one["also"]["mean"] for one in choice["tried"]] == [90.0, 2.0, 3.0]
+    render(tmp_path / "plan.json", Store((tmp_path / FOLDER / "evidence",)), tmp_path / "table1")
+    found = read_json(tmp_path / "table1.json")["candidates"]
+    assert [one["second_mean"] for one in found if one["column"] == "mnist"] == [90.0, 2.0, 3.0]
 
 
 def test_without_an_evaluation_on_the_proxy_set_it_is_one_line(files: Files) -> None:
@@ -110,7 +109,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], ("fedprox", "fashion_mnist"), proxy_accuracy=[51.0, 53.0, 52.0])
     folder = tmp_path / FOLDER
     write_json(tmp_path / "plan.json", made)
-    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1", folder / "figures")
+    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1")
     render_page([tmp_path / "plan.json"], Store((folder / "evidence",)), folder, Words())
     said = (
         "Choosing by test accuracy instead of proxy accuracy is worth 2.25 points of test accuracy in the trials: the mean "
@@ -134,7 +133,6 @@ def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files
     report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])
     picture = tmp_path / FOLDER / "figures/candidates/table1.svg"
     first = picture.read_bytes()
-    assert read_json(tmp_path / FOLDER / "table1.json")["tuning"] == picture.as_posix()
     for text in (b"client_lr", b"0.02", b"test accuracy (%)", b"[full"):
         assert text in first
     report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])
@@ -143,7 +141,6 @@ def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files
     assert picture.read_bytes() != first
     report(made, tmp_path, [None] * 3, proxy_accuracy=[None] * 3)
     assert not picture.exists()
-    assert read_json(tmp_path / FOLDER / "table1.json")["tuning"] is None
 
 
 def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> None:
@@ -156,8 +153,7 @@ def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> 
     write_json(tmp_path / "figure1.json", made)
     render_figure(tmp_path / "figure1.json", Store((folder / "evidence",)), folder / "figure1")
     render_page([tmp_path / "figure1.json"], Store((folder / "evidence",)), folder, Words())
-    (shown,) = read_json(folder / "index.json")["figures"]
-    assert shown["path"] == (folder / "figure1.svg").as_posix()
+    assert "(figure1.svg)" in (folder / "index.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,11 @@ def test_the_best_trial_is_shown(
     files: Files, tmp_path: Path, values: list[float | None], chosen: int, ahead: float | None
 ) -> None:
     made = tuned(files, RATES)
-    shown, choice = report(made, tmp_path, values)
-    assert [one["chosen"] for one in choice["tried"]] == [place == chosen for place in range(3)]
-    assert (shown["run_id"], choice["ahead"], choice["reason"]) == (tried(made)[chosen]["run_id"], ahead, None)
-    assert [one["mean"] for one in choice["tried"]] == values
+    shown, candidates = report(made, tmp_path, values)
+    assert [one["chosen"] for one in candidates] == [place == chosen for place in range(3)]
+    assert [one["ahead"] for one in candidates] == [ahead if place == chosen else None for place in range(3)]
+    assert (shown["run_id"], candidates[0]["reason"]) == (tried(made)[chosen]["run_id"], None)
+    assert [one["mean"] for one in candidates] == values
     assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
     settled = selection.settle(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert cell(plain(settled), *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
@@ -99,15 +100,15 @@ def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: P
 
 
 def test_one_candidate_is_chosen_without_a_second(files: Files, tmp_path: Path) -> None:
-    _, choice = report(tuned(files, {"client_lr": [0.3], "seeds": [8]}), tmp_path, [12.0])
-    assert (choice["tried"][0]["chosen"], choice["ahead"]) == (True, None)
+    _, (only,) = report(tuned(files, {"client_lr": [0.3], "seeds": [8]}), tmp_path, [12.0])
+    assert (only["chosen"], only["ahead"]) == (True, None)
 
 
 def test_nothing_is_chosen_before_all_have_run(files: Files, tmp_path: Path) -> None:
-    shown, choice = report(tuned(files, RATES), tmp_path, [90.0, 95.0])
-    assert not any(one["chosen"] for one in choice["tried"])
+    shown, candidates = report(tuned(files, RATES), tmp_path, [90.0, 95.0])
+    assert not any(one["chosen"] for one in candidates)
     assert (shown["run_id"], shown["mean"], shown["status"]) == (None, None, "not run")
-    assert shown["reason"] == choice["reason"] == "nothing is chosen yet: 2 of 3 trials of 3 candidates have run"
+    assert shown["reason"] == candidates[0]["reason"] == "nothing is chosen yet: 2 of 3 trials of 3 candidates have run"
 
 
 def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
@@ -119,8 +120,8 @@ def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> Non
 def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:
     """The chosen candidate has still to run at its full length."""
     made = tuned(files, RATES | {"rounds": 50})
-    shown, choice = report(made, tmp_path, [50.0, 60.0, 55.0])
-    assert shown["run_id"] == tried(made)[1]["run_id"] != choice["tried"][1]["run_id"]
+    shown, candidates = report(made, tmp_path, [50.0, 60.0, 55.0])
+    assert shown["run_id"] == tried(made)[1]["run_id"] != candidates[1]["run_id"]
     assert (shown["mean"], shown["reason"]) == (None, "not run yet")
 
 

@@ -9,15 +9,15 @@ from html_page import Page
 from small_table import make_plan, write_evidence
 
 from fedrepro.config.words import Words
+from fedrepro.exhibits.render import render, render_page, render_site
+from fedrepro.exhibits.write.html import STYLE
 from fedrepro.files import write_json
-from fedrepro.reports.render import render, render_page, render_site
-from fedrepro.reports.write.html import STYLE
 from fedrepro.store import Store
 
 VALUES = {("fedavg", "mlp-a100"): [89.0, 89.5, 90.0], ("fedlaw", "mlp-a100"): [88.0, 88.9, 88.4]}
 
 
-@pytest.fixture(params=["table", "paper", "list"])
+@pytest.fixture(params=["table", "paper", "details", "list"])
 def text(request, tmp_path, monkeypatch) -> str:
     """The HTML of one kind of page."""
     monkeypatch.chdir(tmp_path)
@@ -26,9 +26,11 @@ def text(request, tmp_path, monkeypatch) -> str:
     write_evidence(folder / "evidence", plan, VALUES)
     path = write_json(Path("plan.json"), plan)
     if request.param == "table":
-        return render(path, Store((folder / "evidence",)), folder / "table3", folder / "figures")[1].read_text()
+        return render(path, Store((folder / "evidence",)), folder / "table3")[1].read_text()
     paper = render_page([path], Store((folder / "evidence",)), folder, Words())
-    return paper[1].read_text() if request.param == "paper" else render_site(paper[2:3], Path("reports"))[1].read_text()
+    if request.param == "list":
+        return render_site(paper[2:3], Path("reports"))[1].read_text()
+    return paper[1 if request.param == "paper" else 4].read_text()
 
 
 def test_tables_are_named_and_their_heads_say_what_they_head(text):

@@ -3,27 +3,16 @@
 import math
 
 import pytest
-from small_table import make_plan, make_receipt, tabulated, typed
+from small_table import exhibit, make_evidence, make_plan, tabulated
 
 from fedrepro.config.reading import Last, Reading
-from fedrepro.reports.analysis.cells import Rule, count_statuses
-from fedrepro.reports.analysis.verdict import estimate
-from fedrepro.reports.spreads import spreads
-
-
-def evidence_of(plan, accuracies):
-    """run_id -> seed -> receipt, from (method, column) -> one accuracy per seed."""
-    found = {}
-    for cell in plan["cells"]:
-        values = accuracies.get((cell["row"], cell["column"]), [])
-        if values:
-            run = plan["runs"][cell["run_id"]]
-            found[run["run_id"]] = {s: make_receipt(run, s, v) for s, v in zip(plan["seeds"], values, strict=False)}
-    return found
+from fedrepro.exhibits.cells import count_statuses
+from fedrepro.exhibits.spreads import spreads
+from fedrepro.exhibits.verdict import Rule, estimate
 
 
 def by_place(cells):
-    return {(cell.method, cell.setting): cell for cell in cells}
+    return {(cell.row.key, cell.column.key): cell for cell in cells}
 
 
 A, B = "mlp-a100", "mlp-a01"
@@ -32,12 +21,31 @@ A, B = "mlp-a100", "mlp-a01"
 def test_mean_and_sample_std_over_seeds():
     """(88 + 89 + 91) / 3 = 89.3333; deviations -4/3, -1/3, 5/3: variance (16 + 1 + 25) / 9 / 2 = 7/3."""
     plan = make_plan("full")
-    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
+    cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
     assert cell.per_seed == {8: 88.0, 9: 89.0, 10: 91.0}
     assert cell.mean == pytest.approx(268 / 3)
     assert cell.std == pytest.approx(math.sqrt(7 / 3))
     assert cell.runs == tuple(f"{cell.run_id}/seed{seed}" for seed in (8, 9, 10))
-    assert cell.method_spec == "sgd()+mean()"
+
+
+@pytest.mark.parametrize(
+    ("row", "values", "mean", "reason"),
+    [
+        ("fedavg", [88.0, None, 89.0], None, "1 of 3 seeds diverged: 9"),  # a mean of the others would flatter the method
+        ("fedavg", [89.0, 90.0], 89.5, "1 of 3 seeds not run yet: 10"),
+        ("fedavg", [89.0], 89.0, "2 of 3 seeds not run yet: 9, 10"),
+        ("fedavg", [], None, "not run yet"),
+        ("ours", [], None, "this pair does not exist"),  # as the plan says
+    ],
+)
+def test_why_there_is_no_number_or_not_of_all_seeds(row, values, mean, reason):
+    """What ran stays visible; the deviation of one number is not zero but unknown."""
+    plan = make_plan("full")
+    cell = by_place(tabulated(plan, make_evidence(plan, {(row, B): values})))[row, B]
+    assert list(cell.per_seed.values()) == values
+    assert (cell.mean, cell.reason) == (mean, reason)
+    assert (cell.std is None) == (mean is None or len(values) == 1)
+    assert (cell.difference is None) == (mean is None)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +64,14 @@ def test_mean_and_sample_std_over_seeds():
 def test_status_by_the_rule(values, status):
     """The committed rule at full scale, around its two thresholds (printed: 89.29)."""
     plan = make_plan("full")
-    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): values})))["fedavg", A].status == status
+    assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): values})))["fedavg", A].status == status
 
 
 def test_a_prior_moderates_the_margin_of_every_cell_of_its_metric():
     """Seeds 2.00 off that vary by 1: alone the margin is t(.975, 2) x sqrt(4/3) = 4.97. With a prior of 0.5 worth 2 degrees of
     freedom the variance is (2 x 0.25 + 2 x 1) / 4 and the margin t(.975, 4) x sqrt(0.625) x sqrt(4/3) = 2.53."""
     plan = make_plan("full")
-    found = evidence_of(plan, {("fedavg", A): [90.29, 91.29, 92.29]})
+    found = make_evidence(plan, {("fedavg", A): [90.29, 91.29, 92.29]})
     assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(4.968, abs=1e-3)
     plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}
     assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(2.535, abs=1e-3)
@@ -74,7 +82,7 @@ def test_a_prior_moderates_the_margin_of_every_cell_of_its_metric():
 def test_a_table_that_varies_another_is_not_judged():
     """It has differences and margins: a reading is tried with the printed number known."""
     plan = make_plan("full", variant_of="table2")
-    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [90.29, 91.29, 92.29]})))["fedavg", A]
+    cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [90.29, 91.29, 92.29]})))["fedavg", A]
     assert (cell.difference, cell.status) == (2.0, "not judged")
     assert cell.margin == pytest.approx(4.968, abs=1e-3)
 
@@ -86,20 +94,20 @@ def test_a_measurement_counts_once_for_the_prior():
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     places["ours", A]["run_id"] = places["fedavg", A]["run_id"]
     values = {("fedavg", A): [89.0, 90.0, 91.0], ("fedavg", B): [80.0, 84.0, 81.0], ("fedlaw", A): [70.0, 70.5, 70.1]}
-    found = evidence_of(plan, values | {("fedlaw", B): [89.0, 90.0, 91.0]})
-    alone = spreads([typed(plan, found)])["test_accuracy"]
+    found = make_evidence(plan, values | {("fedlaw", B): [89.0, 90.0, 91.0]})
+    alone = spreads([exhibit(plan, found)])["test_accuracy"]
     assert alone == estimate(list(values.values()))
     assert alone.measurements == 3
-    diverged = evidence_of(plan, values | {("fedlaw", B): [50.0, None, 91.0]})
-    assert spreads([typed(plan, diverged)]) == {"test_accuracy": alone}
-    assert spreads([typed(plan, found), typed(plan, found)]) == {"test_accuracy": alone}
-    assert spreads([typed(plan | {"comparable": False}, found)]) == {}
+    diverged = make_evidence(plan, values | {("fedlaw", B): [50.0, None, 91.0]})
+    assert spreads([exhibit(plan, diverged)]) == {"test_accuracy": alone}
+    assert spreads([exhibit(plan, found), exhibit(plan, found)]) == {"test_accuracy": alone}
+    assert spreads([exhibit(plan | {"comparable": False}, found)]) == {}
 
 
 def test_below_full_scale_nothing_is_compared():
     """No difference exists at demo scale, even where the numbers would agree."""
     plan = make_plan("demo")
-    cells = tabulated(plan, evidence_of(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
+    cells = tabulated(plan, make_evidence(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
     assert all(cell.difference is None for cell in cells)
     found = by_place(cells)
     assert found["fedavg", A].status == "not comparable"
@@ -107,27 +115,17 @@ def test_below_full_scale_nothing_is_compared():
     assert found["fedlaw", A].status == "not run"
 
 
-def test_a_diverged_seed_is_a_result_and_leaves_no_mean():
-    """The surviving seeds stay visible, the mean does not flatter the method."""
-    plan = make_plan("full")
-    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [88.0, None, 89.0]})))["fedavg", A]
-    assert cell.per_seed == {8: 88.0, 9: None, 10: 89.0}
-    assert (cell.mean, cell.std, cell.difference) == (None, None, None)
-    assert cell.reason == "1 of 3 seeds diverged: 9"
-
-
 @pytest.mark.parametrize(("average_last", "value"), [(1, 90.0), (2, 85.0), (4, (60 + 80 + 90) / 3), (5, 70.0), (50, 70.0)])
 def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
     """Accuracies 50, none, 60, 80, 90: a round without a value does not count, and a mean over more rounds than there are is
     one over all of them. Another value of average_last shows other numbers of the same evidence."""
     plan = make_plan("full")
-    evidence = evidence_of(plan, {("fedavg", A): [0.0]})
+    evidence = make_evidence(plan, {("fedavg", A): [0.0]})
     (receipt,) = evidence[plan["cells"][0]["run_id"]].values()
     receipt["curves"]["test_accuracy"] = [50.0, None, 60.0, 80.0, 90.0]
     plan["cells"][0]["read"] = f"last({average_last})"
     cell = by_place(tabulated(plan, evidence))["fedavg", A]
     assert cell.per_seed[8] == pytest.approx(value)
-    assert cell.read == f"last({average_last})"
 
 
 @pytest.mark.parametrize(
@@ -145,27 +143,6 @@ def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
     assert Reading("test_accuracy", Last(average_last)).rounds(rounds) == said
 
 
-def test_missing_seeds_are_said():
-    """A mean of two seeds is shown with the reason that it is not of three."""
-    plan = make_plan("full")
-    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [89.0, 90.0]})))["fedavg", A]
-    assert cell.mean == pytest.approx(89.5)
-    assert cell.reason == "1 of 3 seeds not run yet: 10"
-
-
-def test_one_seed_has_no_spread():
-    """A standard deviation of one number is not zero but unknown."""
-    plan = make_plan("demo", seeds=[8])
-    cell = by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [89.0]})))["fedavg", A]
-    assert (cell.mean, cell.std) == (89.0, None)
-
-
-def test_a_cell_without_a_run_keeps_its_reason():
-    """`reason` comes from the plan where no run is planned."""
-    cell = by_place(tabulated(make_plan(), {}))["ours", B]
-    assert (cell.status, cell.reason, cell.run_id) == ("not run", "this pair does not exist", None)
-
-
 @pytest.mark.parametrize(("better", "best"), [("higher", {"fedavg", "ours"}), ("lower", {"fedlaw"})])
 def test_best_of_a_column_marks_every_tie(better, best):
     """Means that read the same at two decimals are tied; the best printed number is marked apart."""
@@ -173,35 +150,29 @@ def test_best_of_a_column_marks_every_tie(better, best):
     for place in (*plan["columns"], *plan["cells"]):
         place["metric"]["better"] = better
     found = {("fedavg", A): [90.001] * 3, ("ours", A): [90.0] * 3, ("fedlaw", A): [89.0] * 3}
-    cells = tabulated(plan, evidence_of(plan, found))
-    assert {cell.method for cell in cells if cell.setting == A and cell.best_measured} == best
-    assert {cell.method for cell in cells if cell.setting == A and cell.best_printed} == {
+    cells = tabulated(plan, make_evidence(plan, found))
+    assert {cell.row.key for cell in cells if cell.column.key == A and cell.best_measured} == best
+    assert {cell.row.key for cell in cells if cell.column.key == A and cell.best_printed} == {
         "fedavg" if better == "higher" else "fedlaw"
     }
-
-
-def test_a_fraction_has_smaller_points():
-    """One point of a fraction is 0.01."""
-    plan = make_plan("full")
-    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "fraction"
-    plan["cells"][0]["printed"] = 0.950
-    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.962] * 3})))["fedavg", A].status == "not reproduced"
-    assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [0.959] * 3})))["fedavg", A].status == "reproduced"
-
-
-def test_a_norm_has_relative_points():
-    """A norm has no point of its own: one is 2 % of the printed value, 0.4 of 20."""
-    plan = make_plan("full")
-    plan["cells"][0]["metric"]["unit"] = "norm"
-    plan["cells"][0]["printed"] = 20.0
-    for value, status in ((20.4, "reproduced"), (20.5, "not reproduced")):
-        assert by_place(tabulated(plan, evidence_of(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status
 
 
 def test_counts_follow_the_rule():
     """A wider tolerance turns a miss into a hit; every status is listed."""
     plan = make_plan("full")
-    evidence = evidence_of(plan, {("fedavg", A): [91.0] * 3})
+    evidence = make_evidence(plan, {("fedavg", A): [91.0] * 3})
     assert count_statuses(tabulated(plan, evidence))["not reproduced"] == 1
     assert count_statuses(tabulated(plan, evidence, Rule(tolerance=2.0)))["reproduced"] == 1
     assert sum(count_statuses(tabulated(plan, evidence)).values()) == len(plan["cells"])
+
+
+@pytest.mark.parametrize(
+    ("unit", "printed", "values"),
+    [("fraction", 0.950, (0.959, 0.962)), ("norm", 20.0, (20.4, 20.5))],  # a point is 0.01, and 2 % of the printed norm
+)
+def test_points_of_other_units(unit, printed, values):
+    plan = make_plan("full")
+    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = unit
+    plan["cells"][0]["printed"] = printed
+    for value, status in zip(values, ("reproduced", "not reproduced"), strict=True):
+        assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status

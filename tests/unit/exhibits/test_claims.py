@@ -3,17 +3,18 @@
 from pathlib import Path
 
 import pytest
-from small_table import make_evidence, make_plan, make_receipt, typed
+from small_table import exhibit, make_evidence, make_plan, make_receipt
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.config.schema import check
 from fedrepro.errors import UserError
-from fedrepro.reports.analysis.claims import _overall, judge, rule
-from fedrepro.reports.model import VERDICTS, ClaimVerdict
+from fedrepro.exhibits.claims import Number
+from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, judged_alone, rule
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
 COMMON = {"id": "X-1", "text": "It is better.", "where": "Table 3", "table": "table3"}
+RATIO = {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "value": 1.0}
 # The claims of which every verdict is shown below.
 CLAIMS = {
     "difference": {"kind": "difference", "pairs": PAIR, "columns": [B]},
@@ -28,8 +29,8 @@ CLAIMS = {
     "across": {"kind": "across", "of": ["fedlaw"], "columns": [A, B]},
     "across-ahead": {"kind": "across", "of": ["fedlaw"], "columns": [B, A], "side": "ahead"},
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
-    "level": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "above", "value": 1.0},
-    "below": {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "side": "below", "value": 1.0},
+    "level": RATIO | {"side": "above"},
+    "below": RATIO | {"side": "below"},
     "cell": {"kind": "level", "of": ["fedlaw"], "columns": [B], "side": "above", "value": 81.0},
     "last": {
         "kind": "level",
@@ -58,8 +59,12 @@ def verdict_on(name: str, scale: str = "full", accuracies=None, curves=None, **c
 
 def judged(name: str, plan: dict, found: dict) -> ClaimVerdict:
     """On a plan and its evidence."""
-    made, evidence = typed(plan, found)
-    return judge([claim(name)], {"table3": made}, {"table3": evidence})[0]
+    return judge([claim(name)], {"table3": exhibit(plan, found)})[0]
+
+
+def numbers(found: ClaimVerdict) -> list[Number]:
+    """Without their verdicts."""
+    return [number for number, _ in found.numbers]
 
 
 def gaps(a: list | None = None, b: list | None = None) -> dict:
@@ -174,7 +179,7 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
     found = verdict_on(name, accuracies={("fedlaw", B): [80.0] * 3}, curves={("fedlaw", B): curves})
     assert found.verdict == verdict
     if means:
-        assert list(found.numbers[0].per_seed.values()) == pytest.approx(means)
+        assert list(numbers(found)[0].per_seed.values()) == pytest.approx(means)
     else:
         assert "record no ratio" in found.why
 
@@ -194,15 +199,15 @@ def test_a_verdict_on_what_a_cell_shows(shown: list[float | None], verdict: str)
     """Above 81; no curve is named."""
     found = verdict_on("cell", accuracies={("fedlaw", B): shown})
     assert found.verdict == verdict
-    assert found.numbers[0].label.endswith("(above 81)")
+    assert numbers(found)[0].label.endswith("(above 81)")
 
 
 def test_the_last_round_of_a_recorded_metric() -> None:
     """Below 1 on average, above it in the end."""
     curves = {("fedlaw", B): {"ratio": [[0.1, 0.1, 0.1, 0.1, 1.2]] * 3}}
     found = verdict_on("last", accuracies={("fedlaw", B): [80.0] * 3}, curves=curves)
-    assert (found.verdict, list(found.numbers[0].per_seed.values())) == ("reproduced", [1.2] * 3)
-    assert "in the last round, above 1" in found.numbers[0].label
+    assert (found.verdict, list(numbers(found)[0].per_seed.values())) == ("reproduced", [1.2] * 3)
+    assert "in the last round, above 1" in numbers(found)[0].label
 
 
 # FedAvg ends with the mean of its last two rounds, 80, and first reaches that in round 4.
@@ -232,8 +237,8 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
         ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]},
     }
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
-    assert list(found.numbers[0].per_seed.values()) == shares
-    assert [list(n.per_seed.values()) for n in found.numbers[1:]] == [[t or 6 for t in reached], [4, 4, 4]]
+    assert list(numbers(found)[0].per_seed.values()) == shares
+    assert [list(n.per_seed.values()) for n in numbers(found)[1:]] == [[t or 6 for t in reached], [4, 4, 4]]
     assert found.verdict == verdict
     assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves).verdict == "not run"
 
@@ -251,16 +256,16 @@ def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
         found = verdict_on(name, scale, values, curves, **changes)
         assert found.verdict == "not comparable"
         assert why in found.why
-        assert {number.verdict for number in found.numbers} <= {"not comparable", None}
-        assert found.numbers[0].ours is not None
+        assert {verdict for _, verdict in found.numbers} <= {"not comparable", None}
+        assert numbers(found)[0].mean is not None
         assert verdict_on(name, scale, **changes).verdict == "not run"
 
 
 def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
     """1.0, 1.2, 1.4: mean 1.2, s = 0.2, t(0.975, 2) = 4.3027: 1.2 ± 0.4968. Printed 86.30 - 85.11."""
-    (number,) = verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4])).numbers
-    assert number.ours == pytest.approx(1.2)
-    assert (number.low, number.high) == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
+    (number,) = numbers(verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4])))
+    assert number.mean == pytest.approx(1.2)
+    assert number.interval == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
     assert number.printed == 1.19
     assert number.column == B
     assert list(number.per_seed) == [8, 9, 10]
@@ -290,7 +295,7 @@ def test_what_is_missing_is_named() -> None:
     assert "fedlaw, mlp-a01: not in the table at scale full" in found.why
     found = judged("difference", made, {})
     assert (found.verdict, found.why) == ("not run", "nothing of table3 has been run")
-    (found,) = judge([claim("difference")], {}, {})
+    (found,) = judge([claim("difference")], {})
     assert (found.verdict, found.why, found.numbers) == ("not run", "there is no table3 here", ())
 
 
@@ -299,20 +304,14 @@ def test_one_seed_has_no_interval() -> None:
     for gap, verdict in ((1.2, "direction only"), (-9.0, "inconclusive")):
         found = verdict_on("difference", accuracies=gaps(b=[gap]), seeds=[8])
         assert found.verdict == verdict
-        assert (found.numbers[0].low, found.numbers[0].high) == (None, None)
+        assert numbers(found)[0].interval is None
 
 
 def test_a_fraction_has_smaller_points() -> None:
     """0.02 is two points of a fraction: too far from the printed 0.001 to be its size."""
-    metric = {"name": "test_accuracy", "unit": "fraction", "description": "share", "better": "higher"}
-    made = make_plan("full", columns=[{"key": B, "label": "B", "group": None, "metric": metric}])
-    made["cells"] = [cell for cell in made["cells"] if cell["column"] == B]
-    for cell in made["cells"]:
-        cell |= {"metric": metric, "printed": {"fedavg": 0.5, "fedlaw": 0.501}.get(cell["row"])}
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
-        accuracies = {("fedavg", B): [0.6] * 3, ("fedlaw", B): [0.6 + gap, 0.6001 + gap, 0.6002 + gap]}
-        found = judged("difference", made, make_evidence(made, accuracies))
-        assert found.verdict == verdict
+        seeds = {8: gap, 9: gap + 0.0001, 10: gap + 0.0002}
+        assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.001, side=1, unit="fraction")]) == verdict
 
 
 def test_the_rule_is_printed_whole() -> None:

@@ -1,6 +1,7 @@
-"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, short enough to read."""
+"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, few words."""
 
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,13 @@ WORDS = 6000  # of a page, at most
 
 
 def cells() -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """(place, paper and scale, table, cell) of every table's own report and of every page."""
+    """(place, paper and scale, header, cell) of every table's own report and of every page."""
     found = []
     for path in (*TABLES, *PAGES):
         document = json.loads(path.read_text())
-        for table in document.get("tables", [document]):
-            place = f"{path.relative_to(ROOT)}: {table['table']}"
-            found += [(place, "/".join(path.parts[-3:-1]), table, cell) for cell in table["cells"]]
+        for cell in document["cells"]:
+            place = f"{path.relative_to(ROOT)}: {cell.get('table', '')} {cell['row']}, {cell['column']}"
+            found.append((place, "/".join(path.parts[-3:-1]), document["header"], cell))
     return found
 
 
@@ -38,11 +39,11 @@ def test_a_measurement_has_one_verdict_wherever_it_stands() -> None:
 
 
 def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
-    for place, paper, table, cell in cells():
+    for place, paper, header, cell in cells():
         if cell["status"] in JUDGED:
             assert paper.startswith("full/"), place
-            assert table["comparable"], place
-            assert not table["variant_of"], place
+            assert header.get("comparable", True), place
+            assert not header.get("variant_of"), place
             assert cell["printed"] is not None, place
 
 
@@ -57,9 +58,23 @@ def test_the_page_answers_first(path: Path) -> None:
     """What does not hold, or cannot be told, stands above all that holds; no brace of a template is left."""
     page = json.loads(path.read_text())
     text = path.with_suffix(".md").read_text()
-    answers = page["answers"]
+    answers = page["header"]["answers"]
     assert answers["waiting"] == []
     assert "{" not in "".join([*answers["fails"], *answers["open"], *answers["holds"], answers["proposes"], answers["missing"]])
     places = [text.index(line) for kind in ("fails", "open", "holds") for line in answers[kind]]
     assert places
     assert places == sorted(places)
+
+
+def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
+    """Measured and printed accuracy of every cell that was run, row by row, then the counts; picture and link lead to files."""
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition("</picture>")[0].rpartition("<a ")[2]
+    link, dark, light, alt = re.findall(r'(?:href|srcset|src|alt)="([^"]+)"', shown)
+    assert all((ROOT / path).is_file() for path in (dark, light, link))
+    report = json.loads((ROOT / link).with_suffix(".json").read_text())
+    cells = [cell for cell in report["cells"] if cell["mean"] is not None]
+    assert re.findall(r"\d+\.\d\d", alt) == [f"{cell[key]:.2f}" for cell in cells for key in ("mean", "printed")]
+    counts = report["header"]["counts"]
+    said = f"{counts['reproduced']} are reproduced, {counts['consistent']} consistent, {counts['inconclusive']} inconclusive"
+    assert f"Of {len(cells)} cells {said}, {counts['not reproduced']} not reproduced." in alt

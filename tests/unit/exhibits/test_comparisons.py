@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 from scipy.stats import wilcoxon
-from small_table import make_evidence, make_plan, tabulated, typed
+from small_table import exhibit, make_evidence, make_plan, tabulated, typed
 
 from fedrepro import rng
-from fedrepro.reports.analysis.across import comparisons, pairs
-from fedrepro.reports.analysis.gaps import gaps
-from fedrepro.reports.analysis.paired import interval, paired, printed_gap, signed_rank, slope_over
-from fedrepro.reports.analysis.table import table
-from fedrepro.reports.model import Comparison, Readings, Row, Score
-from fedrepro.reports.pages.sections import Facts
-from fedrepro.reports.pages.table import page
+from fedrepro.config.plan import Row
+from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.paired import interval, paired, printed_gap, signed_rank, slope_over
+from fedrepro.exhibits.readings import Readings
+from fedrepro.exhibits.sections.about import about_the_runs
+from fedrepro.exhibits.sections.across import across
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -57,7 +57,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 def compared(plan: dict, evidence: dict) -> dict[tuple[str, str], Comparison]:
-    return {(one.baseline, one.method): one for one in comparisons(typed(plan)[0], tabulated(plan, evidence))}
+    return {(one.baseline.key, one.method.key): one for one in comparisons(typed(plan)[0], tabulated(plan, evidence))}
 
 
 def test_wins_ties_and_losses_over_settings() -> None:
@@ -70,7 +70,7 @@ def test_wins_ties_and_losses_over_settings() -> None:
         ("fedlaw", B): [83.0, 84.0, 85.0],
     }
     found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"]
-    assert found.settings == (A, B)
+    assert found.columns == (A, B)
     printed, ours = found.printed, found.measured
     assert (printed.wins, printed.ties, printed.losses, printed.p_value) == (1, 0, 1, 1.0)
     assert printed.mean_difference == pytest.approx((1.19 - 0.78) / 2)
@@ -101,11 +101,11 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
         if column == B:
             cell |= {"run_id": places[row, A]["run_id"], "read": "at(3, mean=2)"}
     accuracies = {(row, A): [80.0] * 3 for row in ("fedavg", "fedlaw", "ours")}
-    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].settings == (A,)
+    assert compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].columns == (A,)
     for place in (plan["columns"][1], *(cell for cell in plan["cells"] if cell["column"] == B)):
         place["metric"] = {**place["metric"], "name": "test_loss"}
     both = comparisons(typed(plan)[0], tabulated(plan, make_evidence(plan, accuracies)))
-    assert [(one.metric, one.settings) for one in both if one.method == "fedlaw"] == [
+    assert [(one.metric.name, one.columns) for one in both if one.method.key == "fedlaw"] == [
         ("test_accuracy", (A,)),
         ("test_loss", (B,)),
     ]
@@ -116,12 +116,12 @@ def test_what_is_not_ranked_is_not_compared() -> None:
     plan = make_plan("full")
     for place in (plan, *plan["columns"], *plan["cells"]):
         place["metric"] = {**place["metric"], "ranked": False}
-    made = table(*typed(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3})))
-    assert made.comparisons == ()
-    assert gaps(made) == []
+    made = exhibit(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3}))
+    assert comparisons(made.plan, made.cells) == []
+    assert across(made) == []
+    assert made.gaps == []
     assert not any(cell.best_measured or cell.best_printed for cell in made.cells)
-    (said,) = next(dict(block.pairs) for block in page(made).blocks if isinstance(block, Facts))["metric"]
-    assert "better" not in said
+    assert "better" not in metric_of(made)
 
 
 def test_rows_that_show_different_things_are_not_compared() -> None:
@@ -136,29 +136,36 @@ def test_rows_that_show_different_things_are_not_compared() -> None:
     )
     for record in [record for records in evidence.values() for record in records.values()]:
         record["curves"]["personal_client_mean"] = record["curves"]["test_accuracy"]
-    assert {(one.baseline, one.method) for one in comparisons(typed(plan)[0], tabulated(plan, evidence))} == {
-        ("fedavg", "ours")
-    }
-    made = table(*typed(plan, evidence))
-    assert {(gap.method, gap.base) for gap in gaps(made)} == {("ours", "fedavg")}
-    best = {cell.method for cell in made.cells if cell.best_measured and cell.setting == A}
+    assert {*compared(plan, evidence)} == {("fedavg", "ours")}
+    made = exhibit(plan, evidence)
+    assert {(gap.method.key, gap.base.key) for gap in made.gaps} == {("ours", "fedavg")}
+    best = {cell.row.key for cell in made.cells if cell.best_measured and cell.column.key == A}
     assert best == {"fedavg"}
-    facts = next(dict(block.pairs) for block in page(made).blocks if isinstance(block, Facts))
     own = "FedLAW: accuracy of the clients' own models (percent, higher is better)"
-    assert facts["metric"] == (f"{plan['metric']['description']} (percent, higher is better); {own}",)
+    assert metric_of(made) == f"{plan['metric']['description']} (percent, higher is better); {own}"
 
 
-def test_who_is_held_against_whom() -> None:
-    """Everybody against the first printed row, and x+y against x."""
+def metric_of(table: Exhibit) -> str:
+    """What the page of a table says of its metric."""
+    ((facts,),) = (one.blocks for one in about_the_runs(table))
+    return dict(facts.pairs)["metric"][0]
+
+
+def keys_of(rows: list[Row]) -> list[tuple[str, str]]:
+    return [(base.key, method.key) for base, method in pairs(rows)]
+
+
+def test_which_rows_are_compared() -> None:
+    """Each with the first printed row, and x+y with x."""
     keys = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
     rows = [Row(key, key, printed=True, variant=None, name=key) for key in keys]
-    assert pairs(rows) == [
+    assert keys_of(rows) == [
         ("fedavg", "fedavg+gh"),
         ("fedavg", "fedprox"),
         ("fedavg", "fedprox+gh"),
         ("fedprox", "fedprox+gh"),
     ]
-    assert set(pairs([replace(rows[0], printed=False), *rows[1:3]])) == {
+    assert set(keys_of([replace(rows[0], printed=False), *rows[1:3]])) == {
         ("fedavg+gh", "fedprox"),
         ("fedavg+gh", "fedavg"),
         ("fedavg", "fedavg+gh"),
@@ -179,11 +186,11 @@ TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
 
 def test_other_readings_by_hand() -> None:
     """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70; up to round 2: last 90 and 50. There are no ten."""
-    assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {"2": 67.5})
-    assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {"2": 57.5})
+    assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {2: 67.5})
+    assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {2: 57.5})
     assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == Readings(65.0, 45.0, {})
     long = [float(value) for value in range(12)]
-    assert reading_of([0.0], [long], average_last=1) == Readings(11.0, 11.0, {"1": 11.0, "10": 6.5})
+    assert reading_of([0.0], [long], average_last=1) == Readings(11.0, 11.0, {1: 11.0, 10: 6.5})
 
 
 def test_a_diverged_seed_leaves_no_readings() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from small_table import COLUMNS, make_plan, write_evidence
 
+from fedrepro.config.plan import Plan
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
-from fedrepro.reports.analysis.cells import tabulate
-from fedrepro.reports.load import load_evidence
-from fedrepro.reports.model import Plan
+from fedrepro.exhibits.evidence import load_evidence
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.store import Store
 from fedrepro.typed import typed
 
@@ -42,18 +42,21 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
 def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path) -> None:
     """Round 3 is none of the plan's; a seed that was not measured yet is not run yet. Other cells read what they read."""
     plan, _ = make(tmp_path, [2, 4], read)
-    cells = {(cell.method, cell.setting): cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,))))}
-    measured = cells[PLACE]
+    table = Exhibit.of(plan, Store((tmp_path,)))
+    measured, other = table.cell(*PLACE), table.cell("fedlaw", "mlp-a100")
+    assert measured
+    assert other
     assert measured.per_seed == {8: pytest.approx(expected + 0.08), 9: pytest.approx(expected + 0.09)}
     assert measured.reason == "1 of 3 seeds not run yet: 10"
-    assert cells["fedlaw", "mlp-a100"].per_seed == {8: 80.0, 9: 81.0, 10: 82.0}
+    assert other.per_seed == {8: 80.0, 9: 81.0, 10: 82.0}
 
 
 def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:
     """Of a seed that reached them; rounds that it never had are no lack. A folder that has all is taken before one that lacks
     some, wherever it stands; a damaged file is named."""
     plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
-    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,)))) if (cell.method, cell.setting) == PLACE]
+    cell = Exhibit.of(plan, Store((tmp_path,))).cell(*PLACE)
+    assert cell
     assert (cell.per_seed, cell.reason) == ({}, "not run yet")
     path = next((tmp_path / run_id).glob("*/seed8.parquet"))
     about = {"run_id": run_id, "seed": 8, "diagnostic": CALL, "reached": 5, "models": dict.fromkeys("25", "a")}
@@ -73,5 +76,6 @@ def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
     plan, run_id = make(tmp_path, [2, 4], "last(rounds=1)")
     for path in (tmp_path / run_id).glob("*/*.parquet"):
         path.unlink()
-    (cell,) = [cell for cell in tabulate(plan, load_evidence(plan, Store((tmp_path,)))) if (cell.method, cell.setting) == PLACE]
+    cell = Exhibit.of(plan, Store((tmp_path,))).cell(*PLACE)
+    assert cell
     assert (cell.per_seed, cell.status, cell.reason) == ({}, "not run", "not run yet")

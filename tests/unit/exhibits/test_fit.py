@@ -1,44 +1,35 @@
 """Which reading of a paper fits its tables best: distances worked by hand."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from small_table import make_plan, typed
 
-from fedrepro.reports.analysis.fit import fits
-from fedrepro.reports.analysis.table import table as report_of
-from fedrepro.reports.model import Cell, Row, Table
+from fedrepro.config.plan import Row
+from fedrepro.exhibits.cells import Cell
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.fit import fits
 
 
 def report(
     table: str, cells: dict[tuple[str, str], tuple[float, float | None]], variants: dict[str, str] | None = None
-) -> Table:
-    """A table's report, as far as a fit reads it: (row, column) -> (printed, measured); row -> its reading."""
-    rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
+) -> Exhibit:
+    """A table, as far as a fit reads it: (row, column) -> (printed, measured); row -> its reading."""
+    blank, _ = typed(make_plan())
     variants = variants or {}
-    blank = report_of(*typed(make_plan()), Path())
-    place = {"method_label": "", "setting_label": "", "metric": "test_accuracy", "unit": "percent", "digits": 2, "note": ""}
-    return replace(
-        blank,
-        table=table,
-        variant_of=table.removesuffix("-variants") if variants else None,
-        rows=tuple(Row(key, key, printed=True, variant=variants.get(key), name=key[0]) for key in rows),
-        columns=tuple(replace(blank.columns[0], key=key) for key in columns),
-        cells=tuple(
-            Cell(
-                method=row,
-                setting=column,
-                printed=printed,
-                mean=mean,
-                line={"method": row[0], "column": column},
-                run_id=None,
-                method_spec=None,
-                **place,
-            )
-            for (row, column), (printed, mean) in cells.items()
-        ),
-    )
+    rows = {key: Row(key, key, printed=True, variant=variants.get(key), name=key[0]) for key, _ in cells}
+    columns = {key: replace(blank.columns[0], key=key) for _, key in cells}
+    variant_of = table.removesuffix("-variants") if variants else None
+    made = Exhibit(replace(blank, table=table, variant_of=variant_of, rows=tuple(rows.values())), {})
+    vars(made)["cells"] = [
+        Cell(
+            replace(blank.cells[0], row=row, column=column, printed=printed, line={"method": row[0], "column": column}),
+            *(rows[row], columns[column], {}, {}),
+            mean=mean,
+        )
+        for (row, column), (printed, mean) in cells.items()
+    ]
+    return made
 
 
 TABLE1 = report("table1", {("a", "x"): (80.0, 81.0), ("b", "x"): (90.0, 87.0)})

@@ -2,29 +2,28 @@
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from html_page import Page
-from small_table import make_evidence, make_plan, typed
+from small_table import exhibit, make_evidence, make_plan, write_evidence
 
 from fedrepro.config.words import Words
+from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_json
-from fedrepro.reports.analysis.figure import figure
-from fedrepro.reports.figures import KINDS, make_kind, tidy
-from fedrepro.reports.figures.values import bases
-from fedrepro.reports.model import Figure
-from fedrepro.reports.render import render_figure, render_page
-from fedrepro.reports.schema import FIGURE_FILE
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import KINDS, make_kind
+from fedrepro.exhibits.kinds.values import bases
+from fedrepro.exhibits.pictures import learning
+from fedrepro.exhibits.records import figure_csv, figure_text
+from fedrepro.exhibits.render import render_figure, render_page
+from fedrepro.files import write_json
 from fedrepro.store import Store
-from fedrepro.typed import plain
-from fedrepro.typed import typed as as_type
 
 A, B = "mlp-a100", "mlp-a01"
 # A cell is the mean over the last two of five rounds: by seed 82, 84, 86 for FedAvg and 83, 87, 85 for FedLAW in column A.
@@ -38,18 +37,18 @@ EVERY = ("curves", "bars", "heat_map", "histogram(bins=3)", "scatter(x=gamma)", 
 MORE = ("curves(band=none, log=true)", "bars(minus=fedavg)", "heat_map(numbers=false)", "histogram(together=true, share=true)")
 
 
-def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE, metric: str = "", **changes: Any) -> Figure:
+def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE, metric: str = "", **changes: Any) -> Exhibit:
     """The figure of this kind; `metric` instead of the test accuracy."""
     plan = make_plan("demo", "figure3", kind=kind, caption="What it shows.", source="Figure 3", title="A picture", **changes)
     if metric:
         named = {"name": metric, "unit": "fraction", "description": metric, "better": "higher"}
         plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
-    return figure(*typed(plan, make_evidence(plan, accuracies, GAMMA)))
+    return exhibit(plan, make_evidence(plan, accuracies, GAMMA))
 
 
-def lines(of: Figure, *keys: str) -> list[tuple[str, ...]]:
+def lines(of: Exhibit, *keys: str) -> list[tuple[str, ...]]:
     """These columns of the CSV."""
-    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(tidy.write(of)))]
+    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(figure_csv(of)))]
 
 
 def test_curves() -> None:
@@ -60,6 +59,24 @@ def test_curves() -> None:
     assert ("fedavg", A, "5", "84.5", "82.5", "86.5") in found
     assert {line[:2] for line in found} == set(BASE)
     assert len(found) == 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("series", "rounds"),
+    [
+        ([[10.0, 20.0, 30.0, 40.0]] * 2, (0, 1, 2, 3)),
+        ([[None, 20.0, None, 40.0]] * 2, (1, 3)),  # evaluated after every second round
+        ([[10.0, 20.0, None, None], [10.0, 20.0, 30.0, 40.0]], (0, 1)),  # one seed diverged
+        ([[10.0, 20.0, None, None]] * 2, (0, 1)),  # both did
+    ],
+)
+def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | None]], rounds: tuple[int, ...]) -> None:
+    plan = make_plan("demo", seeds=[8, 9])
+    place = (plan["cells"][0]["row"], plan["cells"][0]["column"])
+    evidence = make_evidence(plan, {place: [80.0, 80.0]}, {place: {"round": [[0, 1, 2, 3]] * 2, "test_accuracy": series}})
+    table = exhibit(plan, evidence)
+    (line,) = learning.curves(table.plan, table.evidence, table.columns[place[1]])
+    assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1
 
 
 def test_smoothed_curves() -> None:
@@ -81,14 +98,14 @@ def test_bars() -> None:
         ("fedlaw", A, "85", "83", "87", "8 9 10"),
     ]
     assert lines(made("bars(band=range)"), "low", "high")[2] == ("83", "87")
-    assert "low" not in tidy.write(made("bars(band=none)")).splitlines()[0]
+    assert "low" not in figure_csv(made("bars(band=none)")).splitlines()[0]
 
 
 def test_differences_are_paired_by_seed() -> None:
     """FedLAW less FedAvg: 1, 3, -1, mean 1 and deviation 2. The other column has no FedLAW, and FedAvg itself is not drawn."""
     for kind in ("bars(minus=fedavg)", "heat_map(minus=fedavg)"):
         of = made(kind)
-        assert of.y == "difference"
+        assert of.figure.y == "difference"
         assert lines(of, "row", "column", "difference") == [("fedlaw", A, "1")]
     assert lines(made("bars(minus=fedavg)"), "low", "high") == [("-1", "3")]
     seeds = lines(made("scatter(x=client_lr, each=seed, minus=fedavg)"), "client_lr", "difference", "seeds")
@@ -136,7 +153,7 @@ def test_scatter() -> None:
     assert [line[1:] for line in last if line[0] == "fedlaw"] == [("0.5", "83", "8"), ("0.6", "87", "9"), ("0.7", "85", "10")]
     assert lines(made("scatter(x=clients)"), "clients", "value") == [("4", "84"), ("4", "72"), ("4", "85")]
     with pytest.raises(UserError, match=r"figure3: kind: x: unknown metric or setting 'gama'; did you mean 'gamma'\?"):
-        made("scatter(x=gama)")
+        _ = made("scatter(x=gama)").figure
 
 
 def test_a_diverged_seed_leaves_no_mean() -> None:
@@ -144,46 +161,45 @@ def test_a_diverged_seed_leaves_no_mean() -> None:
     some: dict[tuple[str, str], list[float | None]] = {**BASE, ("fedlaw", A): [83.0, None, 85.0]}
     for kind in ("bars", "heat_map", "scatter(x=clients)"):
         of = made(kind, some)
-        assert {one.row for one in of.series} == {"fedavg"}
+        assert {one.row for one in of.figure.series} == {"fedavg"}
         assert any("1 of 9 runs diverged" in said for said in of.warnings)
-    assert [len(one.y) for one in made("curves", some).series if one.row == "fedlaw"] == [3]
+    assert [len(one.y) for one in made("curves", some).figure.series if one.row == "fedlaw"] == [3]
 
 
 @pytest.mark.parametrize("kind", EVERY + MORE)
-def test_every_kind_draws_its_data_and_obeys_the_schema(kind: str, tmp_path: Path) -> None:
-    """The picture names title and scale, and the rows that it shows; the JSON is the figure again."""
+def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
+    """The picture names title and scale, and the rows that it shows; the JSON has the points of the CSV."""
     of = made(kind)
-    make_kind(kind).draw(of, tmp_path / "a.svg")
+    make_kind(kind).draw(of.figure, tmp_path / "a.svg")
     svg = (tmp_path / "a.svg").read_text()
     assert "A picture" in svg
     assert "[demo\u00a0scale]" in svg
-    assert all(label in svg for label in {row.label for row in of.rows} & {"FedLAW"})
+    assert all(label in svg for label in {row.label for _, row in of.figure.rows} & {"FedLAW"})
     assert "FedAvg + GH" not in svg
-    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
-    assert as_type(Figure, plain(of), "figure.json") == of
+    document = json.loads(figure_text(of))
+    points = [(one["row"], one["column"], f"{y:.8g}") for one in document["series"] for y in one["y"]]
+    assert lines(of, "row", "column", document["header"]["y"]) == points
     assert {make_kind(one).name for one in EVERY} | {"matrix", "plane", "line"} == set(KINDS.names())
 
 
 def test_matrix(tmp_path: Path) -> None:
     """Mean over seeds at each place; the diagonal is in the data, and in the picture where it is asked for."""
     plan = make_plan("demo", "figure2", kind="matrix", caption="", source="Figure 2", title="A picture")
-    typed_plan, evidence = typed(plan, make_evidence(plan, BASE))
-    for receipts in evidence.values():
+    of = exhibit(plan, make_evidence(plan, BASE))
+    for receipts in of.evidence.values():
         for seed, one in receipts.items():
             one.surfaces["test_accuracy"] = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10, (1.0, 0.0): 0.2}
             if seed == 10:
                 del one.surfaces["test_accuracy"][1.0, 0.0]
-    of = figure(typed_plan, evidence)
     found = lines(of, "row", "column", "x", "to", "value")
     assert [line[2:] for line in found if line[:2] == ("fedavg", A)] == [("0", "0", "9"), ("0", "1", "0.9")]
-    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
     drawn = {}
     for kind in ("matrix", "matrix(diagonal=true)"):
-        make_kind(kind).draw(of, tmp_path / "a.svg")
+        make_kind(kind).draw(of.figure, tmp_path / "a.svg")
         drawn[kind] = (tmp_path / "a.svg").read_bytes()
     assert b"of x to y" in drawn["matrix"]
     assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
-    make_kind("matrix").draw(of, tmp_path / "b.svg")
+    make_kind("matrix").draw(of.figure, tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
 
 
@@ -192,8 +208,8 @@ def test_a_matrix_of_what_is_none() -> None:
     with pytest.raises(
         UserError, match=r"figure3: kind: matrix draws a metric .*'test_accuracy' has none; take another metric"
     ):
-        made("matrix")
-    assert made("matrix", {("fedavg", A): [None, None, None]}).series == ()
+        _ = made("matrix").figure
+    assert made("matrix", {("fedavg", A): [None, None, None]}).figure.series == ()
 
 
 AGAIN = """
@@ -201,7 +217,7 @@ import datetime, sys, time
 today = time.time
 time.time = lambda: today() + 40 * 86400
 from pathlib import Path
-from fedrepro.reports.render import render_figure
+from fedrepro.exhibits.render import render_figure
 from fedrepro.store import Store
 render_figure(Path("plan.json"), Store((Path("evidence"),)), Path(sys.argv[1]))
 """
@@ -217,7 +233,7 @@ def test_bytes_are_the_same_in_another_process_on_another_day(
     write_json(Path("plan.json"), plan)
     for run_id, seeds in make_evidence(plan, BASE, GAMMA).items():
         for seed, receipt in seeds.items():
-            write_json(Path("evidence", run_id, f"seed{seed}.json"), sealed(receipt))
+            write_json(Path("evidence", run_id, f"seed{seed}.json"), seal(receipt))
     first = [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))]
     assert [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))] == first
     Path("matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: mine\naxes.grid: True\n")
@@ -226,24 +242,16 @@ def test_bytes_are_the_same_in_another_process_on_another_day(
     assert [Path(f"b{ending}").read_bytes() for ending in (".svg", ".csv", ".json")] == first
 
 
-def sealed(receipt: dict[str, Any]) -> dict[str, Any]:
-    from fedrepro.engine.records import seal
-
-    return seal(receipt)
-
-
-def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) -> tuple[Page, dict[str, Any], str]:
-    """The page of a paper with one table and these figures, as HTML, JSON and Markdown; all have the same evidence."""
+def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) -> tuple[Page, str]:
+    """The page of a paper with one table and these figures, as HTML and Markdown; all have the same evidence."""
     folder, paths = Path("reports/demo/fedlaw"), []
     for name in ("table3", *figures):
         about = {"kind": "bars", "caption": f"Caption of {name}."} if name != "table3" else {}
         plan = make_plan("demo", name, source=name.replace("figure", "Figure "), title=f"Title of {name}", **about)
-        for run_id, seeds in make_evidence(plan, evidence).items():
-            for seed, receipt in seeds.items():
-                write_json(folder / "evidence" / run_id / f"seed{seed}.json", sealed(receipt))
+        write_evidence(folder / "evidence", plan, evidence)
         paths.append(write_json(Path(f"results/plans/demo/fedlaw/{name}.json"), plan))
-    markdown, html, document, *_ = render_page(paths, Store((folder / "evidence",)), folder, Words())
-    return Page(html.read_text()), read_json(document), markdown.read_text()
+    markdown, html, *_ = render_page(paths, Store((folder / "evidence",)), folder, Words())
+    return Page(html.read_text()), markdown.read_text()
 
 
 @pytest.fixture
@@ -253,21 +261,18 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_shows_figures(in_project: None) -> None:
     """Title, source, caption, what is missing, the picture itself, and links to CSV and JSON that lead to files."""
-    html, document, markdown = page_of(BASE, "figure3", "figure10")
-    (third, tenth) = document["figures"]
-    assert (third["figure"], tenth["figure"]) == ("figure3", "figure10")
-    assert third["path"] == "reports/demo/fedlaw/figures/index/figure3.svg"
-    assert (third["title"], third["source"], third["caption"]) == ("Title of figure3", "Figure 3", "Caption of figure3.")
-    assert "Incomplete: 9 of 15 runs (run = one cell's setting at one seed) have evidence." in third["warnings"]
-    for said in ("Figure 3: Title of figure3", "Caption of figure3.", "Incomplete: 9 of 15 runs", "![Figure 3"):
+    html, markdown = page_of(BASE, "figure3", "figure10")
+    assert markdown.index("Figure 3: Title of figure3") < markdown.index("Figure 10: Title of figure10")
+    for said in ("Caption of figure3.", "Incomplete: 9 of 15 runs", "![Figure 3: Title of figure3](figures/index/figure3.svg)"):
         assert said in markdown
+    assert "1 of 1 tables" in markdown  # counts are those of tables
     links = {one["href"] for one in html.of("a") if one.get("href")}
     for ending in ("csv", "json"):
         assert f"figures/index/figure3.{ending}" in links
         assert Path(f"reports/demo/fedlaw/figures/index/figure3.{ending}").is_file()
     assert any((one.get("aria-label") or "").startswith("Figure 3: Title") for one in html.of("figure"))
-    assert document["about"]["tables"] == 1  # counts are those of tables
-    assert [one["tables"] for one in document["cost"]] == [["table3", "Figure 3", "Figure 10"]] * 3
+    details = Path("reports/demo/fedlaw/details.md").read_text()
+    assert details.count("| table3, Figure 3, Figure 10 |") == 3
 
 
 def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: None) -> None:
@@ -275,20 +280,17 @@ def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: No
     page_of(BASE, "figure3")
     folder = Path("reports/demo/fedlaw")
     render_figure(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")
-    _, document, _ = page_of(BASE, "figure3")
-    assert document["figures"][0]["path"] == "reports/demo/fedlaw/figure3.svg"
+    _, markdown = page_of(BASE, "figure3")
+    assert "(figure3.svg)" in markdown
     assert not (folder / "figures/index/figure3.svg").exists()
-    _, document, _ = page_of({**BASE, ("fedlaw", B): [1.0, 2.0, 3.0]}, "figure3")
-    assert document["figures"][0]["path"] == "reports/demo/fedlaw/figures/index/figure3.svg"
+    _, markdown = page_of({**BASE, ("fedlaw", B): [1.0, 2.0, 3.0]}, "figure3")
+    assert "(figures/index/figure3.svg)" in markdown
 
 
 def test_a_figure_without_runs_is_listed(in_project: None) -> None:
     """With the command that makes it; nothing is drawn."""
-    _, document, markdown = page_of({}, "figure3")
-    assert document["figures"] == []
-    assert [(one["table"], one["command"]) for one in document["not_run"]] == [
-        ("table3", "snakemake --cores 8 reports/demo/fedlaw/table3.md"),
-        ("figure3", "snakemake --cores 8 reports/demo/fedlaw/figure3.svg"),
-    ]
+    _, markdown = page_of({}, "figure3")
+    assert "- table3: Title of table3. `snakemake --cores 8 reports/demo/fedlaw/table3.md`" in markdown
+    assert "- Figure 3: Title of figure3. `snakemake --cores 8 reports/demo/fedlaw/figure3.svg`" in markdown
     assert "2 tables and figures" in markdown
     assert not list(Path("reports/demo/fedlaw").rglob("figure3.*"))

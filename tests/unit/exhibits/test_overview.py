@@ -10,8 +10,8 @@ from fedrepro.config.claims import Difference
 from fedrepro.config.summary import Answers, Summary
 from fedrepro.config.words import Words
 from fedrepro.errors import UserError
+from fedrepro.exhibits.render import render_overview, render_page
 from fedrepro.files import write_json
-from fedrepro.reports.render import render_overview, render_page
 from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"

@@ -6,18 +6,21 @@ import re
 import statistics
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from html_page import Page
 from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
 
+from fedrepro.config.changes import Change
 from fedrepro.config.claims import load_claims
 from fedrepro.config.words import Words
-from fedrepro.files import write_json
-from fedrepro.reports.analysis.claims import PAIRED
-from fedrepro.reports.pages.parts import SIGNS
-from fedrepro.reports.render import render, render_page, render_site
+from fedrepro.errors import UserError
+from fedrepro.exhibits.judge import PAIRED
+from fedrepro.exhibits.render import load_header, render, render_page, render_site
+from fedrepro.exhibits.sections.words import SIGNS
+from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
@@ -34,6 +37,7 @@ CLAIM = {
     **{"id": "K1", "text": "FedLAW is ahead & <better>", "where": "Table 3", "kind": "difference", "table": "table3"},
     **{"pairs": {"fedlaw": "fedavg"}, "columns": [A]},
 }
+Seeds = dict[str, float | None]
 
 
 @pytest.fixture(autouse=True)
@@ -62,102 +66,125 @@ def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10
     return paths
 
 
-def make_page(scale: str = "full", accuracies=SOME, claims=(), **changes) -> dict[str, Path]:
-    """The rendered page; files by ending."""
+def make_page(scale: str = "full", accuracies=SOME, claims=(), listed=(), **changes) -> dict[str, Path]:
+    """The rendered page; files by ending. `listed`: changes of rules and claims."""
     Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
     Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
     plans, store = write_plans(scale, accuracies, **changes), Store((folder_of(scale) / "evidence",))
-    written = render_page(plans, store, folder_of(scale), Words(load_claims(Path(), "fedlaw"), printed=96))
-    page, html, document, *details = written
+    words = Words(load_claims(Path(), "fedlaw"), changes=list(listed), printed=96)
+    page, html, document, *details = render_page(plans, store, folder_of(scale), words)
     for whole, part in zip((page, html), details, strict=True):  # tests read both as one
         whole.write_text(whole.read_text() + part.read_text())
     return {"md": page, "html": html, "json": document}
 
 
-def of_runs(runs: str) -> dict[str, dict[str, float]]:
-    """run_id -> seed -> value, straight from the evidence files: the mean accuracy of the last rounds. The page names `runs` by
-    the end of a run_id, and seeds."""
-    found: dict[str, dict[str, float]] = {}
-    for end, _, seeds in (one.partition(":") for one in runs.split()):
-        (folder,) = (folder_of() / "evidence").glob(f"*-{end}")
-        for seed in seeds.split(","):
-            curve = json.loads((folder / f"seed{seed}.json").read_text())["curves"]["test_accuracy"]
-            found.setdefault(folder.name, {})[seed] = math.fsum(curve[-AVERAGE_LAST:]) / AVERAGE_LAST
-    return found
+def render_table(accuracies=ALL) -> list[Path]:
+    """The own files of the first table."""
+    return render(write_plans(accuracies=accuracies)[0], Store((folder_of() / "evidence",)), folder_of() / "table3")
 
 
-def signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+def of_runs(runs: list[str]) -> list[Seeds]:
+    """seed -> value of each run, straight from the evidence files: the mean of the last rounds; None if it diverged."""
+    found: dict[str, Seeds] = {}
+    for run_id, seed in (run.split("/seed") for run in runs):
+        receipt = json.loads((folder_of() / f"evidence/{run_id}/seed{seed}.json").read_text())
+        curve = receipt["curves"]["test_accuracy"][-AVERAGE_LAST:]
+        value = None if receipt["status"] == "diverged" else math.fsum(curve) / AVERAGE_LAST
+        found.setdefault(run_id, {})[seed] = value
+    return list(found.values())
 
 
-def expected(kind: str, of: str, runs: str) -> str:
-    """What the page must print, computed here from the runs that the number names."""
-    values = of_runs(runs)
-    if kind in ("mean", "spread", "difference"):
-        assert of == "test_accuracy"
-        ((run_id, seeds),) = values.items()
-        mean = math.fsum(seeds.values()) / len(seeds)
-        plan = json.loads(Path("results/plans/full/fedlaw/table3.json").read_text())
-        (printed,) = (cell["printed"] or 0 for cell in plan["cells"] if cell["run_id"] == run_id)
-        spread = f"± {statistics.stdev(seeds.values()):.2f} ({len(seeds)})"
-        return {"mean": f"{mean:.2f}", "spread": spread, "difference": signed(mean - printed)}[kind]
-    mine, other = values.values()  # the first is the method, the second the one that it is compared with
-    assert mine.keys() == other.keys()
-    gaps = {seed: mine[seed] - other[seed] for seed in mine}
-    minus = lambda value: f"{value:.2f}".replace("-", "−")  # noqa: E731
-    show = minus if kind.startswith("claim") else signed
-    if kind in ("gap-seeds", "claim-seeds"):
-        return ", ".join(f"{seed}: {show(gap)}" for seed, gap in gaps.items())
+def two(value: float | None, sign: str = "") -> str:
+    return "–" if value is None else f"{value:{sign}.2f}".replace("-", "−")
+
+
+def near(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, abs=1e-6)
+
+
+def row_of_cell(record: dict[str, Any]) -> list[str]:
+    """What the page must say of a cell, computed here from the runs that its record names; the record says the same."""
+    (seeds,) = of_runs(record["runs"])
+    values = [value for value in seeds.values() if value is not None]
+    whole = len(values) == len(seeds)
+    mean, printed = math.fsum(values) / len(values) if whole else None, record["printed"]
+    difference = None if mean is None or printed is None else mean - printed
+    std = statistics.stdev(values) if whole else None
+    assert record["per_seed"] == seeds
+    assert (record["mean"], record["std"], record["difference"]) == (near(mean), near(std), near(difference))
+    measured = "diverged" if mean is None else f"{two(mean)} ± {two(std)} ({len(seeds)})"
+    status = f"{SIGNS[record['status']][0]} {record['status']}" + (f": {record['reason']}" if record["reason"] else "")
+    return [record["method"], two(printed), measured, two(difference, "+"), two(record["margin"]), status]
+
+
+def row_of_difference(record: dict[str, Any], sign: str) -> list[str]:
+    """Printed, measured, interval and every seed of a gap or of a claim's number: the first run less the second."""
+    mine, other = of_runs(record["runs"])
+    gaps = {seed: (mine[seed] or 0.0) - (other[seed] or 0.0) for seed in mine}
+    assert record["per_seed"] == pytest.approx(gaps)
     mean = math.fsum(gaps.values()) / len(gaps)
     half = T_975[len(gaps) - 1] * statistics.stdev(gaps.values()) / math.sqrt(len(gaps))
-    return show(mean) if kind in ("gap", "claim") else f"{show(mean - half)} to {show(mean + half)}"
+    assert (record["ours"], record["low"], record["high"]) == (near(mean), near(mean - half), near(mean + half))
+    interval = f"{two(mean - half, sign)} to {two(mean + half, sign)}"
+    each = ", ".join(f"{seed}: {two(gap, sign)}" for seed, gap in gaps.items())
+    return [two(record["printed"], sign), two(mean, sign), interval, each]
 
 
 @pytest.mark.parametrize("accuracies", [ALL, SOME], ids=["all", "some"])
 def test_every_measured_number_follows_from_the_runs_that_it_names(accuracies):
-    """Each number of a measured, difference, interval or seed cell has run keys whose evidence gives that very text again."""
-    page = Page(make_page(accuracies=accuracies, claims=[CLAIM])["html"].read_text())
-    seen = set()
-    for attributes, text in page.numbers:
-        kind = attributes["data-number"]
-        assert text == expected(kind, attributes["data-of"], attributes["data-runs"]), attributes
-        seen.add(kind)
-    assert seen == {"mean", "spread", "difference", "gap", "interval", "gap-seeds", "claim", "claim-interval", "claim-seeds"}
+    """Cells, gaps and claims: the evidence of the runs in a record gives its numbers, and the text that the page shows. The
+    page shows no other measured number."""
+    pages = make_page(accuracies=accuracies, claims=[CLAIM])
+    page, document = Page(pages["html"].read_text()), json.loads(pages["json"].read_text())
+    assert len(document["cells"]) == 5
+    cells = [row_of_cell(one) for one in document["cells"]]
+    gaps = [[one["setting"], *row_of_difference(one, "+")] for one in with_titles(document["gaps"]) if one["ours"] is not None]
+    (claim,) = document["claims"]
+    claims = [[claim["claim"], one["label"], *row_of_difference(one, "")] for one in claim["numbers"]]
+    assert [row for row in (*cells, *gaps, *claims) if row not in page.rows] == []
+    assert len(gaps) == (3 if accuracies is ALL else 2)
     heads = {"measured", "difference", "95 % interval", "every seed", "ours", "interval"}
-    assert heads <= {head for head, _, _ in page.cells}
-    for head, text, numbers in page.cells:
-        for _, number in numbers:
-            text = text.replace(number, "", 1)
-        assert head not in heads or not re.search(r"\d", text), (head, text)
+    assert heads <= {head for head, _ in page.cells}
+    known = {text for row in (*cells, *gaps, *claims) for text in row}
+    known |= {text.rpartition(" (")[0] for text in known if text.endswith(")")}  # at a glance without the number of seeds
+    for head, text in page.cells:
+        if head in heads and re.search(r"\d", text):
+            assert text in known or text.rpartition(" ")[0] in known, (head, text)
+
+
+def with_titles(gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    titles = {A: "FashionMNIST · MLP, α = 100", B: "FashionMNIST · MLP, α = 0.1"}
+    return [one | {"setting": titles[one["column"]]} for one in gaps]
 
 
 def test_the_page_says_what_there_is_and_what_is_missing():
     """Facts of the runs, a diverged seed, tables that have not run in one line each with their command, in natural order."""
     pages = make_page(tables=("table3", "table10", "table2"))
-    page = json.loads(pages["json"].read_text())
-    assert [one["table"] for one in page["tables"]] == ["table3"]
-    assert [one["table"] for one in page["not_run"]] == ["table2", "table10"]
-    assert page["about"]["runs_done"] == 14
-    assert page["about"]["runs_planned"] == 45
-    assert page["counts"]["not reproduced"] >= 1
+    header = json.loads(pages["json"].read_text())["header"]
+    assert (header["tables_run"], header["tables"], header["printed_total"]) == (1, 3, 96)
+    assert header["counts"]["not reproduced"] >= 1
     for ending in ("md", "html"):
         text = pages[ending].read_text()
         for said in (
             *("full scale", "8, 9, 10", "cpu, Some CPU", "2026-11-20 10:00", "0a1b2c3d", "1 of 3 tables", "diverged"),
-            *("snakemake --cores 8 reports/full/fedlaw/table10.md", "snakemake --cores 8 reports/full/fedlaw/index.html"),
-            *("Sampling before training.", "Batch size is not stated", "server epochs"),
+            *("14 of 45 runs", "Sampling before training.", "Batch size is not stated", "server epochs"),
+            "snakemake --cores 8 reports/full/fedlaw/index.html",
         ):
             assert said in text, (ending, said)
+        places = [text.index(f"snakemake --cores 8 reports/full/fedlaw/{name}.md") for name in ("table2", "table10")]
+        assert places == sorted(places)
 
 
 def test_a_paper_without_any_evidence_has_a_page():
     """Every table is listed as not run; the folder of pictures is there, and empty."""
     pages = make_page(accuracies={})
     page = json.loads(pages["json"].read_text())
-    assert (page["tables"], page["gaps"], len(page["not_run"])) == ([], [], 2)
-    assert "nothing has run yet" in pages["html"].read_text()
+    assert (page["header"]["tables_run"], page["cells"], page["gaps"]) == (0, [], [])
+    text = pages["html"].read_text()
+    assert "nothing has run yet" in text
+    assert "2 tables" in text
     assert (folder_of() / "figures/index").is_dir()
-    assert not Page(pages["html"].read_text()).numbers
+    assert not any(re.search(r"\d", said) for head, said in Page(text).cells if head == "measured")
 
 
 def test_same_evidence_same_bytes():
@@ -174,42 +201,39 @@ def test_same_evidence_same_bytes():
     assert everything() == first
 
 
-def test_a_tables_own_page_is_linked_while_it_says_the_same():
-    """Its pictures are used, too; when new evidence comes, the page draws its own until the table is rendered again."""
-    plans = write_plans(accuracies=ALL)
-    render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3", folder_of() / "figures")
-    (table,) = json.loads(make_page(accuracies=ALL)["json"].read_text())["tables"]
-    assert table["page"] == "reports/full/fedlaw/table3.html"
-    assert {figure["path"] for figure in table["figures"]} == {f"reports/full/fedlaw/figures/table3/{c}.svg" for c in (A, B)}
-    pages = make_page(accuracies=ALL | {("fedavg", A): [70.0, 71.0, 72.0]})
-    (table,) = json.loads(pages["json"].read_text())["tables"]
-    assert table["page"] is None
-    assert {Path(figure["path"]).parent.as_posix() for figure in table["figures"]} == {
-        "reports/full/fedlaw/figures/index/table3"
-    }
-    assert "table3.html" not in pages["html"].read_text()
+def test_a_tables_own_page_and_pictures_serve_while_they_say_the_same():
+    """They are linked and kept, and nothing is drawn again. When new evidence comes, the page draws its own until the table is
+    rendered again; the table's pictures stay as they are."""
+    own = [path for path in render_table() if path.suffix == ".svg"]
+    for picture in own:
+        picture.write_text('<svg width="9pt" height="9pt"><text>kept</text></svg>')
+    pages = make_page(accuracies=ALL)
+    text = pages["md"].read_text()
+    assert "(table3.md)" in text
+    assert all(f"(figures/table3/{column}.svg)" in text for column in (A, B))
+    assert pages["html"].read_text().count(">kept</text>") == len(own) == 2
+    assert not (folder_of() / "figures/index/table3").exists()
+    text = make_page(accuracies=ALL | {("fedavg", A): [70.0, 71.0, 72.0]})["md"].read_text()
+    assert "(table3.md)" not in text
+    assert all(f"(figures/index/table3/{column}.svg)" in text for column in (A, B))
+    assert all((folder_of() / f"figures/index/table3/{column}.svg").is_file() for column in (A, B))
+    assert {"kept" in picture.read_text() for picture in own} == {True}
 
 
-def test_links_and_pictures_lead_to_files():
-    """From both renderings, relative to where they lie."""
-    plans = write_plans(accuracies=ALL)
-    render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3", folder_of() / "figures")
+@pytest.mark.parametrize("rendered", [True, False])
+def test_links_and_pictures_lead_to_files(rendered: bool):
+    """From both renderings, relative to where they lie. Evidence is linked where no table's own page does: a line for each run,
+    with its first seed's."""
+    if rendered:
+        render_table()
     pages = make_page(accuracies=ALL)
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 5
-    assert sum(link.endswith("table3.md") for link in links) == 2
-    assert not any(link.endswith(".json") for link in links)  # evidence is linked from the table's own page
+    assert sum(link.endswith("table3.md") for link in links) == (2 if rendered else 0)
+    assert sum(link.endswith("seed8.json") for link in links) == (0 if rendered else 5)
     links += [a["href"] for a in Page(pages["html"].read_text()).of("a") if not a["href"].startswith("#")]
     for link in links:
         assert (folder_of() / link).resolve().is_file(), link
-
-
-def test_evidence_is_linked_where_no_other_page_does():
-    """A line for each run, with its first seed's evidence."""
-    pages = make_page(accuracies=ALL)
-    links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
-    assert sum(link.endswith("seed8.json") for link in links) == 5
-    assert all((folder_of() / link).resolve().is_file() for link in links)
 
 
 def test_partition_pictures_are_copied_and_kept():
@@ -218,10 +242,8 @@ def test_partition_pictures_are_copied_and_kept():
     drawn = Path("data/partitions/digits-dirichlet-100-4c1b2a/seed8.svg")
     drawn.parent.mkdir(parents=True)
     drawn.write_text('<svg width="9pt" height="9pt"><text>one</text></svg>')
-    (picture,) = json.loads(make_page()["json"].read_text())["partitions"]
-    kept = Path(picture["path"])
-    assert kept.read_text() == drawn.read_text()
-    assert (picture["clients"], picture["dataset"], picture["seed"], picture["tables"]) == (4, "digits", 8, ["Table 3"])
+    make_page()
+    assert (folder_of() / "figures/partitions/digits-dirichlet-100-4c1b2a/seed8.svg").read_text() == drawn.read_text()
     drawn.unlink()
     pages = make_page()
     assert ">one</text>" in pages["html"].read_text()
@@ -231,8 +253,9 @@ def test_partition_pictures_are_copied_and_kept():
 def test_claims_are_shown_with_verdict_reason_and_rule():
     """Markup in a claim is text; the verdict is a word with a sign, never a colour alone; the rule stands beside it."""
     pages = make_page(claims=[CLAIM])
-    (claim,) = json.loads(pages["json"].read_text())["claims"]
-    assert json.loads(pages["json"].read_text())["verdicts"][claim["verdict"]] == 1
+    document = json.loads(pages["json"].read_text())
+    (claim,) = document["claims"]
+    assert document["header"]["verdicts"][claim["verdict"]] == 1
     assert "FedLAW is ahead &amp; &lt;better&gt;" in pages["html"].read_text()
     for ending in ("md", "html"):
         text = unescape(pages[ending].read_text())
@@ -240,9 +263,28 @@ def test_claims_are_shown_with_verdict_reason_and_rule():
             assert said in text, (ending, said)
 
 
+def test_changes_are_shown_where_they_moved_something():
+    """A change of the rule that moved nothing of this paper, and one of another paper's claims, are not on its page."""
+    about = {"date": "2026-11-20", "why": "It was wrong."}
+    listed = [
+        Change(
+            what="It moved a claim.", rule="0a1b2c3d", moved={"fedlaw": {"reproduced → inconclusive": ["claim K1"]}}, **about
+        ),
+        Change(what="It moved another paper.", rule="1a1b2c3d", moved={"fedgh": {"a → b": ["claim G1"]}}, **about),
+        Change(what="It moved nothing anywhere.", rule="2a1b2c3d", **about),
+        Change(what="Another claim.", claims={"G1": "3a1b2c3d"}, **about),
+        Change(what="This claim.", claims={"K1": "4a1b2c3d", "G1": "3a1b2c3d"}, **about),
+    ]
+    pages = make_page(claims=[CLAIM], listed=listed)
+    text = pages["md"].read_text()
+    assert "- reproduced → inconclusive: claim K1" in text
+    assert "**2026-11-20 (K1):** This claim. It was wrong.\n\n- no verdict of this paper moved" in text
+    assert [one["what"] for one in read_json(pages["json"])["changes"]] == ["It moved a claim.", "This claim."]
+    assert not re.search("another paper|nothing anywhere|Another claim|G1", text)
+
+
 def test_the_answer_comes_first_and_all_else_folds():
-    """Before the first fold: counts of cells and claims, the numbered table's measured cells, one picture. Learning curves are
-    links, so that the page stays small."""
+    """Before the first fold: counts of cells and claims, the numbered table's measured cells, one picture."""
     text = make_page(claims=[CLAIM])["html"].read_text()
     first, _, rest = text.partition("<details>")
     assert "not reproduced" in first
@@ -251,7 +293,6 @@ def test_the_answer_comes_first_and_all_else_folds():
     assert re.findall(r"<section>\n<h(\d)>", first) == ["2", "2"]
     assert "<h2>" not in re.sub(r"<summary><h2>", "", rest)
     assert "<svg" in rest
-    assert "figures/index/table3/mlp-a100.svg" in rest
     own = re.sub("<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
     assert len(own) < 20_000, len(own)
 
@@ -260,7 +301,7 @@ def test_the_answer_comes_first_and_all_else_folds():
 def test_below_full_scale_no_difference_to_the_printed_number_is_shown(scale):
     """Neither a column for it nor any sign of agreement."""
     text = make_page(scale, comparable=False)["html"].read_text()
-    assert "difference" not in {head for head, _, _ in Page(text).cells}
+    assert "difference" not in {head for head, _ in Page(text).cells}
     assert not re.search("[✓≈✗]", text)
 
 
@@ -276,3 +317,19 @@ def test_the_list_of_pages(tmp_path):
     assert all((tmp_path / "reports" / link).is_file() for link in links if not link.startswith("#"))
     markdown, _ = render_site([], Path("reports"))
     assert "no page yet" in markdown.read_text()
+
+
+def test_a_page_of_another_schema_is_one_line():
+    """What older code made, and what is no page at all."""
+    path = make_page()["json"]
+    whole = read_json(path)
+    assert load_header(path).paper == "fedlaw"
+    for content, said in (
+        (whole | {"header": whole["header"] | {"schema": 2}}, "schema = 2: input should be 3"),
+        (whole["header"], "input should be an object"),
+        ([], "input should be an object"),
+    ):
+        write_json(path, content)
+        with pytest.raises(UserError, match=rf"index\.json: {said}; delete it and run the same command again") as caught:
+            load_header(path)
+        assert "\n" not in str(caught.value)

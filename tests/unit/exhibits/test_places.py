@@ -6,19 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from small_table import make_evidence, make_plan, typed
+from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.diagnostics.diagnostic import canonical
 from fedrepro.engine.diagnosed import Measured, Value
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
-from fedrepro.reports.analysis.figure import figure
-from fedrepro.reports.figures import make_kind, tidy
-from fedrepro.reports.model import Figure
-from fedrepro.reports.schema import FIGURE_FILE
-from fedrepro.typed import plain
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.kinds import make_kind
+from fedrepro.exhibits.records import figure_csv
 
 A, B = "mlp-a100", "mlp-a01"
 BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
@@ -45,7 +41,7 @@ def curve(seed: int, round: int) -> list[Value]:
     return [*found, Value(round, "line_loss/first", 9.0)]
 
 
-def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **changes: Any) -> Figure:
+def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **changes: Any) -> Exhibit:
     """Rounds 2 and 4 of five are kept and measured, and round 3 for somebody else; column B is read at round 2."""
     plan = make_plan("demo", "figure3", kind=kind, caption="", source="Figure 3", title="A picture", **changes)
     named = {"name": metric, "unit": "loss", "description": metric, "better": "lower", "diagnostic": call}
@@ -54,18 +50,18 @@ def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **cha
         if cell["run_id"]:
             plan["runs"][cell["run_id"]]["keep"] = [2, 4]
             cell["read"] = "at(round=2)" if cell["column"] == B else "last(rounds=1)"
-    typed_plan, found = typed(plan, make_evidence(plan, evidence))
+    figure = exhibit(plan, make_evidence(plan, evidence))
     name = f"{call}: {metric}"
-    for receipts in found.values():
+    for receipts in figure.evidence.values():
         for seed, one in receipts.items():
             values = [value for round in (2, 3, 4) for value in of(seed, round)]
             one.measured[name] = Measured({}, values)
             one.curves[name] = Measured({}, values).curve(metric, 5, [2, 4])
-    return figure(typed_plan, found)
+    return figure
 
 
-def lines(of: Figure, *keys: str) -> list[tuple[str, ...]]:
-    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(tidy.write(of)))]
+def lines(of: Exhibit, *keys: str) -> list[tuple[str, ...]]:
+    return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(figure_csv(of)))]
 
 
 def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
@@ -82,17 +78,16 @@ def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
         "plane_loss",
         *(f"plane_loss/{m}" for m in ("model_1", "average", "global", "lowest")),
     }
-    assert {one.seeds for one in made("plane(seed=9)", "plane_loss", surface, PLANE).series} == {(9,)}
-    assert made("plane(seed=77)", "plane_loss", surface, PLANE).series == ()
-    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
+    assert {one.seeds for one in made("plane(seed=9)", "plane_loss", surface, PLANE).figure.series} == {(9,)}
+    assert made("plane(seed=77)", "plane_loss", surface, PLANE).figure.series == ()
 
 
 def test_a_line_is_the_mean_over_seeds() -> None:
     """Seeds 8, 9 and 10 lie a tenth apart: 4 + 0.9 at x = 1, from 4.8 to 5; x = 2 is missing at one of them. The axis is called
     as the diagnostic says."""
     of = made("line", "line_loss", curve, LINE)
-    assert of.x == "from the first model (0) to the second (1)"
-    found = lines(of, "row", "column", of.x, "value", "low", "high")
+    assert of.figure.x == "from the first model (0) to the second (1)"
+    found = lines(of, "row", "column", of.figure.x, "value", "low", "high")
     assert [line[2:] for line in found if line[:2] == ("fedlaw", A)] == [
         ("-1", "8.9", "8.8", "9"),
         ("0", "5.9", "5.8", "6"),
@@ -100,7 +95,6 @@ def test_a_line_is_the_mean_over_seeds() -> None:
     ]
     assert ("fedavg", B, "1", "2.9", "2.8", "3") in found
     assert lines(made("line(band=std)", "line_loss", curve, LINE), "low", "high")[2] == ("4.8", "5")
-    jsonschema.validate(plain(of), read_json(FIGURE_FILE))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +103,7 @@ def test_a_line_is_the_mean_over_seeds() -> None:
 )
 def test_the_pictures(kind: str, metric: str, of: Any, call: str, tmp_path: Path) -> None:
     """Title, columns, rows; the same bytes twice. A plane has a legend of its marks, each of its own shape."""
-    found = made(kind, metric, of, call)
+    found = made(kind, metric, of, call).figure
     for name in ("a", "b"):
         make_kind(kind).draw(found, tmp_path / f"{name}.svg")
     svg = (tmp_path / "a.svg").read_text()
@@ -124,7 +118,7 @@ def test_the_pictures(kind: str, metric: str, of: Any, call: str, tmp_path: Path
 
 
 def test_a_lowest_point_can_be_left_unmarked(tmp_path: Path) -> None:
-    found = made("line", "line_loss", curve, LINE)
+    found = made("line", "line_loss", curve, LINE).figure
     for kind in ("line", "line(lowest=false)"):
         make_kind(kind).draw(found, tmp_path / f"{kind[:5]}.svg")
     assert (tmp_path / "line.svg").read_text().count("<use") > (tmp_path / "line(.svg").read_text().count("<use")
@@ -133,7 +127,7 @@ def test_a_lowest_point_can_be_left_unmarked(tmp_path: Path) -> None:
 def test_a_flat_plane_is_drawn_too(tmp_path: Path) -> None:
     """Without contours, which need different values, and nothing of it warns."""
     flat = lambda seed, at: [one._replace(value=1.0) for one in surface(seed, at)]  # noqa: E731
-    make_kind("plane").draw(made("plane", "plane_loss", flat, PLANE), tmp_path / "a.svg")
+    make_kind("plane").draw(made("plane", "plane_loss", flat, PLANE).figure, tmp_path / "a.svg")
     assert "model" in (tmp_path / "a.svg").read_text()
 
 
@@ -144,20 +138,20 @@ def test_a_point_without_a_value_stays_empty(tmp_path: Path) -> None:
         return [one._replace(value=None) if (one.x, one.y) == (8.0, 2.0) else one for one in surface(seed, at)]
 
     of = made("plane", "plane_loss", holes, PLANE)
-    assert len(of.series[0].y) == 11
-    make_kind("plane").draw(of, tmp_path / "a.svg")
+    assert len(of.figure.series[0].y) == 11
+    make_kind("plane").draw(of.figure, tmp_path / "a.svg")
 
 
 def test_what_they_refuse() -> None:
     """A metric of the runs; one value a round; a plane where a line is wanted, and the other way round. In one line each."""
     with pytest.raises(UserError, match=r"figure3: kind: plane draws a metric of a diagnostic, 'test_accuracy' is none of one"):
-        figure(*typed(plan := make_plan("demo", "figure3", kind="plane", caption=""), make_evidence(plan, BASE)))
+        _ = exhibit(plan := make_plan("demo", "figure3", kind="plane", caption=""), make_evidence(plan, BASE)).figure
     with pytest.raises(UserError, match=r"draws values at places, 'line_loss/first' has one value a round; take curves"):
-        made("line", "line_loss/first", curve, LINE)
+        _ = made("line", "line_loss/first", curve, LINE).figure
     with pytest.raises(UserError, match=r"kind: line draws a metric over x, 'plane_loss' is none"):
-        made("line", "plane_loss", surface, PLANE)
+        _ = made("line", "plane_loss", surface, PLANE).figure
     with pytest.raises(UserError, match=r"kind: plane draws a metric with values at \(x, y\), 'line_loss' has none"):
-        made("plane", "line_loss", curve, LINE)
+        _ = made("plane", "line_loss", curve, LINE).figure
     with pytest.raises(UserError, match="levels = 1: must be at least 2"):
         make_kind("plane(levels=1)")
     with pytest.raises(UserError, match="unknown band 'stdd'"):
@@ -167,5 +161,5 @@ def test_what_they_refuse() -> None:
 def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
     """As in other kinds."""
     diverged = {("fedavg", A): [82.0, None, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0]}
-    assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).series} == {"fedlaw"}
-    assert made("plane", "plane_loss", lambda *_: [], PLANE).series == ()
+    assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).figure.series} == {"fedlaw"}
+    assert made("plane", "plane_loss", lambda *_: [], PLANE).figure.series == ()

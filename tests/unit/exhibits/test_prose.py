@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from small_table import make_evidence, make_plan, typed
+from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.config import prose
 from fedrepro.errors import UserError
-from fedrepro.reports.analysis.forms import FORMS, Facts
-from fedrepro.reports.analysis.numbers import Source
-from fedrepro.reports.analysis.prose import filled
+from fedrepro.exhibits.prose import fill
+from fedrepro.exhibits.prose.fill import filled
+from fedrepro.exhibits.prose.forms import FORMS, Facts
 
 ROOT = Path(__file__).parents[3]
 A, B = "mlp-a100", "mlp-a01"
@@ -27,9 +27,9 @@ def facts() -> Facts:
     """FedAvg 89.7 and 85.2, FedLAW 89.0333 and 86.4; printed 89.29, 85.11 and 88.51, 86.30."""
     plan = make_plan("full")
     curves = {("fedlaw", A): {"gamma": [[0.5, 0.7, 0.9, 1.1, 1.3]] * 3}}
-    source = Source.of(*typed(plan, make_evidence(plan, ACCURACIES, curves)))
+    table = exhibit(plan, make_evidence(plan, ACCURACIES, curves))
     distances = {"one, half": 3.391, "not run": None}
-    return Facts({"table3": source}, own="table3", claims={"K1": "contradicted"}, distances=distances)
+    return Facts({"table3": table}, own="table3", claims={"K1": "contradicted"}, distances=distances)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,4 @@ def test_a_quoted_word_compares_nothing() -> None:
 
 
 def test_every_form_is_described() -> None:
-    from fedrepro.reports.analysis import prose as described
-
-    assert all(f" {name} " in f" {described.__doc__} ".replace("\n", " ") for name in FORMS)
+    assert all(f" {name} " in f" {fill.__doc__} ".replace("\n", " ") for name in FORMS)

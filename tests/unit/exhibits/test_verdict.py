@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from fedrepro.reports.analysis.verdict import estimate, judged, margin
-from fedrepro.reports.model import Rule, Spread
+from fedrepro.config.spreads import Spread
+from fedrepro.exhibits.verdict import Rule, estimate, judged, margin
 
 SEEDS = 3
 Draw = dict[str, np.ndarray]

@@ -1,0 +1,135 @@
+"""A table for machines and authors: records in JSON, lines of CSV, LaTeX. They say what the page says, unrounded."""
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from html_page import Page
+from small_table import SOME, exhibit, make_evidence, make_plan
+
+from fedrepro.exhibits import latex, pages, records
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.write import html
+
+A, B = "mlp-a100", "mlp-a01"
+
+
+def table(scale: str = "full", accuracies: Any = SOME, **changes: Any) -> Exhibit:
+    plan = make_plan(scale, **changes)
+    return exhibit(plan, make_evidence(plan, accuracies))
+
+
+def lines(of: Exhibit) -> dict[tuple[str, str], dict[str, str]]:
+    """The CSV, by row and column."""
+    return {(one["row"], one["column"]): one for one in csv.DictReader(io.StringIO(records.table_csv(of)))}
+
+
+@pytest.mark.parametrize("scale", ["demo", "full"])
+def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every seed, mean, deviation, number of seeds, printed number, difference and margin, at two decimals."""
+    monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")  # pictures are not drawn here
+    of = table(scale)
+    page, document = Page(html.write(pages.table_page(of), tmp_path)), json.loads(records.table_text(of))
+    number = lambda value, sign="": "–" if value is None else f"{value:{sign}.2f}".replace("-", "−")  # noqa: E731
+    grid = {row[0]: row[1:] for row in reversed(page.rows) if len(row) == 1 + len(of.plan.columns)}
+    assert {(one["row"], one["column"]) for one in document["cells"]} == {(c.row.key, c.column.key) for c in of.cells}
+    for one in document["cells"]:
+        shown = grid[one["method"]][[A, B].index(one["column"])]
+        if not one["per_seed"]:
+            assert (shown, one["mean"], one["status"]) == ("not run", None, "not run")
+            continue
+        values = {**dict.fromkeys(("8", "9", "10"), "–"), **{seed: number(v) for seed, v in one["per_seed"].items()}}
+        texts = ["diverged" if one["per_seed"].get(seed, 0.0) is None else text for seed, text in values.items()]
+        assert [one["method"], one["setting"], *texts] in [row[:5] for row in page.rows]
+        said = "diverged" if one["mean"] is None else f"{number(one['mean'])} ± {number(one['std'])} ({len(one['per_seed'])})"
+        said += "" if one["printed"] is None else f"paper {number(one['printed'])}"
+        assert shown.startswith(said), (shown, said)
+        compared = scale == "full" and one["printed"] is not None
+        assert bool(re.search("[✓≈?✗]", shown)) == compared  # below full scale there is no verdict and no signed number
+        assert bool(re.search(r"[+−]\d", shown)) == (one["difference"] is not None) == (compared and one["mean"] is not None)
+        assert one["difference"] is None or number(one["difference"], "+") in shown
+        assert one["margin"] is None or f"margin {number(one['margin'])}" in shown
+    assert document["header"]["counts"] == of.counts
+    assert {(one["run_id"], one["seed"]) for one in document["runs"]} == {(one.run_id, one.seed) for one in of.receipts}
+
+
+def test_a_table_as_csv() -> None:
+    """One line a cell: names, printed, mean and deviation by hand, each seed; empty where there is none. At full scale 89.5 is
+    0.21 above 89.29."""
+    found = lines(table())
+    assert len(found) == 6
+    one = found["fedavg", A]
+    assert (one["method"], one["setting"], one["dataset"]) == ("FedAvg", "FashionMNIST · MLP, α = 100", "digits")
+    assert (one["metric"], one["unit"], one["printed"], one["mean"], one["std"]) == (
+        *("test_accuracy", "percent"),
+        *("89.29", "89.5", "0.5"),
+    )
+    assert (one["difference"], one["status"]) == ("0.21", "reproduced")
+    assert [one[f"seed{seed}"] for seed in (8, 9, 10)] == ["89", "89.5", "90"]
+    diverged = found["fedavg", B]
+    assert [diverged[key] for key in ("mean", "std", "difference", "seed8", "seed9", "seed10")] == ["", "", "", "85", "", "86"]
+    assert [found["fedlaw", B][f"seed{seed}"] for seed in (8, 9, 10)] == ["86", "86.5", ""]
+    assert (found["ours", B]["run_id"], found["ours", B]["status"]) == ("", "not run")
+    assert {line["difference"] for line in lines(table("demo")).values()} == {""}
+
+
+def test_a_table_as_latex() -> None:
+    """The grid of the printed table: groups above, measured numbers with their deviation, the best of a column bold, printed
+    ones below. A row of ours, of which nothing is printed, has one line."""
+    text = latex.write(table())
+    assert text.splitlines()[0].startswith("% FedLAW, Table 3, p. 8, scale full: ")
+    assert text.partition("\n")[2].partition("\n")[2] == (
+        r"""\begin{tabular}{lrr}
+\toprule
+& \multicolumn{2}{c}{FashionMNIST} \\
+\cmidrule(lr){2-3}
+method & MLP, $\alpha$ = 100 & MLP, $\alpha$ = 0.1 \\
+\midrule
+FedAvg & $\mathbf{89.50 \pm 0.50}$ & -- \\
+ & \footnotesize (89.29) & \footnotesize (85.11) \\
+FedLAW & $88.20 \pm 0.20$ & $\mathbf{86.25 \pm 0.35}$ \\
+ & \footnotesize (88.51) & \footnotesize (86.30) \\
+FedAvg + GH & $87.10 \pm 0.10$ & -- \\
+\bottomrule
+\end{tabular}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("50 % & more_of #1", r"50 \% \& more\_of \#1"),
+        (r"{a}\b~c^d$", r"\{a\}\textbackslash{}b\textasciitilde{}c\textasciicircum{}d\$"),
+        ("τ = −0.5 × 2 ± 1", r"$\tau$ = $-$0.5 $\times$ 2 $\pm$ 1"),
+    ],
+)
+def test_text_in_latex_is_escaped(text: str, said: str) -> None:
+    assert latex.escape(text) == said
+
+
+def test_labels_of_a_table_are_escaped() -> None:
+    """In LaTeX; the CSV quotes what needs it."""
+    plan = make_plan("full")
+    plan["rows"][0]["label"] = 'a_1, "b" & 5 %'
+    of = exhibit(plan, make_evidence(plan, SOME))
+    assert r'a\_1, "b" \& 5 \% & $' in latex.write(of)
+    assert lines(of)["fedavg", A]["method"] == 'a_1, "b" & 5 %'
+
+
+def test_a_table_without_evidence() -> None:
+    """Every cell is there, nothing is measured, and what is printed stays."""
+    of = table(accuracies={})
+    found = lines(of)
+    assert len(found) == 6
+    assert {(one["mean"], one["status"], one["seed8"]) for one in found.values()} == {("", "not run", "")}
+    assert found["fedavg", A]["printed"] == "89.29"
+    text = latex.write(of)
+    assert r"FedAvg & -- & -- \\" in text
+    assert r" & \footnotesize (89.29) & \footnotesize (85.11) \\" in text
+    document = json.loads(records.table_text(of))
+    assert (document["runs"], document["inputs"]) == ([], [])
+    assert {one["mean"] for one in document["cells"]} == {None}

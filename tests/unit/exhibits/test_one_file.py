@@ -1,0 +1,103 @@
+"""A new section and a new kind of figure are one new file each, beside the others: pages and plans have them."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from small_table import exhibit, make_evidence, make_plan, write_evidence
+
+from fedrepro.exhibits import kinds, sections
+from fedrepro.exhibits.kinds import KINDS, make_kind
+from fedrepro.exhibits.records import figure_csv
+from fedrepro.exhibits.render import render
+from fedrepro.exhibits.sections.section import PAGES, section
+from fedrepro.files import write_json
+from fedrepro.store import Store
+
+VALUES = {("fedavg", "mlp-a100"): [82.0, 84.0, 86.0]}
+SECTION = """
+from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.write import blocks as b
+
+@section("table", at=35.5)
+def seeds_counted(table):
+    return [b.Section("Seeds counted", (b.Paragraph(f"{len(table.receipts)} seeds of {table.plan.table}"),))]
+"""
+KIND = """
+from dataclasses import dataclass
+from fedrepro.exhibits.kinds import style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+
+@KINDS.register("fields")
+@dataclass(frozen=True)
+class Fields:
+    each: float = 2.0
+    reads = True
+
+    def check(self, rows):
+        pass
+
+    def drawn(self, plan, evidence):
+        cells = [cell for cell in plan.planned if cell.run_id in evidence]
+        places = [(one.row, one.column, one.metric.name, one.run_id, tuple(evidence[one.run_id])) for one in cells]
+        return Figure(plan, tuple(Series(*place, y=(self.each,)) for place in places))
+
+    def draw(self, figure, path):
+        with style.drawing(path, 1) as (_, axes):
+            axes.set_title(f"{len(figure.series)} field, {self.each} each")
+"""
+Add = Callable[[ModuleType, str, str], None]
+
+
+@pytest.fixture
+def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
+    """Writes a module and loads the package anew, as if the file lay in the package's folder. After the test it is gone."""
+    monkeypatch.setattr(KINDS, "_classes", dict(KINDS._classes))
+    for page, places in PAGES.items():
+        monkeypatch.setitem(PAGES, page, dict(places))
+
+    def add(package: ModuleType, name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+        full = f"{package.__name__}.{name}"
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        monkeypatch.setattr(package, name, None, raising=False)
+        monkeypatch.setitem(sys.modules, full, ModuleType(full))  # so that the module is forgotten afterwards
+        del sys.modules[full]
+        assert package.__spec__
+        assert package.__spec__.loader
+        package.__spec__.loader.exec_module(package)
+
+    return add
+
+
+def test_a_new_section_is_one_file(add: Add, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands where it asks to, in both formats of the page."""
+    monkeypatch.chdir(tmp_path)
+    add(sections, "seeds_counted", SECTION)
+    plan = make_plan()
+    write_evidence(Path("evidence"), plan, VALUES)
+    markdown, html, *_ = render(write_json(Path("plan.json"), plan), Store((Path("evidence"),)), Path("out/table3"))
+    text = markdown.read_text()
+    assert "## Seeds counted\n\n3 seeds of table3" in text
+    assert text.index("## The table") < text.index("## Seeds counted") < text.index("## About the runs")
+    assert "<h2>Seeds counted</h2>" in html.read_text()
+
+
+def test_two_sections_at_one_place_are_refused() -> None:
+    """Both modules are named; a module that is loaded twice is no second section."""
+    make = PAGES["table"][10]
+    assert section("table", at=10)(make) is make
+    with pytest.raises(ValueError, match=rf"table: place 10 has {make.__module__} already; give {__name__} another one"):
+        section("table", at=10)(lambda _: [])
+
+
+def test_a_new_kind_is_one_file(add: Add, tmp_path: Path) -> None:
+    """A plan may ask for it, with its arguments; the CSV has its numbers, the picture is its own."""
+    add(kinds, "fields", KIND)
+    plan = make_plan("demo", "figure3", kind="fields(each=3.0)", caption="")
+    of = exhibit(plan, make_evidence(plan, VALUES))
+    assert figure_csv(of).splitlines() == ["row,column,metric,value,seeds", "fedavg,mlp-a100,test_accuracy,3,8 9 10"]
+    make_kind("fields(each=3.0)").draw(of.figure, tmp_path / "a.svg")
+    assert "1 field, 3.0 each" in (tmp_path / "a.svg").read_text()

@@ -1,0 +1,119 @@
+"""What single sections say: rows that are one run, columns at a glance, mean ranks, the data that a column really used."""
+
+from typing import Any
+
+import pytest
+from small_table import SEEDS, exhibit, make_evidence, make_plan, make_run, typed
+
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.sections import grid, words
+from fedrepro.exhibits.sections.across import across
+from fedrepro.exhibits.sections.numbers import numbers
+from fedrepro.exhibits.write import blocks as b
+
+A, B = "mlp-a100", "mlp-a01"
+ALL = {(row, column): [80.0, 81.0, 82.0] for row in ("fedavg", "fedlaw") for column in (A, B)}
+
+
+def places(plan: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
+
+
+def table(plan: dict[str, Any], accuracies: Any = None) -> Exhibit:
+    return exhibit(plan, make_evidence(plan, accuracies or ALL))
+
+
+@pytest.mark.parametrize(("scale", "what"), [("demo", "the settings of this scale"), ("full", "these settings")])
+def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
+    """Where they are in every column; in one column alone nothing is said. The page of the table has the sentence."""
+    plan = make_plan(scale)
+    cells = places(plan)
+    cells["fedlaw", A]["run_id"] = cells["fedavg", A]["run_id"]
+    assert words.together(typed(plan)[0]) == ""
+    cells["fedlaw", B]["run_id"] = cells["fedavg", B]["run_id"]
+    said = f"FedAvg and FedLAW are one run here: {what} make them the same."
+    assert words.together(typed(plan)[0]) == said
+    assert b.Paragraph(said) in [block for section in numbers(exhibit(plan)) for block in section.blocks]
+
+
+def test_rows_without_any_run_are_not_one_run() -> None:
+    """Two rows that the scale does not run have no run in common."""
+    plan = make_plan("demo")
+    for (row, _), cell in places(plan).items():
+        if row != "fedavg":
+            cell |= {"run_id": None, "reason": "not run at this scale"}
+    assert words.together(typed(plan)[0]) == ""
+
+
+def columns(of: b.Grid) -> list[str]:
+    """Names of columns or of their groups, which stand above, or downwards as rows."""
+    names = [head.text for head in of.heads[0]] + [str(row.text if isinstance(row, b.Apart) else row[0]) for row in of.rows]
+    return [name for name in names if name.startswith("FashionMNIST")]
+
+
+def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
+    """Where others have one. A table of ours, in which nothing is printed, shows all."""
+    plan = make_plan("full")
+    both = ["FashionMNIST · MLP, α = 100", "FashionMNIST · MLP, α = 0.1"]
+    assert columns(grid.compact(table(plan))) == both
+    for row in ("fedavg", "fedlaw"):
+        places(plan)[row, B]["printed"] = None
+    assert columns(grid.compact(table(plan))) == both[:1]
+    for row in ("fedavg", "fedlaw"):
+        places(plan)[row, A]["printed"] = None
+    assert columns(grid.compact(table(plan))) == both
+
+
+def test_columns_say_which_data_they_used() -> None:
+    """Digits in the place of what the column is called after: in the paper's own grid, in the list, at a glance. Where one
+    column of a group used its own data, the group is two."""
+    plan = make_plan("demo")
+    assert columns(grid.printed_grid(table(plan))) == ["FashionMNIST"]
+    for cell in plan["cells"]:
+        cell["instead_of"] = {"dataset": "fashion_mnist"}
+    of = table(plan)
+    assert columns(grid.printed_grid(of)) == ["FashionMNIST (here digits)"]
+    both = ["FashionMNIST · MLP, α = 100 (here digits)", "FashionMNIST · MLP, α = 0.1 (here digits)"]
+    assert columns(grid.listed(of)) == columns(grid.compact(of)) == both
+    for (_, column), cell in places(plan).items():
+        cell["instead_of"] = {} if column == A else cell["instead_of"]
+    assert columns(grid.printed_grid(table(plan))) == ["FashionMNIST", "FashionMNIST (here digits)"]
+
+
+def ranked(measured: dict[str, tuple[float | None, ...]], better: str = "higher") -> dict[str, tuple[str, str]]:
+    """Method -> its mean rank as printed and as measured, over two settings and three methods with these values."""
+    plan = make_plan("full")
+    plan["rows"][2]["printed"] = True
+    run, cells = make_run("ours", B), places(plan)
+    plan["runs"][run["run_id"]], plan["asked"][run["run_id"]] = run, SEEDS
+    cells["ours", B] |= {"run_id": run["run_id"], "read": "last(2)", "reason": None, "printed": 86.0}
+    cells["ours", A]["printed"] = 88.0
+    for place in (*plan["columns"], *plan["cells"]):
+        place["metric"]["better"] = better
+    values = {(row, column): [value] * 3 for column, each in measured.items() for row, value in zip(ROWS, each, strict=True)}
+    made = [block for section in across(table(plan, values)) for block in section.blocks if isinstance(block, b.Grid)]
+    ranks = [block for block in made if block.name == "Mean rank of each method"]
+    return {row[0]: row[1:] for block in ranks for row in block.rows}  # type: ignore[index, misc]
+
+
+ROWS = ("fedavg", "fedlaw", "ours")
+
+
+def test_mean_ranks_by_hand() -> None:
+    """Printed in A 89.29, 88.51, 88 and in B 85.11, 86.30, 86: ranks 1, 2, 3 and 3, 1, 2. Measured in A all three tie at two
+    decimals, rank 2 each; in B 3, 2, 1. The best comes first; where less is better, the ranks turn around."""
+    values = {A: (90.001, 90.0, 89.999), B: (80.0, 85.0, 90.0)}
+    found = ranked(values)
+    assert list(found.items()) == [("FedAvg + GH", ("2.5", "1.5")), ("FedLAW", ("1.5", "2.0")), ("FedAvg", ("2.0", "2.5"))]
+    assert ranked(values, "lower") == {"FedAvg": ("2.0", "1.5"), "FedLAW": ("2.5", "2.0"), "FedAvg + GH": ("1.5", "2.5")}
+
+
+def test_methods_that_tie_share_the_mean_of_their_ranks() -> None:
+    """The first two tie in both settings: (1 + 2) / 2 each."""
+    found = ranked({A: (90.0, 90.001, 80.0), B: (85.0, 85.0, 84.0)})
+    assert {name: measured for name, (_, measured) in found.items()} == {"FedAvg": "1.5", "FedLAW": "1.5", "FedAvg + GH": "3.0"}
+
+
+def test_one_setting_ranks_nothing() -> None:
+    """A method diverged in the other one, which is left out."""
+    assert ranked({A: (90.0, 89.0, 88.0), B: (85.0, None, 84.0)}) == {}
