@@ -37,14 +37,6 @@ def test_shards_by_hand():
     assert len(seen) == 6  # every pair of the four shards
 
 
-def test_shards_of_one_label_meet():
-    """100 clients, 20 shards a class: the second shard is of the first one's class for 19 of the 199 that are left."""
-    labels = np.repeat(np.arange(10), 20)
-    single = [np.count_nonzero(counts("shards(per_client=2)", labels, 100, seed), axis=1) == 1 for seed in range(200)]
-    share = np.mean(single, axis=1)
-    assert abs(share.mean() - 19 / 199) < 4 * share.std() / math.sqrt(200)
-
-
 def test_shard_labels_by_hand():
     assert shard_labels(np.array([[0, 0, 1], [1, 1, 1], [1, 2, 2], [2, 4, 4]]), 5).tolist() == [0, 1, 2, 4]
     assert shard_labels(np.array([[0, 1], [1, 4]]), 5).tolist() == [0, 1]  # ties go to the smaller label
@@ -117,15 +109,6 @@ def test_an_uneven_class_favours_the_first_owners():
     assert [np.count_nonzero(labels[part] == 0) for part in parts] == [1] * 7 + [0] * 3
 
 
-def test_further_classes_are_uniform():
-    """Client i has class i mod 10; the other nine are equally likely to be its second: 1/9 each over 900 seeds."""
-    pairs = [tuple(np.flatnonzero(row)) for seed in range(300) for row in counts("classes_per_client(k=2)", BALANCED, 3, seed)]
-    assert all(i % 3 in pair and len(pair) == 2 for i, pair in enumerate(pairs))
-    steps = Counter((sum(pair) - 2 * (i % 3)) % 10 for i, pair in enumerate(pairs))
-    assert steps.keys() == set(range(1, 10))
-    assert all(abs(count / 900 - 1 / 9) < 4 * math.sqrt(8 / 81 / 900) for count in steps.values())
-
-
 # --- log_normal_sizes
 
 
@@ -158,27 +141,9 @@ def test_sizes_are_log_normal(sigma):
 # --- log_normal_dirichlet
 
 
-def test_sizes_are_those_of_the_size_scheme_in_distribution():
-    """As `test_sizes_are_log_normal`, whatever the mix of classes."""
-    parts = draw("log_normal_dirichlet(sigma=0.3, alpha=0.5)", np.arange(100_000) % 10, 10, 2000, 8).parts
-    logs = np.log([len(part) for part in parts])
-    assert sum(map(len, parts)) == 100_000
-    assert abs(logs.std() - 0.3) < 0.03  # the sizes are whole numbers of about 50
-
-
 def test_without_a_spread_of_sizes_all_are_equal():
     """sigma = 0: N/n, and the first clients one more."""
     assert counts("log_normal_dirichlet(sigma=0, alpha=0.1)", np.arange(1003) % 10, 10).sum(1).tolist() == [101] * 3 + [100] * 7
-
-
-def test_alpha_is_the_mix():
-    """alpha -> infinity: each class in equal shares, but for the draw; alpha -> 0: the largest class fills most clients."""
-    even, skewed = (
-        counts(f"log_normal_dirichlet(sigma=0.3, alpha={alpha})", np.arange(20_000) % 10, 20) for alpha in (1e9, 1e-9)
-    )
-    shares = even / even.sum(1, keepdims=True)
-    assert abs(shares - 0.1).max() < 0.05
-    assert (skewed.max(1) / skewed.sum(1)).mean() > 0.7
 
 
 # --- each other
@@ -189,14 +154,6 @@ def test_no_spread_is_iid(clients):
     """log_normal_sizes(sigma=0) gives the very parts of iid."""
     pairs = zip(*(draw(scheme, UNEVEN, 10, clients, 8).parts for scheme in ("iid", "log_normal_sizes(sigma=0)")), strict=True)
     assert all((one == other).all() for one, other in pairs)
-
-
-def test_one_shard_is_one_class():
-    """n = C equal classes: shards(per_client=1) is classes_per_client(k=1), up to which client has which class."""
-    one = [part.tolist() for part in draw("shards(per_client=1)", BALANCED, 10, 10, 8).parts]
-    other = [part.tolist() for part in draw("classes_per_client(k=1)", BALANCED, 10, 10, 8).parts]
-    assert one != other
-    assert sorted(one) == sorted(other)
 
 
 def test_all_classes_is_an_equal_share_of_each():
