@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,30 +100,31 @@ def part_text(name: str) -> str:
 
 
 def _chains() -> Iterator[str]:
-    """One part of each slot with one of each other slot, and all slots at once; defaults add nothing and are left out.
+    """Every part in a chain with a part of each other slot, as many chains as the fullest slot has parts; and all of each slot
+    that repeats. Defaults add nothing and are left out.
 
-    Parts for running statistics have nothing to do on a model without BatchNorm: they come in the last chains only.
+    Parts for running statistics have nothing to do on a model without BatchNorm: they come in three chains only.
     """
     by_slot: dict[str, list[str]] = {}
     for name in PARTS.names():
         if name not in DEFAULTS.values():
             by_slot.setdefault(PARTS.get(name).slot, []).append(part_text(name))
-    for slot, other in combinations([slot for slot in by_slot if slot != "buffers"], 2):
-        yield from (f"{text}+{by_slot[other][0]}" for text in by_slot[slot])
-        yield from (f"{by_slot[slot][0]}+{text}" for text in by_slot[other][1:])
-    yield from (f"{first}+{text}" for first in ("feddyn", part_text("fedlaw")) for text in by_slot["buffers"])
-    yield "+".join(texts[0] for texts in by_slot.values())
+    statistics = by_slot.pop("buffers")
+    for number in range(max(map(len, by_slot.values()))):
+        yield "+".join(texts[number % len(texts)] for texts in by_slot.values())
     for slot in sorted(REPEATABLE & set(by_slot)):
         yield "+".join(by_slot[slot])
+    yield from (f"{first}+{text}" for first in ("feddyn", part_text("fedlaw")) for text in statistics)
+    yield "+".join(texts[0] for texts in (*by_slot.values(), statistics))
 
 
 PART_METHODS = [part_text(name) for name in PARTS.names()]
 METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
 # (method, model). What parts can do to each other, changing what they are handed or agreeing on one engine alone, is asked of
-# all of METHODS on a plain model, and of the parts and the longest chains behind BatchNorm; the rest of each part alone.
+# all of METHODS on a plain model, and of the parts and the last chain behind BatchNorm; the rest of each part alone.
 PERCEPTRONS_ONLY = {"pfnm"}
 EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
-CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, *list(_chains())[-2:]]]
+CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, list(_chains())[-1]]]
 ALONE_METHODS = [*PRESETS, *PART_METHODS]
 ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS] + [(text, "norm") for text in [*PRESETS, *EVERYWHERE]]
 

@@ -37,16 +37,3 @@ def test_a_stream_is_numpys_own(seed: int) -> None:
 def test_any_difference_makes_another_stream(other: tuple) -> None:
     """Seed, purpose, indices, their order and their number all count."""
     assert first(8, "batches", 1, 2) != first(*other)
-
-
-def test_streams_are_independent() -> None:
-    """Streams of neighbouring clients: correlation of 10,000 numbers within 4 / sqrt(10,000) of 0."""
-    a, b = (rng.stream(8, "batches", client, 0).normal(size=10_000) for client in (0, 1))
-    assert abs(np.corrcoef(a, b)[0, 1]) < 0.04
-
-
-def test_the_global_generator_is_not_touched() -> None:
-    """Nothing seeds or reads numpy's global state."""
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    first(8, "partition")
-    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002

@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 # Two methods of the table, one that learns on the proxy set, and two settings: every kind of job, few of each.
 ROWS = ("fedavg", "fedprox", "fedlaw")
 COLUMNS = ("fashion_mnist-mlp-100", "fashion_mnist-mlp-0.1")
-OTHERS = sorted(path.name for path in (ROOT / "papers").iterdir() if path.is_dir() and path.name != "fedlaw")
+PAPERS = {path.name for path in (ROOT / "papers").iterdir() if path.is_dir()}
 SMALL = {"rounds": 2, "clients": 4, "local_epochs": 1, "average_last": 1}
 
 
@@ -104,14 +104,14 @@ def scramble_times(root: Path, *folders: str) -> None:
     os.utime(root / "params.yaml")
 
 
-def make_project(root: Path, seeds: tuple[int, ...] = (8,), every_paper: bool = False) -> Project:
+def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, ...] = ("fedlaw",)) -> Project:
     """Copies what git tracks (and what is new and not ignored), cut down to a small table.
 
     Other papers than FedLAW stay away unless they are wanted: each start of the workflow plans every table there is.
     """
     away = ("tests/", "docs/", "dvc.lock", "results/")
-    if not every_paper:
-        away += tuple(f"{folder}/{paper}/" for paper in OTHERS for folder in ("papers", "reports/full", "reports/short"))
+    others = sorted(PAPERS - {*papers})
+    away += tuple(f"{folder}/{paper}/" for paper in others for folder in ("papers", "reports/full", "reports/short"))
     root.mkdir(parents=True)
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -123,8 +123,7 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), every_paper: bool = 
             (root / name).write_bytes(source.read_bytes())
     project = Project(root)
     project.params(lambda p: p.update(seeds=list(seeds), settings=dict(SMALL)))
-    if not every_paper:
-        project.params(lambda p: p.update(methods={"fedlaw": p["methods"]["fedlaw"]}))
+    project.params(lambda p: p.update(methods={name: p["methods"][name] for name in p["methods"] if name in papers}))
     path = root / "papers/fedlaw/tables/table3.yaml"
     table = yaml.safe_load(path.read_text())
     table["rows"] = [row for row in table["rows"] if row["key"] in ROWS]
@@ -177,6 +176,20 @@ def copy_of(project: Project, root: Path) -> Project:
     """The same files in another folder."""
     shutil.copytree(project.root, root, symlinks=True)
     return Project(root)
+
+
+def drawn_of(project: Project, root: Path) -> Project:
+    """A copy with its data and all that was drawn from them, and no results."""
+    copy = copy_of(project, root)
+    made = (".snakemake", "results", "mlflow.db", "mlartifacts", "logs", *root.glob("reports/table3.*"))
+    copy.run("rm", "-rf", *made)
+    return copy
+
+
+@pytest.fixture
+def drawn(chain: tuple[Project, list[str]], tmp_path: Path) -> Project:
+    """A project whose data are there, and nothing that was trained: the drawing is the same for all tests."""
+    return drawn_of(chain[0], tmp_path / "project")
 
 
 @pytest.fixture

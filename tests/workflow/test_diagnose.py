@@ -18,13 +18,13 @@ REPORT = ("snakemake", "--cores", "2", "reports/table90.md")
 
 
 def write_table(project: Project, keep: list[int]) -> None:
-    """FedAvg and FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
+    """FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
     content = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())
     column = content["columns"][0]
     del column["published"], content["published"]
     reads = [("accuracy", {}), ("first", {"metric": METRIC, "read": f"at({keep[0]})"}), ("last", {"metric": METRIC})]
     content["columns"] = [{**column, "key": key, "label": key, **more} for key, more in reads]
-    content["rows"] = [row for row in content["rows"] if row["key"] in ("fedavg", "fedprox")]
+    content["rows"] = [row for row in content["rows"] if row["key"] == "fedprox"]
     content |= {"title": "Distances", "source": "Our table", "keep": keep}
     (project.root / TABLE).write_text(yaml.safe_dump(content))
 
@@ -38,27 +38,26 @@ def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for pattern in patterns for path in sorted(root.glob(pattern))}
 
 
-def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
+def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     """The training keeps the models, the diagnostic measures them, the report reads them; evidence alone renders it again. A
     round that is kept later is trained again without touching the results."""
-    own = {"PYTHONPATH": str(project.root / "src")}
+    project = drawn
     write_table(project, [1, 200])
-    project.run(*REPORT, **own)
+    project.run(*REPORT)
     found, trained = cells(project), project.trained()
-    assert len(trained) == 2
-    for method in ("fedavg", "fedprox"):
-        run_id = found[method, "last"]["run_id"]
-        assert found[method, "accuracy"]["run_id"] == run_id
-        index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
-        assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
-        path = diagnosed.measured_path(project.root, run_id, CALL, 8)
-        own_metric = lambda v: (v.metric, v.client) == ("client_distance", None)  # noqa: E731
-        values = {v.round: v.value for v in diagnosed.read(path).values if own_metric(v)}
-        assert found[method, "first"]["per_seed"] == {"8": values[1]}
-        assert found[method, "last"]["per_seed"] == {"8": values[2]}
-        assert 0 < values[2] < 10
-        logs = (project.root / "logs/diagnose").glob(f"{run_id}-*.log")
-        assert not any("again" in log.read_text() for log in logs), "the training kept them"
+    assert len(trained) == 1
+    run_id = found["fedprox", "last"]["run_id"]
+    assert found["fedprox", "accuracy"]["run_id"] == run_id
+    index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
+    assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
+    path = diagnosed.measured_path(project.root, run_id, CALL, 8)
+    own_metric = lambda v: (v.metric, v.client) == ("client_distance", None)  # noqa: E731
+    values = {v.round: v.value for v in diagnosed.read(path).values if own_metric(v)}
+    assert found["fedprox", "first"]["per_seed"] == {"8": values[1]}
+    assert found["fedprox", "last"]["per_seed"] == {"8": values[2]}
+    assert 0 < values[2] < 10
+    logs = (project.root / "logs/diagnose").glob(f"{run_id}-*.log")
+    assert not any("again" in log.read_text() for log in logs), "the training kept them"
 
     with sqlite3.connect(project.root / "mlflow.db") as database:
         name = f"diagnostics/client_distance {path.parent.name.rpartition('-')[2]}"
@@ -66,7 +65,7 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
     assert {*values.items()} <= tracked
 
     # Everything is there: nothing to do.
-    assert "Nothing to be done" in project.run(*REPORT, **own).stderr
+    assert "Nothing to be done" in project.run(*REPORT).stderr
     kinds = ("results/runs/*/seed8/*", "results/runs/*/seed8.json", "results/diagnostics/*/*/*.parquet")
     results, page = bytes_below(project.root, *kinds), bytes_below(project.root, "reports/table90.*")
 
@@ -75,7 +74,7 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
     for path in (project.root / "results/kept").glob("*/seed8.json"):
         path.unlink()
         (path.with_suffix("") / "round1.safetensors").unlink()
-    project.run(*REPORT, **own)
+    project.run(*REPORT)
     assert not new_trainings(trained, project.trained())
     (log,) = (project.root / "logs/diagnose").glob(f"{run_id}-*.log")
     assert "models of round 1 trained again" in log.read_text()
@@ -83,9 +82,10 @@ def test_a_table_of_a_diagnostics_metric(project: Project) -> None:
     assert bytes_below(project.root, "reports/table90.*") == page
 
 
-def test_measurements_are_published_after_their_runs(project: Project) -> None:
-    """A table of accuracies is published, then it asks for distances too: `publish` wants them, and adds them alone. With a
-    round that is kept later they are replaced by more of the same; other values are refused."""
+def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
+    """A table of accuracies is published, then it asks for distances too: `publish` wants them, and adds them alone.
+    Published values of fewer rounds are replaced by more of the same; other values are refused."""
+    project = drawn
     path = project.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())
     scales["full"] |= {"published_seeds": [8], "settings": {"dataset": "digits", **SMALL}}
@@ -108,29 +108,25 @@ def test_measurements_are_published_after_their_runs(project: Project) -> None:
     project.run(*report)
     project.run(*publish)
     receipts = below("*/*.json")
-    assert len(receipts) == 2
+    assert len(receipts) == 1
 
-    write_table(project, [200])
+    write_table(project, [1, 200])
     refused = project.run(*publish, ok=False)
     assert f"{CALL} of " in refused.stderr
     assert "run `snakemake reports/full/fedlaw/table90.md` first" in refused.stderr
     project.run(*report)
-    assert "2 files published" in project.run(*publish).stderr
+    assert "1 files published" in project.run(*publish).stderr
     measured = below("*/*/*.parquet")
-    assert len(measured) == 2
-    assert "0 files published" in project.run(*publish).stderr
-
-    write_table(project, [1, 200])
-    project.run(*report)
-    assert "2 files published" in project.run(*publish).stderr
-    assert below("*/*/*.parquet").keys() == measured.keys()
-    assert below("*/*/*.parquet") != measured
-    assert below("*/*.json") == receipts
+    assert len(measured) == 1
 
     path = evidence / next(iter(measured))
     found = diagnosed.read(path)
-    wrong = [value._replace(value=0.5) for value in found.values if value.round == 2]
-    diagnosed.write(path, found.about | {"models": {"2": found.about["models"]["2"]}}, wrong)
+    last, about = [value for value in found.values if value.round == 2], {"models": {"2": found.about["models"]["2"]}}
+    diagnosed.write(path, found.about | about, last)
+    assert "1 files published" in project.run(*publish).stderr
+    assert below("*/*/*.parquet") == measured
+    assert below("*/*.json") == receipts
+    diagnosed.write(path, found.about | about, [value._replace(value=0.5) for value in last])
     assert "has other values than" in project.run(*publish, ok=False).stderr
 
 
@@ -140,16 +136,6 @@ FIGURES = {
         "keep": [200],
         "metric": {"name": "plane_loss", "unit": "loss", "better": "lower", "diagnostic": "plane(points=5, samples=100)"},
     },
-    "figure92": {
-        "kind": "line",
-        "keep": [200],
-        "metric": {
-            "name": "averaged_error",
-            "unit": "percent",
-            "better": "lower",
-            "diagnostic": "averaged_models(samples=100)",
-        },
-    },
     "figure93": {
         "kind": "bars(band=none)",
         "keep": [200],
@@ -158,20 +144,20 @@ FIGURES = {
 }
 
 
-def test_figures_of_planes_lines_and_the_decomposition(project: Project) -> None:
+def test_figures_of_planes_and_the_decomposition(drawn: Project) -> None:
     """By a few lines of YAML, through the whole chain: one training, whatever is measured on it; the round before the last is
     kept for the decomposition, although no file names it."""
+    project = drawn
     column = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())["columns"][0]["key"]
     for name, content in FIGURES.items():
         path = project.root / f"papers/fedlaw/figures/{name}.yaml"
         about = {"title": "A measurement", "source": "Ours", "of": "table3", "rows": ["fedavg"], "columns": [column]}
         metric = {"description": "what is measured", **content["metric"]}
         path.write_text(yaml.safe_dump(about | content | {"metric": metric}))
-    own = {"PYTHONPATH": str(project.root / "src")}
     command = ("snakemake", "--cores", "2", *(f"reports/{name}.svg" for name in FIGURES))
-    project.run(*command, **own)
+    project.run(*command)
     assert len(project.trained()) == 1
-    plane, line, bars = (json.loads((project.root / f"reports/{name}.json").read_text()) for name in FIGURES)
+    plane, bars = (json.loads((project.root / f"reports/{name}.json").read_text()) for name in FIGURES)
     surface, *marks = plane["series"]
     assert len(surface["y"]) == 25
     assert {one["metric"].rpartition("/")[2] for one in marks} == {
@@ -182,12 +168,8 @@ def test_figures_of_planes_lines_and_the_decomposition(project: Project) -> None
         "global",
         "lowest",
     }
-    (series,) = line["series"]
-    assert series["x"] == [1, 2, 3, 4]
-    assert line["x"] == "number of averaged models"
-    assert series["y"][0] > series["y"][-1] > 0, "an average is better than one"
     (bar,) = bars["series"]
-    (run_id,) = {surface["run_id"], series["run_id"], bar["run_id"]}
+    (run_id,) = {surface["run_id"], bar["run_id"]}
     index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
     assert [*index["rounds"]] == ["1", "2"]
     path = diagnosed.measured_path(project.root, run_id, canonical("decomposition(draws=2)"), 8)
@@ -200,4 +182,4 @@ def test_figures_of_planes_lines_and_the_decomposition(project: Project) -> None
     assert csv.startswith("row,column,metric,x,to,value,seeds\n")
     for name in FIGURES:
         assert "<svg" in (project.root / f"reports/{name}.svg").read_text()
-    assert "Nothing to be done" in project.run(*command, **own).stderr
+    assert "Nothing to be done" in project.run(*command).stderr

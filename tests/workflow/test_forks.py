@@ -34,9 +34,10 @@ def receipts(project: Project) -> dict[str, dict]:
     return {receipt["method_label"]: receipt for receipt in found}
 
 
-def test_rounds_before_an_average_begins_are_trained_once(project: Project) -> None:
+def test_rounds_before_an_average_begins_are_trained_once(drawn: Project) -> None:
     """One of the two trains them, and the result is the same as from round 0; once both are there no state is left behind, and
     neither job is run again."""
+    project = drawn
     write_table(project)
     project.run(*REPORT)
     found = receipts(project)

@@ -1,4 +1,4 @@
-"""FashionMNIST, CIFAR-10 and CIFAR-100 from download to a trained cell, in their true file formats, over HTTP."""
+"""FashionMNIST and CIFAR-10 from download to a trained cell, in their true file formats, over HTTP."""
 
 import gzip
 from pathlib import Path
@@ -12,11 +12,7 @@ from tests.helpers.published import cifar, idx, md5, tar
 from tests.helpers.server import serving
 from tests.workflow.conftest import ROOT, Project
 
-COLUMN_OF = {
-    "fashion_mnist": "fashion_mnist-mlp-100",
-    "cifar10": "cifar10-simple_cnn-100",
-    "cifar100": "cifar100-simple_cnn-100",
-}
+COLUMN_OF = {"fashion_mnist": "fashion_mnist-mlp-100", "cifar10": "cifar10-simple_cnn-100"}
 PER_CLASS, TEST_PER_CLASS = 6, 2
 
 
@@ -39,13 +35,12 @@ def publish(project: Project, folder: Path, url: str) -> dict[str, np.ndarray]:
     for file, content in zip(registry["fashion_mnist"]["files"], contents, strict=True):
         (folder / file["name"]).write_bytes(gzip.compress(content))
         file["md5"] = md5((folder / file["name"]).read_bytes())
-    for name in ("cifar10", "cifar100"):
-        pixels, labels = made[name]
-        names, (file,) = registry[name]["class_names"], registry[name]["files"]
-        members = cifar(pixels, labels.tolist(), names, name == "cifar100", test=TEST_PER_CLASS * len(names))
-        content = tar(members)
-        (folder / file["name"]).write_bytes(content)
-        file |= {"md5": md5(content), "members": {member: md5(inside) for member, inside in members.items()}}
+    pixels, labels = made["cifar10"]
+    names, (file,) = registry["cifar10"]["class_names"], registry["cifar10"]["files"]
+    members = cifar(pixels, labels.tolist(), names, False, test=TEST_PER_CLASS * len(names))
+    content = tar(members)
+    (folder / file["name"]).write_bytes(content)
+    file |= {"md5": md5(content), "members": {member: md5(inside) for member, inside in members.items()}}
     for name in COLUMN_OF:
         registry[name]["urls"] = [url]
         registry[name]["images"] = [each * registry[name]["classes"] for each in (PER_CLASS, TEST_PER_CLASS)]
@@ -65,7 +60,7 @@ def test_from_download_to_a_trained_cell(project: Project, tmp_path: Path) -> No
         settings = ("--set", "rounds=1", "proxy_per_class=1", "batch_size=64")
         project.run(*command, "--columns", *COLUMN_OF.values(), *settings, no_proxy="127.0.0.1")
         assert set(server.requests.values()) == {1}
-        assert len(server.requests) == 6
+        assert len(server.requests) == 5
     for name, pixels in published.items():
         arrays = load_arrays(arrays_folder(project.root, name, pixels.shape[1:]))
         assert (np.concatenate([arrays.train_images, arrays.test_images]) == pixels).all()

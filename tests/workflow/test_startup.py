@@ -2,20 +2,16 @@
 
 import pytest
 
-from tests.workflow.conftest import Project, make_project
+from tests.workflow.conftest import Project, copy_of
 
 SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
-SELECTION = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8")
 LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """With all that one run reads, and its configuration."""
-    project = make_project(tmp_path_factory.mktemp("startup") / "project")
-    project.run("fedrepro", "run", "fedlaw/table3", *SELECTION)
-    project.run("snakemake", "--cores", "1", "--dry-run", "--quiet", "all")  # which writes the configuration of every run
-    return project
+def project(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """With all that runs read, and their configurations."""
+    return copy_of(chain[0], tmp_path_factory.mktemp("startup") / "project")
 
 
 def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:

@@ -5,15 +5,16 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.workflow.conftest import Project, make_project, wait_for
+from tests.workflow.conftest import Project, drawn_of, wait_for
 
-LONG = 160  # rounds: some seconds of training, with no checkpoint before the signal
-SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of 160 \(seed 8\).*); the same command goes on from there")
+LONG = 80  # rounds: some seconds of training, with no checkpoint before the signal
+SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of 80 \(seed 8\).*); the same command goes on from there")
 # `fedrepro`, which also writes down each round that it has finished.
 TELLING = """
 import sys
@@ -33,9 +34,10 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
     """With all that a run of some seconds reads, and its configuration."""
-    project = make_project(tmp_path_factory.mktemp("stopping") / "project", seeds=(8, 9))
+    project = drawn_of(chain[0], tmp_path_factory.mktemp("stopping") / "project")
+    project.params(lambda params: params.update(seeds=[8, 9]))
     select = ("--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1", "--set", f"rounds={LONG}")
     project.run("fedrepro", "run", "fedlaw/table3", *select)
     (config,) = (project.root / "results/runs").glob("*/config.json")
@@ -50,9 +52,7 @@ def rounds(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "more"),
-    [("8", ()), ("8", ("--workers", "3")), ("8 9", ("--engine", "vectorised"))],
-    ids=["alone", "with workers", "seeds together"],
+    ("seeds", "more"), [("8", ("--workers", "3")), ("8 9", ("--engine", "vectorised"))], ids=["with workers", "seeds together"]
 )
 def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], project: Project) -> None:
     """Each round is finished once over both attempts, and metrics and models are those of a run that was left alone."""
@@ -62,7 +62,7 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], p
     expected, whole = project.metrics(), rounds(project)
     clear(project)
     process = project.start(*command, "--log", "log")
-    wait_for(lambda: len(rounds(project)) > 40)
+    wait_for(lambda: len(rounds(project)) > 20)
     os.killpg(process.pid, signal.SIGTERM)  # as a scheduler does it: workers get it, too
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(timeout=10) == 128 + signal.SIGTERM
@@ -75,55 +75,38 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], p
     assert project.metrics() == expected
 
 
-def test_under_snakemake_the_next_call_goes_on(project: Project, tmp_path: Path) -> None:
-    """The whole process group is asked to end, as by a batch system."""
-    small = make_project(tmp_path / "project")
-    small.params(lambda p: p["settings"].update(rounds=LONG))
-    small.run("snakemake", "--cores", "1", "--dry-run", "runs")
-    runs = [path.stem for path in (small.root / "results/configs").glob("*-0.1-*.json") if "-fedprox-" not in path.stem]
-    snakemake = ("snakemake", "--cores", "2", *(f"results/runs/{run}/jobs/8" for run in runs))
-    process = small.start(*snakemake)
-    logs = [small.root / f"logs/train/{run}-8.log" for run in runs]
-    assert len(logs) == 2
-    wait_for(lambda: any(log.exists() and "round" in log.read_text() for log in logs))  # a line comes after some seconds
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(timeout=30) != 0
-    saved = list((small.root / "results/checkpoints").rglob("seed8.pt"))
-    assert saved
-    assert len([log for log in logs if log.exists() and SAID.search(log.read_text())]) == len(saved)
-    small.run(*snakemake)
-    found = small.metrics()
-    assert len(found) == 4
-    small.run("rm", "-r", "results/runs", "results/checkpoints")
-    small.run(*snakemake)
-    assert small.metrics() == found
-
-
-def test_ctrl_c_is_one_line_and_ends_everything(tmp_path: Path) -> None:
-    """While two trainings run. No job is called failed. `kill -9` of snakemake alone leaves its trainings, which end well."""
-    small = make_project(tmp_path / "project")
-    small.params(lambda p: p["settings"].update(rounds=LONG))
-    checkpoints = small.root / "results/checkpoints"
-    for how in (signal.SIGINT, signal.SIGKILL):
-        process = small.start("snakemake", "--cores", "2", "runs", FEDREPRO_CHECKPOINT_SECONDS="0", says="said")
+def test_signals_to_the_workflow(drawn: Project) -> None:
+    """While two trainings run. Ctrl-C is one line, and no job is called failed; SIGTERM to all, as by a batch system, has each
+    training save and say so; both end everything. `kill -9` of snakemake alone leaves its trainings, which end well."""
+    drawn.params(lambda p: p["settings"].update(rounds=LONG))
+    checkpoints = drawn.root / "results/checkpoints"
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        began = time.time()
+        process = drawn.start("snakemake", "--cores", "2", "runs", FEDREPRO_CHECKPOINT_SECONDS="0", says="said")
         trainings: list[psutil.Process] = []
         wait_for(lambda found=trainings, pid=process.pid: len(trainings_of(pid, found)) == 2, process)
-        wait_for(lambda: len(list(checkpoints.rglob("seed8.pt"))) >= 2, process)
-        if how == signal.SIGINT:
-            os.killpg(process.pid, how)
-            assert process.wait(timeout=30) == 1
-            assert not psutil.wait_procs(trainings, timeout=10)[1], "trainings outlive Ctrl-C"
-            text = (small.root / "said").read_text()
-            assert text.splitlines()[-1] == "fedrepro: interrupted; the same command goes on from where it stopped"
-            assert text.count("interrupted") == 1
-            assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
-        else:
+        wait_for(lambda t=began: sum(one.stat().st_mtime > t for one in checkpoints.rglob("seed8.pt")) >= 2, process)
+        if how == signal.SIGKILL:
             os.kill(process.pid, how)
             process.wait()
             wait_for(
                 lambda left=trainings: not [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
             )
-            assert len(small.trained()) >= 2
+            assert len(drawn.trained()) >= 2
+            continue
+        os.killpg(process.pid, how)
+        code = process.wait(timeout=30)
+        assert not psutil.wait_procs(trainings, timeout=10)[1], "trainings outlive the signal"
+        if how == signal.SIGTERM:
+            assert code != 0
+            logs = [log.read_text() for log in (drawn.root / "logs/train").glob("*-8.log")]
+            assert len([text for text in logs if SAID.search(text)]) >= 2
+            continue
+        assert code == 1
+        text = (drawn.root / "said").read_text()
+        assert text.splitlines()[-1] == "fedrepro: interrupted; the same command goes on from where it stopped"
+        assert text.count("interrupted") == 1
+        assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
 
 
 def trainings_of(pid: int, found: list[psutil.Process]) -> list[psutil.Process]:

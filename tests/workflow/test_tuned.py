@@ -29,8 +29,9 @@ def write(project: Project, content: dict[str, Any]) -> None:
     (project.root / "papers/fedlaw/tables/table91.yaml").write_text(yaml.safe_dump(content))
 
 
-def test_the_chosen_candidate_alone_trains_at_the_other_seeds(project: Project) -> None:
+def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) -> None:
     """One candidate cannot learn. A second call trains nothing; another grid trains what it adds, and no more."""
+    project = drawn
     content = tuned_table(project, client_lr=[1e-6, 0.08])
     write(project, content)
     project.run("snakemake", "--cores", "2", TABLE)
@@ -56,9 +57,10 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(project: Project) 
     assert len(new_trainings(before, project.trained())) == 1
 
 
-def test_killed_between_its_trials_it_goes_on_where_it_was(project: Project) -> None:
+def test_killed_between_its_trials_it_goes_on_where_it_was(drawn: Project) -> None:
     """The first candidate diverges, the second is killed with SIGKILL while it trains: the same command trains no finished
     trial again, goes on from the checkpoint, and then trains the chosen one at the other seed."""
+    project = drawn
     write(project, tuned_table(project, client_lr=[1e30, 0.08]))
     command = ("fedrepro", "run", "fedlaw/table91", "--set", "rounds=60")
     runs, begun = project.root / "results/runs", project.root / "results/checkpoints"

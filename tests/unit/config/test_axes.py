@@ -37,14 +37,6 @@ def values(document: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(one["row"], one["column"]): one["mean"] for one in document["cells"]}
 
 
-def test_rows_are_values_of_one_argument(files: Files, tmp_path: Path) -> None:
-    files.table["rows"] = [{"key": f"mu{mu}", "label": f"μ = {mu}", "method": f"fedprox(mu={mu})"} for mu in (0.1, 0.5)]
-    files.table |= {"published": None, "columns": [column(files)]}
-    made, document = rendered(files, tmp_path)
-    assert [run["method"].partition(",")[0] for run in made["runs"].values()] == ["fedprox(mu=0.1", "fedprox(mu=0.5"]
-    assert list(values(document)) == [("mu0.1", "mnist"), ("mu0.5", "mnist")]
-
-
 def test_columns_are_rounds_of_one_run(files: Files, tmp_path: Path) -> None:
     """One training a row, read three times."""
     read = {"at": "at(50)", "around": "mean(3, 5)", "best": "best()"}

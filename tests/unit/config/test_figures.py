@@ -10,7 +10,6 @@ import pytest
 from small_papers import FULL, Files, ids
 from small_table import make_receipt
 
-from fedrepro.cli import main
 from fedrepro.engine import diagnosed
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
@@ -185,26 +184,6 @@ def test_a_mistake_is_one_line(name: str, files: Files) -> None:
         files.plan(FULL, "figure3")
     assert [word for word in words if word not in str(caught.value)] == []
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["curvs", "curves(bnad=std)"])
-def test_a_mistake_ends_with_exit_code_2(
-    kind: str, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line on standard error, without a traceback; the right kind is planned by the same command."""
-    files.figures["figure3"]["kind"] = kind
-    files.write()
-    monkeypatch.chdir(files.root)
-    Path("params.yaml").write_text(json.dumps(FULL))
-    command = ["plan", "some/figure3"]
-    assert main(command) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "papers/some/figures/figure3.yaml: kind" in said
-    files.figures["figure3"]["kind"] = "curves"
-    files.write()
-    assert main([*command, "--out", "plan.json"]) == 0
-    assert read_json(Path("plan.json"))["kind"] == "curves(band=range, smooth=1, whole=false, log=false)"
 
 
 def test_a_metric_that_no_run_records_is_one_line(files: Files, tmp_path: Path) -> None:

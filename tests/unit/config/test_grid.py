@@ -94,6 +94,10 @@ def test_what_a_plan_says_of_itself(files: Files) -> None:
     assert (cell(made, "fedlaw", "mnist")["printed"], cell(made, "fedlaw", "mnist")["reason"]) == (52.0, None)
     dyn = cell(made, "feddyn", "mnist")
     assert (dyn["printed"], dyn["run_id"], dyn["reason"]) == (53.0, None, "not available yet")
+    files.table["rows"].insert(1, {"key": "mine", "label": "Mine", "method": "fedprox(mu=0.9)"})  # which no paper prints
+    own = files.plan(FULL)
+    assert (cell(own, "mine", "mnist")["printed"], own["comparable"]) == (None, True)
+    assert [row["key"] for row in own["rows"] if not row["printed"]] == ["mine"]
     demo = files.plan({"scale": "demo"})
     assert [column["key"] for column in demo["columns"]] == ["mnist"]
     assert not demo["comparable"]

@@ -56,13 +56,6 @@ def test_by_budget(written: Files) -> None:
     assert run_of(written.plan(FULL), "fedavg")["config"]["schedule"] == late(20, 20)
 
 
-def test_rounds_of_params_are_not_instead_of_the_papers(written: Files) -> None:
-    """What params.yaml changes is said elsewhere, what follows from it too."""
-    made = written.plan(FULL | {"settings": {"rounds": 100}})
-    assert run_of(made, "fedavg")["config"]["schedule"] == late(75, 10)
-    assert not {"schedule", "epochs", "rounds"} & cell(made, "fedavg", "mnist")["instead_of"].keys()
-
-
 def test_in_trials(written: Files) -> None:
     """Of 50 of 200 rounds: a quarter, of a schedule that is tried too; and of one that params.yaml writes for 100."""
     written.table["rows"][1]["tune"] = {"schedule": [LATE, "cosine"], "rounds": 50}
@@ -106,14 +99,6 @@ def test_a_phase_without_a_round_is_refused(written: Files, params: dict[str, An
         written.plan(params)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_start_beyond_the_protocol_is_refused(files: Files) -> None:
-    files.table["columns"][0]["setting"]["schedule"] = "exponential+cyclic(start=200)"
-    with pytest.raises(
-        UserError, match=r"table1\.yaml: fedavg, mnist: schedule = .* start = 200 is never reached in 200 rounds"
-    ):
-        files.plan(FULL)
 
 
 OWN = "exponential+constant(start=method, value=0.001)"

@@ -12,7 +12,7 @@ from fedrepro.config.words import Words
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.pictures import candidates
-from fedrepro.exhibits.render import render, render_figure, render_page
+from fedrepro.exhibits.render import render, render_page
 from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
 
@@ -47,11 +47,6 @@ def test_the_second_reading_says_what_it_would_choose(
     assert [one["second_chosen"] for one in found] == [place == other for place in range(3)]
     assert [one["second_mean"] for one in found] == again
     assert {(one["second_metric"], one["worth"]) for one in found} == {("proxy_accuracy", worth)}
-
-
-def test_one_candidate_is_both_readings_choice(files: Files, tmp_path: Path) -> None:
-    _, (only,) = report(tuned(files, client_lr=[0.3]), tmp_path, [12.0], proxy_accuracy=[10.0])
-    assert (only["second_chosen"], only["worth"]) == (True, 0.0)
 
 
 @pytest.mark.parametrize(("values", "again"), [([50.0, 60.0], [51.0, 52.0]), ([None] * 3, [None] * 3)])
@@ -141,19 +136,6 @@ def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files
     assert picture.read_bytes() != first
     report(made, tmp_path, [None] * 3, proxy_accuracy=[None] * 3)
     assert not picture.exists()
-
-
-def test_a_figure_of_tuned_cells_is_drawn_once(files: Files, tmp_path: Path) -> None:
-    """The paper's page shows the figure's own picture, with the trials among its costs."""
-    files.figures["figure1"] = {"kind": "bars()", "title": "Bars", "source": "Figure 1", "of": "table1"}
-    tuned(files)
-    made = files.plan(FULL, "figure1")
-    folder = tmp_path / FOLDER
-    write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
-    write_json(tmp_path / "figure1.json", made)
-    render_figure(tmp_path / "figure1.json", Store((folder / "evidence",)), folder / "figure1")
-    render_page([tmp_path / "figure1.json"], Store((folder / "evidence",)), folder, Words())
-    assert "(figure1.svg)" in (folder / "index.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,7 @@ def test_values_are_read_as_they_are_written() -> None:
     """Numbers, with exponents too, words, and calls with commas of their own."""
     shards = "shards(per_client=2, distinct_labels=true)"
     found = over(["client_lr=1e-2,0.1", f"partition={shards},iid", "fedprox.mu=1", "alpha=1,1,2"])
-    assert found == {
-        "client_lr": (0.01, 0.1),
-        "partition": (shards, "iid"),
-        "fedprox.mu": (1.0,),
-        "alpha": (1, 2),
-    }
+    assert found == {"client_lr": (0.01, 0.1), "partition": (shards, "iid"), "fedprox.mu": (1.0,), "alpha": (1, 2)}
     with pytest.raises(UserError, match="--over alpha: write key=value,value"):
         over(["alpha"])
 

@@ -25,7 +25,7 @@ def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
     assert (made["variant_of"], [column["key"] for column in made["columns"]]) == ("table1", ["mnist", "fashion_mnist"])
     assert cell(made, "other", "mnist")["printed"] == 50.0
     assert made["rows"] == [
-        {"key": "other", "label": "FedAvg, skewed", "printed": True, "variant": "skewed", "name": "fedavg", "metric": None},
+        {"key": "other", "label": "FedAvg, skewed", "printed": True, "variant": "skewed", "name": "fedavg", "metric": None}
     ]
     assert cell(made, "other", "mnist")["run_id"] == cell(files.plan(FULL), "fedavg", "mnist")["run_id"]
 

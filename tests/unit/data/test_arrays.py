@@ -33,19 +33,6 @@ def test_digits_native(digits):
     assert arrays.sha256 == sha256_file(digits / "data/arrays/digits/1x8x8/manifest.json")
 
 
-def test_digits_come_from_scikit_learn_each_once(digits):
-    """Together the two parts are the embedded images, v of 0..16 as round(v * 255 / 16)."""
-    from sklearn.datasets import load_digits
-
-    arrays = load_arrays(arrays_folder(digits, "digits", (1, 8, 8)))
-    embedded, labels = load_digits(return_X_y=True)
-    ours = np.concatenate([arrays.train_images, arrays.test_images]).reshape(-1, 64)
-    theirs = np.rint(embedded * 255 / 16).astype(np.uint8)
-    joined = [sorted(map(bytes, np.column_stack([images, target.astype(np.uint8)]))) for images, target in (
-        (ours, np.concatenate([arrays.train_labels, arrays.test_labels])), (theirs, labels))]  # fmt: skip
-    assert joined[0] == joined[1]
-
-
 def test_digits_resized_to_colour(own_digits):
     """28x28 in three equal channels, and the statistics have one value per channel; same input, same bytes."""
     folder = prepare("digits", (3, 28, 28), own_digits)

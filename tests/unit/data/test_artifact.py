@@ -1,20 +1,8 @@
 """What all drawn files share: bytes that depend on their content alone, and shares of whole numbers."""
 
-import time
-
-import numpy as np
 import pytest
 
 from fedrepro.data import artifact
-
-
-def test_artifact_bytes_do_not_depend_on_the_clock(tmp_path, monkeypatch):
-    """numpy dates every member of an npz alike."""
-    arrays = {"a": np.arange(5), "b": np.zeros((2, 0))}
-    first = artifact.save(tmp_path / "one.npz", arrays, {}).read_bytes()
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 1e6)
-    assert artifact.save(tmp_path / "two.npz", arrays, {}).read_bytes() == first
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,6 @@ from fedrepro.errors import UserError
 from .conftest import REGISTRY
 
 
-def test_holds_the_data_sets():
-    """Shapes and classes are those that the papers' protocols rely on."""
-    entries = load_registry(REGISTRY)
-    assert {name: (entry.native_shape, entry.classes) for name, entry in entries.items()} == {
-        "digits": ((1, 8, 8), 10), "mnist": ((1, 28, 28), 10), "fashion_mnist": ((1, 28, 28), 10),
-        "cifar10": ((3, 32, 32), 10), "cifar10-jpeg": ((3, 32, 32), 10), "cifar10-lossless": ((3, 32, 32), 10),
-        "cifar100": ((3, 32, 32), 100), "cinic10": ((3, 32, 32), 10), "emnist-writers": ((1, 28, 28), 62),
-        "emnist-byclass": ((1, 28, 28), 62), "tiny-imagenet": ((3, 64, 64), 200), "tiny-imagenet-20": ((3, 64, 64), 20),
-        "pacs": ((3, 227, 227), 7), "pacs-64px": ((3, 64, 64), 7),
-        "tinyshakespeare": ((80,), 90), "shakespeare": ((80,), 90),
-        "synthetic_text": ((80,), 8), "synthetic_faces": ((3, 64, 64), 1), "human_faces": ((3, 640, 640), 1),
-        "digit_five": ((3, 28, 28), 10), "mnist-usps": ((3, 28, 28), 10), "digit_domains": ((3, 8, 8), 10),
-    }  # fmt: skip
-
-
 def test_checksums_are_those_that_torchvision_publishes():
     """File names, MD5 sums, class names and addresses agree with the classes that read the files."""
     from torchvision import datasets
@@ -71,11 +56,9 @@ def test_same_as_names_another_entry(tmp_path):
 CHANGES = [
     ({"same_as": "mnist"}, True),
     ({"title": "another"}, True),
-    ({"licence": "another"}, True),
     ({"urls": ["https://example.org/mirror/"]}, True),
     ({"class_names": list("abcdefghij")}, True),
     ({"channel_mean": [0.2], "channel_std": [0.4]}, True),
-    ({"channel_mean": [], "channel_std": []}, True),
     ({"images": [6, 3]}, True),
     ({"torchvision_class": "FashionMNIST"}, False),
     ({"native_shape": [1, 14, 14]}, False),
@@ -102,31 +85,26 @@ def test_sha_prefers_the_unpacked_checksum(tmp_path):
 
 REFUSED = [
     ({"licens": "MIT"}, r"mnist: unknown key 'licens'; did you mean 'licence'"),
-    ({"normalise": {"mean": [0.0], "std": [1.0]}}, r"mnist: unknown key 'normalise'"),
-    ({"channel_std": []}, r"channel_mean and channel_std need 1 values each"),
     ({"files": [{"nam": "x.gz", "md5": "0" * 32}]}, r"mnist: files\.0: unknown key 'nam'; did you mean 'name'"),
     ({"channel_std": [0.0]}, r"channel_std\.0: .*greater than 0"),
     ({"channel_mean": [0.1, 0.2], "channel_std": [1.0]}, r"channel_mean and channel_std need 1 values each"),
-    ({"channel_mean": [33.3]}, r"channel_mean\.0: .*less than or equal to 1"),
     ({"class_names": ["a"] * 10}, r"class_names has a name twice"),
     ({"class_names": []}, r"kind idx needs the key class_names"),
     ({"torchvision_class": "CIFAR10"}, r"torchvision_class 'CIFAR10' does not read kind idx; use MNIST or FashionMNIST"),
     ({"label_column": "label"}, r"kind idx has no key label_column; take it out"),
-    ({"kind": "parquet"}, r"kind parquet has no key torchvision_class; take it out"),
     ({"kind": "cifar", "torchvision_class": "CIFAR10"}, r"kind cifar is one archive, found 4 files"),
     ({"kind": "cifar", "torchvision_class": "CIFAR10", "files": [{"name": "x.gz", "md5": "0" * 32}]}, r"needs members with"),
     ({"kind": "cifar", "torchvision_class": "CIFAR10", "files": [{"name": "x.gz", "trust_first_download": True}]}, r"members"),
     ({"files": [{"name": "x.gz", "md5": "0" * 32, "trust_first_download": True}]}, r"x\.gz has a checksum; take trust_first"),
     ({"files": [{"name": "x.gz", "md5": "0" * 32, "split": "train"}]}, r"kind idx has no key split"),
-    ({"files": [{"name": "x.gz", "members": {"x": "0" * 32}}]}, r"kind idx has no key members"),
-    ({"classes": "many"}, r"mnist: classes: "),
+    ({"channel_mean": [33.3]}, r"channel_mean\.0: .*less than or equal to 1"),
+    ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files\.0\.md5"),
     ({"classes": 9}, r"class_names has 10 names for 9 classes"),
     ({"kind": "idxx"}, r"mnist: kind: .*'digits', 'idx', 'parquet'"),
     ({"native_shape": [28, 28]}, r"mnist: native_shape"),
     ({"files": []}, r"kind idx needs the key files"),
     ({"files": [{"name": "x.gz"}]}, r"x\.gz has no checksum"),
     ({"files": [{"name": "../x.gz", "md5": "0" * 32}]}, r"files\.0\.name"),
-    ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files\.0\.md5"),
     ({"files": [{"name": "x.gz", "md5": "0" * 32, "in_mirror": "../x.gz"}]}, r"files\.0\.in_mirror"),
     ({"kind": "plays"}, r"mnist: kind plays needs the key speakers"),
     ({"urls": ["ftp://example.org/"]}, r"urls\.0"),

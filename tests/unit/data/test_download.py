@@ -186,16 +186,6 @@ def test_a_raw_file_that_changed_is_noticed(tiny):
     load_arrays(prepared)  # what was made before is untouched
 
 
-def test_the_first_download_is_remembered(tiny):
-    """A source that later serves something else is refused, even if its published checksum were to agree."""
-    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
-    record = tiny.root / RAW / "sha256.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {f"MNIST/raw/{NAMES[0]}": "0" * 64}))
-    (tiny.root / RAW / "MNIST/raw" / NAMES[0]).unlink()
-    with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file"):
-        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
-
-
 def test_files_put_there_by_hand_are_verified(tiny):
     """Unpacked files from elsewhere are good if their checksum is known and right."""
     folder = tiny.root / RAW / "MNIST/raw"
@@ -247,14 +237,6 @@ def test_two_at_once_fetch_once(tiny, server):
         thread.join()
     assert server.requests[FIRST] == 1
     assert (tiny.root / RAW / "there").read_bytes() == tiny.contents[FIRST]
-
-
-def test_packed_files_can_stay_packed(tiny):
-    """For formats whose reader unpacks for itself: checked by the publisher's MD5."""
-    entry = load_registry(tiny.root / "data/registry.yaml")["tiny"]
-    with Fetcher("tiny", (), tiny.root, str(tiny.folder)) as fetcher:
-        fetcher.fetch(entry.files[0], FIRST, unpack=False)
-    assert (tiny.root / RAW / FIRST).read_bytes() == (tiny.folder / FIRST).read_bytes()
 
 
 class Terminal(io.StringIO):

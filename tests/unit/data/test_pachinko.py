@@ -92,45 +92,6 @@ def test_a_small_alpha_gives_one_superclass_after_the_other() -> None:
         assert (np.count_nonzero(drawn[:20], axis=1) >= 4).all()
 
 
-def test_large_concentrations_give_equal_shares() -> None:
-    """Class counts of the first client are multinomial: chi-square over its ten classes, 9 degrees of freedom a seed."""
-    first = [counts(f"pachinko(alpha=1e300, beta=1e300, hierarchy='{TEN}')", BALANCED, 5, seed)[0] for seed in range(40)]
-    statistic = sum(((row - 20) ** 2 / 20).sum() for row in first)
-    assert abs(statistic - 40 * 9) < 5 * math.sqrt(2 * 40 * 9)
-
-
-@pytest.mark.parametrize(
-    ("scheme", "concentration"),
-    [
-        ("pachinko(alpha=1e300, beta=0.5, hierarchy='0-1-2-3-4-5-6-7-8-9')", 0.5),
-        ("pachinko(alpha=0.3, beta=1e300, hierarchy='0 1 2 3 4 5 6 7 8 9')", 0.3),
-    ],
-)
-def test_one_level_is_a_dirichlet_mix(scheme: str, concentration: float) -> None:
-    """One superclass, or each class its own: the first client's share of a class has the variance of Dir(a * 1_10)."""
-    labels = np.repeat(np.arange(10), 2000)  # so many that none runs out
-    shares = np.concatenate([counts(scheme, labels, 10, seed)[0] / 2000 for seed in range(150)])
-    expected = 0.09 / (10 * concentration + 1)
-    assert abs(shares.mean() - 0.1) < 1e-12
-    assert 0.75 * expected < shares.var() < 1.3 * expected
-
-
-def test_drawn_as_published() -> None:
-    """A numpy that draws otherwise, or another order of draws, shows here."""
-    assert counts(f"pachinko(alpha=0.5, beta=2, hierarchy='{TEN}')", BALANCED, 5)[0].tolist() == [
-        0,
-        0,
-        0,
-        0,
-        0,
-        71,
-        29,
-        20,
-        39,
-        41,
-    ]
-
-
 def test_the_superclasses_of_cifar100() -> None:
     """Class names as in the registry; the numbers of the first 20 classes' superclasses as in the published files."""
     classes = sorted(" ".join(CIFAR100.values()).split())

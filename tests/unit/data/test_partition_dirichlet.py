@@ -45,44 +45,6 @@ def test_deal_by_hand(shares, count, sizes):
     assert np.concatenate(parts).tolist() == order.tolist()
 
 
-class Scripted:
-    """A generator whose proportions are given and which shuffles by reversing."""
-
-    def __init__(self, *shares):
-        self.shares = list(shares)
-
-    def permutation(self, values):
-        return values[::-1]
-
-    def dirichlet(self, alpha):
-        assert alpha.tolist() == [0.3, 0.3]
-        return np.array(self.shares.pop(0))
-
-
-def test_dirichlet_per_class_by_hand():
-    """Labels 0 0 0 0 1 1. Class 0 reversed, half each: 3 2 | 1 0. Class 1 reversed, round(0.9 * 2) = 2: 5 4 | nothing."""
-    drawn = DirichletPerClass(alpha=0.3)(np.array([0, 0, 0, 0, 1, 1]), 2, 2, Scripted([0.5, 0.5], [0.9, 0.1]))
-    assert [part.tolist() for part in drawn.parts] == [[3, 2, 5, 4], [1, 0]]
-
-
-def test_per_class_is_drawn_as_published():
-    """These sizes are part of the data: a numpy that draws otherwise, or a renamed stream, shows here first."""
-    parts = draw("dirichlet_per_class(alpha=0.5)", np.arange(40) % 4, 4, 3, 8).parts
-    assert [len(part) for part in parts] == [5, 24, 11]
-
-
-def test_skew_follows_alpha():
-    """alpha -> infinity: equal shares of every class. alpha -> 0: a class belongs to (nearly) one client."""
-    labels = np.repeat(np.arange(10), 100)
-    largest = {}
-    for alpha in (1e-3, 1e6):
-        parts = draw(f"dirichlet_per_class(alpha={alpha})", labels, 10, 10, 0).parts
-        counts = np.stack([np.bincount(labels[part], minlength=10) for part in parts])
-        largest[alpha] = counts.max(axis=0)  # [classes]
-    assert largest[1e6].max() <= 11
-    assert largest[1e-3].min() >= 95
-
-
 @pytest.mark.parametrize("alpha", [1e308, 1.7e308])
 def test_an_overflowing_draw_is_refused(alpha):
     with pytest.raises(UserError, match="too extreme to draw from"):
@@ -266,22 +228,6 @@ def test_balanced_repeats_until_the_minimum():
 
 
 # --- dirichlet_unmapped
-
-
-def largest_share(scheme: str, seed: int) -> float:
-    """Mean over 20 clients of the share of a client's largest class; 2,000 samples of ten classes."""
-    labels = np.random.default_rng(3).permutation(np.arange(2000) % 10)
-    parts = draw(scheme, labels, 10, 20, seed).parts
-    return float(np.mean([np.bincount(labels[part], minlength=10).max() / len(part) for part in parts]))
-
-
-def test_unmapped_indices_are_nearly_iid_whatever_beta_is():
-    """As for iid, within four standard errors of 30 draws, at betas that give 0.27 to 1 where indices are mapped back."""
-    iid = np.array([largest_share("iid", seed) for seed in range(30)])
-    for beta in (0.001, 0.5, 100.0):
-        found = np.array([largest_share(f"dirichlet_unmapped(beta={beta})", seed) for seed in range(30)])
-        assert abs(found.mean() - iid.mean()) < 4 * np.hypot(found.std(), iid.std()) / np.sqrt(30)
-    assert largest_share("dirichlet_per_client(beta=0.5)", 8) > 2 * iid.mean()
 
 
 def test_unmapped_is_the_other_scheme_on_shuffled_labels():

@@ -37,27 +37,12 @@ def test_shards_by_hand():
     assert len(seen) == 6  # every pair of the four shards
 
 
-def test_shards_keep_the_order_of_rows():
-    """Against Python's own sort, which is stable: 20 shards of 50."""
-    rows = sorted(range(1000), key=BALANCED.tolist().__getitem__)
-    parts = draw("shards(per_client=1)", BALANCED, 10, 20, 8).parts
-    assert sorted(part.tolist() for part in parts) == sorted(rows[start : start + 50] for start in range(0, 1000, 50))
-
-
-def test_shards_of_one_label_meet():
-    """100 clients, 20 shards a class: the second shard is of the first one's class for 19 of the 199 that are left."""
-    labels = np.repeat(np.arange(10), 20)
-    single = [np.count_nonzero(counts("shards(per_client=2)", labels, 100, seed), axis=1) == 1 for seed in range(200)]
-    share = np.mean(single, axis=1)
-    assert abs(share.mean() - 19 / 199) < 4 * share.std() / math.sqrt(200)
-
-
 def test_shard_labels_by_hand():
     assert shard_labels(np.array([[0, 0, 1], [1, 1, 1], [1, 2, 2], [2, 4, 4]]), 5).tolist() == [0, 1, 2, 4]
     assert shard_labels(np.array([[0, 1], [1, 4]]), 5).tolist() == [0, 1]  # ties go to the smaller label
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("per_client", "clients"), [(2, 10), (5, 20), (9, 20), (2, 100), (3, 2)])
 def test_distinct_labels(per_client, clients, seed):
     """Labels of unequal size: every shard dealt once, and the labels of a client's shards differ."""
@@ -124,15 +109,6 @@ def test_an_uneven_class_favours_the_first_owners():
     assert [np.count_nonzero(labels[part] == 0) for part in parts] == [1] * 7 + [0] * 3
 
 
-def test_further_classes_are_uniform():
-    """Client i has class i mod 10; the other nine are equally likely to be its second: 1/9 each over 900 seeds."""
-    pairs = [tuple(np.flatnonzero(row)) for seed in range(300) for row in counts("classes_per_client(k=2)", BALANCED, 3, seed)]
-    assert all(i % 3 in pair and len(pair) == 2 for i, pair in enumerate(pairs))
-    steps = Counter((sum(pair) - 2 * (i % 3)) % 10 for i, pair in enumerate(pairs))
-    assert steps.keys() == set(range(1, 10))
-    assert all(abs(count / 900 - 1 / 9) < 4 * math.sqrt(8 / 81 / 900) for count in steps.values())
-
-
 # --- log_normal_sizes
 
 
@@ -165,27 +141,9 @@ def test_sizes_are_log_normal(sigma):
 # --- log_normal_dirichlet
 
 
-def test_sizes_are_those_of_the_size_scheme_in_distribution():
-    """As `test_sizes_are_log_normal`, whatever the mix of classes."""
-    parts = draw("log_normal_dirichlet(sigma=0.3, alpha=0.5)", np.arange(100_000) % 10, 10, 2000, 8).parts
-    logs = np.log([len(part) for part in parts])
-    assert sum(map(len, parts)) == 100_000
-    assert abs(logs.std() - 0.3) < 0.03  # the sizes are whole numbers of about 50
-
-
 def test_without_a_spread_of_sizes_all_are_equal():
     """sigma = 0: N/n, and the first clients one more."""
     assert counts("log_normal_dirichlet(sigma=0, alpha=0.1)", np.arange(1003) % 10, 10).sum(1).tolist() == [101] * 3 + [100] * 7
-
-
-def test_alpha_is_the_mix():
-    """alpha -> infinity: each class in equal shares, but for the draw; alpha -> 0: the largest class fills most clients."""
-    even, skewed = (
-        counts(f"log_normal_dirichlet(sigma=0.3, alpha={alpha})", np.arange(20_000) % 10, 20) for alpha in (1e9, 1e-9)
-    )
-    shares = even / even.sum(1, keepdims=True)
-    assert abs(shares - 0.1).max() < 0.05
-    assert (skewed.max(1) / skewed.sum(1)).mean() > 0.7
 
 
 # --- each other
@@ -198,14 +156,6 @@ def test_no_spread_is_iid(clients):
     assert all((one == other).all() for one, other in pairs)
 
 
-def test_one_shard_is_one_class():
-    """n = C equal classes: shards(per_client=1) is classes_per_client(k=1), up to which client has which class."""
-    one = [part.tolist() for part in draw("shards(per_client=1)", BALANCED, 10, 10, 8).parts]
-    other = [part.tolist() for part in draw("classes_per_client(k=1)", BALANCED, 10, 10, 8).parts]
-    assert one != other
-    assert sorted(one) == sorted(other)
-
-
 def test_all_classes_is_an_equal_share_of_each():
     """classes_per_client(k=C), shards(s=C, distinct) and both per-class Dirichlets at alpha -> infinity: within one sample."""
     assert (counts("classes_per_client(k=10)", UNEVEN, 10) == np.arange(1, 11)).all()
@@ -214,30 +164,10 @@ def test_all_classes_is_an_equal_share_of_each():
         assert abs(counts(scheme, UNEVEN, 10) - np.arange(1, 11)).max() <= 1
 
 
-# ten classes of 100, five clients -> the classes of the first
-PUBLISHED = {
-    "dirichlet_per_client(beta=0.5)": [21, 2, 31, 52, 45, 2, 20, 15, 0, 12],
-    "dirichlet_balanced(alpha=0.5)": [18, 0, 30, 4, 74, 41, 39, 0, 0, 0],
-    "shards(per_client=2)": [0, 0, 0, 0, 0, 100, 100, 0, 0, 0],
-    "shards(per_client=2, distinct_labels=true)": [0, 0, 100, 100, 0, 0, 0, 0, 0, 0],
-    "classes_per_client(k=2)": [100, 0, 34, 0, 0, 0, 0, 0, 0, 0],
-    "log_normal_sizes(sigma=0.5)": [28, 23, 19, 24, 16, 21, 20, 17, 10, 22],
-    "log_normal_dirichlet(sigma=0.5, alpha=1)": [7, 44, 21, 45, 7, 49, 37, 28, 47, 44],
-}
-
-
-@pytest.mark.parametrize("scheme", PUBLISHED)
-def test_drawn_as_published(scheme):
-    """The first client's classes are part of the data: a numpy that draws otherwise, or another order of draws, shows here."""
-    assert counts(scheme, np.arange(1000) % 10, 5)[0].tolist() == PUBLISHED[scheme]
-
-
 REFUSED = [
     ("dirichlet_per_client(beta=0)", 5, r"dirichlet_per_client\(beta=\.\.\.\) = 0\.0: must be > 0, from 1e-300 to 1e300"),
     ("dirichlet_per_client(beta=1e301)", 5, "must be > 0, from"),
-    ("dirichlet_balanced(alpha=-1)", 5, r"dirichlet_balanced\(alpha=\.\.\.\) = -1\.0: must be > 0"),
     ("dirichlet_balanced(alpha=1, min_size=-1)", 5, r"min_size=\.\.\.\) = -1: must be >= 0"),
-    ("dirichlet_balanced(alpha=1, max_redraws=-1)", 5, r"max_redraws=\.\.\.\) = -1: must be >= 0"),
     (
         "dirichlet_balanced(alpha=1, min_size=201)",
         5,
@@ -249,18 +179,15 @@ REFUSED = [
         "in 71 draws the smallest client got 0 samples at best; .* above 70",
     ),
     ("shards(per_client=0)", 5, r"shards\(per_client=\.\.\.\) = 0: must be a whole number >= 1"),
-    ("shards(per_client=1.5)", 5, "1.5 is not a whole number"),
     ("shards(per_client=201)", 5, "= 201: with 5 clients that is 1005 shards of 1000 samples; use 200 at most"),
     (
         "shards(per_client=11, distinct_labels=true)",
         5,
         "= 11: distinct_labels is true and there are only 10 classes; use 10 at most",
     ),
-    ("shards(per_client=2, distinct_labels=1)", 5, "1 is not true or false"),
     ("classes_per_client(k=0)", 5, r"classes_per_client\(k=\.\.\.\) = 0: must be a whole number >= 1"),
     ("classes_per_client(k=11)", 5, r"classes_per_client\(k=\.\.\.\) = 11: there are only 10 classes"),
     ("log_normal_sizes(sigma=-0.1)", 5, r"log_normal_sizes\(sigma=\.\.\.\) = -0\.1: must be >= 0"),
-    ("log_normal_sizes(sigma=1e999)", 5, "must be finite"),
     ("log_normal_dirichlet(sigma=-1, alpha=1)", 5, r"log_normal_dirichlet\(sigma=\.\.\.\) = -1\.0: must be >= 0"),
     ("log_normal_dirichlet(sigma=1, alpha=0)", 5, r"log_normal_dirichlet\(alpha=\.\.\.\) = 0\.0: must be > 0"),
 ]

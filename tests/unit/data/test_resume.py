@@ -188,7 +188,7 @@ def command(noise):
     )
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_process_goes_on(signal_number, noise):
     """Killed in the middle of a transfer: nothing under the final name, and the next process needs the rest only."""
     server = noise.server
@@ -228,7 +228,7 @@ def test_killed_between_the_last_byte_and_the_checksum(noise):
     assert server.answers == []
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"source": 1}', "null"])
+@pytest.mark.parametrize("content", ["{", '{"source": 1}'])
 def test_a_damaged_description_is_no_obstacle(content, noise):
     """What is not understood is fetched from the start."""
     server = noise.server

@@ -98,13 +98,6 @@ def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
     assert before["curves"] != receipt(project, run, 9)["curves"]
 
 
-def test_they_come_out_the_same_together(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
-    """All three in one training, or one of them, whose companions then train with it and are not compared."""
-    assert run_seeds(run, SEEDS, options(project, again=True)) == dict.fromkeys(SEEDS, "trained again, identical")
-    assert run_seeds(run, [9], options(project, again=True)) == {9: "trained again, identical"}
-    assert trainings == [SEEDS, SEEDS]
-
-
 def test_who_trained_otherwise_has_a_training_of_its_own(
     project: Path, run: dict[str, Any], trainings: list[list[int]]
 ) -> None:

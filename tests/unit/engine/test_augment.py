@@ -10,21 +10,11 @@ from fedrepro.engine.loop import train, train_together
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
-from fedrepro.types import Batch
 from tests import toy
 from tests.contract.test_engines import assert_close, tasks
 
 BLACK = torch.tensor([-1.0, -2.0])
 AUGMENT = "crop(padding=1)+flip"
-
-
-def test_a_crop_by_hand() -> None:
-    """Two channels of 2x3, one pixel of black around: from the upper left corner (0), the middle (4), the lower right (8)."""
-    x = torch.arange(12.0).view(1, 2, 2, 3).expand(3, -1, -1, -1)
-    found = Crop(padding=1)(x, torch.tensor([0, 4, 8]), BLACK)
-    assert found[0].tolist() == [[[-1, -1, -1], [-1, 0, 1]], [[-2, -2, -2], [-2, 6, 7]]]
-    assert torch.equal(found[1], x[1])
-    assert found[2].tolist() == [[[4, 5, -1], [-1, -1, -1]], [[10, 11, -2], [-2, -2, -2]]]
 
 
 @pytest.mark.parametrize("padding", [1, 3])
@@ -61,15 +51,6 @@ def test_draws_are_uniform_and_keyed() -> None:
     assert not np.array_equal(drawn[0], drawn[1])
     for key in ("seed", "client", "round"):
         assert not np.array_equal(drawn, pipeline.draw(**(where | {key: 1})))
-
-
-def test_an_index_carries_position_and_choice() -> None:
-    """Position 3 with crop 8 and flip 1: 3 * 18 + 8 + 9 * 1; the steps act in order, labels are those of the position."""
-    x, y = torch.randn(5, 2, 3, 3, generator=torch.Generator().manual_seed(1)), torch.arange(5)
-    found = Pipeline((Crop(1), Flip()), BLACK).take(Batch(x, y), torch.tensor([[3 * 18 + 8 + 9]]))
-    expected = Flip()(Crop(1)(x[3:4], torch.tensor([8]), BLACK), torch.tensor([1]), BLACK)
-    assert torch.equal(found.x[0], expected)
-    assert found.y.tolist() == [[3]]
 
 
 def test_black_is_a_pixel_of_zero() -> None:

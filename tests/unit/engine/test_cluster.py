@@ -53,7 +53,6 @@ onstart:
         ("0,1", "", (), 2),  # as many as there are cards
         ("0,1", "", ("--resources", "gpu=3"), 3),  # what the command says
         ("0,1", "resources: [gpu=1]", (), 1),  # what a profile says
-        ("", "", (), 1),  # without any there is no limit to find
     ],
 )
 def test_as_many_gpu_jobs_at_once_as_cards(visible: str, profile: str, more: tuple, expected: int, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import mmap
 import platform
-import shutil
 import subprocess
 import sys
 import warnings
@@ -12,11 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.cli import main
 from fedrepro.engine import environment
 from fedrepro.errors import UserError
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
@@ -116,22 +112,6 @@ def test_a_gpu_that_torch_cannot_use_is_spoken_of(
     with pytest.raises(UserError) as refused:
         environment.pick_device("cuda")
     assert str(refused.value) == f"device = cuda: {why}"
-
-
-def test_an_old_driver_ends_a_command_for_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """One line and exit code 2."""
-    without_a_usable_gpu(monkeypatch, OLD)
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\n")
-    monkeypatch.chdir(tmp_path)
-    command = ["run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-100", "--seeds", "8", "--dry-run"]
-    assert main([*command, "--device", "cuda"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "device = cuda: the GPU's driver (for CUDA 11.4) is too old" in line
 
 
 @pytest.mark.parametrize(

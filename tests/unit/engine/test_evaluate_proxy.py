@@ -1,14 +1,13 @@
 """The global model evaluated on the proxy set: held out from clients and from the test metrics alike."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 import torch
 
 from fedrepro.engine import evaluate
 from fedrepro.engine.evaluate import predict
-from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
+from fedrepro.engine.loop import Outcome, train
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
@@ -48,15 +47,6 @@ def test_it_changes_nothing_else(method, every: int) -> None:
     assert [(t, name) for t, name, _ in proxy_rows(found)] == [(t, name) for t in evaluated for name in NAMES]
 
 
-def test_engines_agree() -> None:
-    """Two seeds at once against each alone, to round-off."""
-    tasks = [toy.make_task(seed=seed, evaluate_proxy=True) for seed in (8, 9)]
-    for position, found in train_together(tasks, FEDAVG):
-        alone = proxy_rows(train(tasks[position], FEDAVG))
-        assert [row[:2] for row in proxy_rows(found)] == [row[:2] for row in alone]
-        assert [row[2] for row in proxy_rows(found)] == pytest.approx([row[2] for row in alone], abs=1e-12)
-
-
 def test_workers_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve proxy images in three pieces after the test set's eight, shared out among processes."""
     monkeypatch.setattr(evaluate, "BATCH", 4)
@@ -64,34 +54,6 @@ def test_workers_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = train(task, FEDAVG)
     for workers in (2, 3):
         assert train(task, FEDAVG, workers=workers).progress.rows == alone.progress.rows
-
-
-def test_resumed_it_is_the_same(tmp_path: Path) -> None:
-    """Killed after the second round and begun again from its checkpoint: the same rows, those before the kill too."""
-
-    class Killed(Exception):
-        pass
-
-    def kill(round: int, _) -> None:
-        if round == 1:
-            raise Killed
-
-    task = toy.make_task(rounds=4, evaluate_proxy=True)
-    checkpoints = Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
-    with pytest.raises(Killed):
-        train(task, FEDAVG, checkpoints=checkpoints, report=kill)
-    assert checkpoints.path.exists()
-    assert proxy_rows(train(task, FEDAVG, checkpoints=checkpoints)) == proxy_rows(train(task, FEDAVG))
-
-
-def test_augmentation_is_for_training() -> None:
-    """The proxy loss of a run that augments is that of its final model on the images as they are."""
-    task = toy.make_task(evaluate_proxy=True, augment="crop(padding=2)+flip")
-    found = train(task, FEDAVG)
-    assert task.proxy is not None
-    logits = predict(task.model, found.params, found.buffers, task.proxy.x)
-    expected = torch.nn.functional.cross_entropy(logits, task.proxy.y).item()
-    assert toy.values_of(found.progress.rows, "proxy_loss")[-1] == pytest.approx(expected)
 
 
 def test_without_a_proxy_set_it_is_one_line() -> None:

@@ -102,15 +102,11 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
             "models/batch_norm.py",
             {f"model {name}" for name in ("fedima_resnet18", *(f"resnet{n}" for n in ("8", "18", "20", "20_gn")))},
         ),
-        ("models/ops.py", {ENGINE}),
         ("methods/parts.py", {ENGINE}),
         ("tree.py", {ENGINE}),
         ("engine/local.py", {ENGINE}),
-        ("engine/augment.py", {ENGINE}),
         ("console.py", set()),
         ("cli/runs.py", set()),
-        ("cost/rates.py", set()),
-        ("methods/presets.py", set()),
     ],
 )
 def test_an_edit_of_what_is_shared_marks_its_users(file: str, users: set[str], package: Path) -> None:

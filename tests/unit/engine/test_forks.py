@@ -71,7 +71,7 @@ def test_plans_that_share_a_round_are_joined() -> None:
     assert joined == [Fork(2, 1, ["a", "d"]), Fork(4, 5, ["a", "b", "c"])]
 
 
-BASES = ["fedavg", "scaffold", "fedadam", "feddyn", "fedprox(mu=0.1)+fedavgm", "fednova"]
+BASES = ["scaffold", "fedprox(mu=0.1)+fedadam"]
 
 
 def run(path: Path, method: str, models: int = 3, keeper: Keeper | None = None, **how) -> Outcome:

@@ -39,7 +39,7 @@ def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, kept.Kept]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("text", ["fedavg", "feddyn", toy.part_text("fedlaw"), "gh+fedavgm"])
+@pytest.mark.parametrize("text", ["feddyn", toy.part_text("fedlaw")])
 def test_keeping_changes_no_bit(text: str, engine: str, tmp_path: Path) -> None:
     """Rows, weights and statistics with all rounds kept are those without; each round starts where the one before ended."""
     task, method = toy.make_task(model=toy.norm_model(), rounds=ROUNDS), compose(text)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from fedrepro.engine.kept import Keeper, Kept, load_index, load_round, round_path, write_index
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
@@ -116,14 +115,6 @@ def test_fedlaw_leaves_its_weights(tmp_path: Path) -> None:
     gamma, weights_K = one.server["gamma"], one.server["lambda"]
     assert (gamma.shape, weights_K.shape) == ((), (len(one.clients),))
     torch.testing.assert_close(gamma * (weights_K @ one.params.flat), one.after.params.flat, rtol=0, atol=1e-12)
-
-
-def test_what_leaves_nothing_has_the_file_of_before(tmp_path: Path) -> None:
-    """No tensor more than models, ids and weights; what such a file gives is read as nothing left."""
-    outcome = train(toy.make_task(rounds=1), compose("fedavg"), keeper=keeper(tmp_path, 1))
-    names = {name.partition(".")[0] for name in load_file(round_path(tmp_path, "toy", 8, 1))}
-    assert names == {"before", "after", "clients"}
-    assert load(tmp_path, outcome)[1].server == {}
 
 
 def test_a_round_without_clients_leaves_nothing_of_the_round_before(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
-from fedrepro.methods.parts import PARTS
 from fedrepro.models import Model
 from fedrepro.types import ClientContext, Cohort, Solver
 from tests import toy
@@ -57,28 +56,6 @@ def test_fedprox_by_hand() -> None:
         result = form(proximal, batches, ctx, into)
         assert into.item() == pytest.approx(0.62, abs=1e-15)
         assert result.num_steps == 2
-
-
-@pytest.mark.parametrize("name", [name for name in PARTS.names() if PARTS.get(name).slot == "client"])
-@pytest.mark.parametrize("model", [toy.tiny_model, toy.lenet_model, toy.norm_model])
-@pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 5e-4)])
-def test_tuned_equals_plain(name: str, model, momentum: float, weight_decay: float) -> None:
-    """Every client rule, 3 rounds in float64, with and without momentum and decay: what a client sends agrees to 1e-12, or to
-    1e-9 behind BatchNorm, which over batches of two divides rounding errors by small deviations."""
-    method = compose(toy.part_text(name))
-    settings = {"client_momentum": momentum, "weight_decay": weight_decay, "rounds": 3}
-    task = toy.make_task(model=model(), **settings)
-    state, atol = method.init(task.params, task.buffers), 1e-9 if task.model.buffer_layout.names else 1e-12
-    runners = [sequential.SequentialEngine(task, method, engine) for engine in ("sequential", "plain")]
-    for round in range(3):
-        (tuned, _), (plain, _) = (runner.run_cohort(state, round) for runner in runners)
-        assert tuned is not None
-        assert plain is not None
-        torch.testing.assert_close(tuned.updates.flat, plain.updates.flat, rtol=0, atol=atol)
-        torch.testing.assert_close(tuned.buffers.flat, plain.buffers.flat, rtol=0, atol=atol)
-        assert torch.equal(tuned.num_steps, plain.num_steps)
-        assert tuned.updates.flat.abs().max() > 1e-3
-        state = method.apply(state, toy.server_context(task, tuned, round))
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
@@ -197,7 +174,7 @@ def test_batches_are_fixed_by_seed_client_and_round() -> None:
         assert flat(local_batches(14, **same | {key: 3}, epochs=1, batch_size=6)) != order
 
 
-@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.5)", toy.part_text("fedlaw")])
+@pytest.mark.parametrize("text", ["fedavg", toy.part_text("fedlaw")])
 @pytest.mark.parametrize("engine", FORMS)
 def test_every_method_and_engine_sees_the_same_batches(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batches of a client do not depend on the method, the engine, or on who else takes part."""

@@ -45,22 +45,6 @@ def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [(2, False, False), (2, False, False), (1, False, False)]
 
 
-def test_rows_are_one_a_round_and_metric() -> None:
-    """Round, name, value, in order; FedAvg records learning rate, accuracies, loss and the norm of its update."""
-    rows = train(toy.make_task(), FEDAVG).progress.rows
-    assert [(t, name) for t, name, _ in rows] == [
-        (t, name) for t in range(3) for name in ("client_lr", "test_accuracy", "test_loss", "test_top3_accuracy", "update_norm")
-    ]
-
-
-def test_training_learns() -> None:
-    """Chance is 33 %: after ten rounds the toy task is mostly right, and the loss has fallen."""
-    rows = train(toy.make_task(rounds=10), FEDAVG).progress.rows
-    losses = toy.values_of(rows, "test_loss")
-    assert toy.values_of(rows, "test_accuracy")[-1] > 70
-    assert losses[-1] < 0.7 * losses[0]
-
-
 def diverged() -> Outcome:
     """A learning rate of 1e300 overflows in the first steps, and the run stops there."""
     return train(toy.make_task(rounds=9, client_lr=1e300), FEDAVG)
@@ -244,16 +228,6 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def scramble(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 3 : len(content) // 2] = b"x" * (len(content) // 2 - len(content) // 3)
-    path.write_bytes(content)
-
-
 def flip(path: Path, bit: int | None = None) -> None:
     """One bit, in the middle of the weights unless another is named."""
     content = bytearray(path.read_bytes())
@@ -270,15 +244,7 @@ def old_format(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "expected"),
-    [
-        (nothing, [2, 3]),
-        (cut, [0, 1, 2, 3]),
-        (empty, [0, 1, 2, 3]),
-        (scramble, [0, 1, 2, 3]),
-        (flip, [0, 1, 2, 3]),
-        (old_format, [0, 1, 2, 3]),
-        (Path.unlink, [0, 1, 2, 3]),
-    ],
+    [(nothing, [2, 3]), (cut, [0, 1, 2, 3]), (flip, [0, 1, 2, 3]), (old_format, [0, 1, 2, 3]), (Path.unlink, [0, 1, 2, 3])],
 )
 def test_a_damaged_checkpoint_starts_anew(
     damage, expected: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -335,12 +301,6 @@ def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
         assert checkpoint.load(path, "k") is None, bit
         path.write_bytes(good)
     assert checkpoint.load(path, "k") is not None
-
-
-def test_a_checkpoint_of_another_run_is_not_used(tmp_path: Path) -> None:
-    """The key holds run, seed, inputs, engine and device."""
-    checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
-    assert rounds_of(dataclasses.replace(checkpoints, key="other"))[0] == [0, 1, 2, 3]
 
 
 def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:

@@ -1,14 +1,9 @@
 """A client's momentum that goes on from round to round (FedLAW's authors' code), by hand and through a checkpoint."""
 
-import dataclasses
-from pathlib import Path
-
 import pytest
-import torch
 
-from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.local import FORMS
-from fedrepro.engine.loop import Checkpoints, train
+from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import compose
 from fedrepro.types import VELOCITY
@@ -58,41 +53,6 @@ def test_only_kept_when_asked_for() -> None:
         runner = SequentialEngine(task, method)
         runner.run_cohort(method.init(task.params, task.buffers), 0)
         assert {client: set(kept) for client, kept in runner.own.items()} == expected
-
-
-class Killed(Exception):
-    """Stands for a killed process."""
-
-
-@pytest.mark.parametrize("text", ["fedavg", "feddyn"])
-@pytest.mark.parametrize("model", [toy.tiny_model, toy.norm_model])
-def test_survives_a_checkpoint(text: str, model, tmp_path: Path) -> None:
-    """Killed after round 2 and resumed: the bits of an undisturbed run, which differs from one without."""
-    task = toy.make_task(model=model(), rounds=4, cohorts=toy.PARTIAL, keep_client_momentum=True)
-    whole = train(task, compose(text))
-
-    def kill(round: int, progress: Progress) -> None:
-        if round == 2:
-            raise Killed
-
-    checkpoints = Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
-    with pytest.raises(Killed):
-        train(task, compose(text), checkpoints=checkpoints, report=kill)
-    begun: list[int] = []
-    resumed = train(task, compose(text), checkpoints=checkpoints, report=lambda t, _: begun.append(t))
-    assert begun == [2, 3]
-    assert torch.equal(resumed.params.flat, whole.params.flat)
-    assert torch.equal(resumed.buffers.flat, whole.buffers.flat)
-    fresh = train(dataclasses.replace(task, spec=dataclasses.replace(task.spec, keep_client_momentum=False)), compose(text))
-    assert (fresh.params.flat - whole.params.flat).abs().max() > 1e-4
-
-
-@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.3)", "fedprox(mu=0.3, steps=plain)", "feddyn"])
-def test_tuned_equals_plain(text: str) -> None:
-    """Over 4 rounds, to 1e-12."""
-    task = toy.make_task(rounds=4, cohorts=toy.PARTIAL, keep_client_momentum=True)
-    tuned, plain = (train(task, compose(text), engine=engine).params.flat for engine in ("sequential", "plain"))
-    torch.testing.assert_close(tuned, plain, rtol=0, atol=1e-12)
 
 
 def test_proximal_steps_without_the_settings_momentum_and_decay_by_hand() -> None:

@@ -75,7 +75,7 @@ def test_phases_that_have_no_round_are_refused(rounds: int, of: int, says: str) 
     assert str(caught.value) == f"schedule = {LATE!r}: {says}"
 
 
-LENGTHS = (2, 3, 4, 5, 7, 10, 40, 99, 100, 200, 300, 400)
+LENGTHS = (2, 3, 7, 99, 100, 400)
 
 
 def begins(text: str, rounds: int) -> int:
@@ -87,7 +87,7 @@ def begins(text: str, rounds: int) -> int:
 
 
 @pytest.mark.parametrize("rounds", LENGTHS)
-@pytest.mark.parametrize("start", ["0.75", "0.5", "0.07", "0.999", "0.3333333333333333"])
+@pytest.mark.parametrize("start", ["0.75", "0.07", "0.3333333333333333"])
 def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rounds: int) -> None:
     """Whether written twice or once; the phase before has it less one."""
     method = str(compose(f"ima(start={start})"))
@@ -100,7 +100,7 @@ def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rou
 
 
 @pytest.mark.parametrize("rounds", LENGTHS)
-@pytest.mark.parametrize("start", [1, 150, 225, 300, 399])
+@pytest.mark.parametrize("start", [1, 225, 399])
 def test_a_round_of_400_is_the_same_one_in_a_schedule_and_in_a_method(start: int, rounds: int) -> None:
     """Scaled to another number of rounds, and there before the end."""
     method = for_rounds(compose(f"fedadam+ima(start={start})"), rounds, lambda name: 400)

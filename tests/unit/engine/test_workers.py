@@ -26,11 +26,10 @@ from tests.contract.test_engines import real_task
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("text", ["fedavg", "feddyn", toy.part_text("fedlaw"), toy.part_text("feddf")])
-@pytest.mark.parametrize("model", ["tiny", "norm"])
-def test_worker_processes_change_no_bit(text: str, model: str) -> None:
+@pytest.mark.parametrize("text", ["feddyn", toy.part_text("feddf")])
+def test_worker_processes_change_no_bit(text: str) -> None:
     """Two and seven workers for five clients, against none: the same bits, state of clients included."""
-    task = toy.make_task(model=toy.MODELS[model](), keep_client_momentum=True)
+    task = toy.make_task(model=toy.norm_model(), keep_client_momentum=True, rounds=2)
     alone = train(task, compose(text))
     for workers in (2, 7):
         found = train(task, compose(text), workers=workers)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from fedrepro.engine.local import TrainingNetwork
-from fedrepro.errors import UserError
 from fedrepro.methods.compose import ServerState, compose
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, Cohort
@@ -105,12 +104,6 @@ def test_averaged_statistics_begin_anew_in_each_round() -> None:
     assert rounds("server_ft(server_epochs=2)", 3) == [pytest.approx(moved((4, 8), 2), abs=1e-12)] * 3
 
 
-def test_a_hundred_passes_forget_the_past() -> None:
-    """0.9^100 = 2.7e-5 is left of where the statistics were: (2, 2) within 1e-4."""
-    for text in ("proxy_buffers", "fedlaw"):
-        assert rounds(text) == [pytest.approx([2, 2], abs=1e-4)]
-
-
 def test_recalibration_takes_the_final_weights() -> None:
     """On a ResNet: passes of the new global model, in the order of the stream (seed, round, proxy-buffers), from the old
     statistics; the weights are FedAvg's."""
@@ -128,11 +121,3 @@ def test_recalibration_takes_the_final_weights() -> None:
             _, buffers = task.model.forward(fedavg.params, buffers, task.proxy.x[index_B], True)
     torch.testing.assert_close(found.buffers.flat, buffers.flat, rtol=0, atol=1e-12)
     assert (found.buffers.flat - fedavg.buffers.flat).abs().max() > 1e-2
-
-
-def test_passes_has_a_bound() -> None:
-    """One line with part, argument, value and bound."""
-    with pytest.raises(UserError, match=r"^proxy_buffers: passes = 0: must be at least 1"):
-        compose("proxy_buffers(passes=0)")
-    with pytest.raises(UserError, match=r"^mean_buffers: weighting = 'equal': must be size or uniform"):
-        compose("mean_buffers(weighting=equal)")

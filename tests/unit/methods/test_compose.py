@@ -67,10 +67,6 @@ def test_canonical_names(text: str, canonical: str) -> None:
         ("fedprox+local_sgd", "two parts for slot 'client', 'fedprox' and 'local_sgd'; keep one of them"),
         ("fedlaw+attentive_law", "two parts for slot 'aggregate', 'fedlaw' and 'attentive_law'"),
         ("fedprox(nu=1)", "fedprox: unknown argument 'nu'; Known: mu"),
-        ("fedprox(mu=-1)", "fedprox: mu = -1.0: must be at least 0"),
-        ("fixed_gamma(gamma=1.1)", "fixed_gamma: gamma = 1.1: must be greater than 0 and at most 1"),
-        ("fixed_gamma(gamma=0)", "fixed_gamma: gamma = 0.0"),
-        ("server_sgd(server_lr=0)", "server_sgd: server_lr = 0.0"),
         ("fedavg(mu=1)", "fedavg takes no arguments"),
         ("", "is not of the form"),
     ],
@@ -252,12 +248,6 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
         "refine": (("refine2", 2), ("refine1", 2)),
         "average": (("average1", 2), ("average2", 2)),
     }
-
-
-def test_an_unknown_slot_is_a_bug() -> None:
-    """Refused where the part is written, not in a user's run."""
-    with pytest.raises(ValueError, match="slot"):
-        parts.register("clients", "x")
 
 
 def test_arguments_reach_the_parts_that_slots_take_by_default() -> None:

@@ -101,29 +101,6 @@ def test_round_zero_by_hand(engine: type) -> None:
     assert early.params.flat.tolist()[:3] == pytest.approx([1, -1e-3, 1e-3], abs=1e-9)
 
 
-@ENGINES
-def test_the_servers_mean_by_hand(engine: type) -> None:
-    """Client 1 has class 0 alone, with a feature of 4: its anchors are 2 and, unmoved, 1. Weights 3/4 and 1/4."""
-    state = after_round(engine, hand_task(2, (0, 1)), "fedfa", 0)
-    assert state.shared.flat.tolist() == pytest.approx([0.75 * 0.75 + 0.25 * 2, 0.75 * 2 + 0.25], abs=1e-14)
-
-
-@ENGINES
-def test_mixing_by_hand(engine: type) -> None:
-    """Client 0 in batches of one, two epochs, learning nothing (client_lr 1e-300): six batches in a round, three in an epoch.
-
-    A batch without a class counts as 0: s = ((2 + 1) / 3, 3 / 3) = (1, 1) in each epoch, and over the round. Once: (0.5, 1);
-    twice: 0.5 * 0.5 + 0.5 = 0.75 and 1. With momentum 0 the anchors are s, with 1 they stay.
-    """
-    task = hand_task(2, (0,), batch_size=1, local_epochs=2, client_lr=1e-300)
-    for mix, first in (("round", 0.5), ("epoch", 0.75)):
-        state = after_round(engine, task, f"fedfa(mix={mix})", 0)
-        assert state.shared.flat.tolist() == pytest.approx([first, 1.0], abs=1e-12)
-        for momentum, anchor in ((0, 1.0), (1, 0.0)):
-            state = after_round(engine, task, f"fedfa(mix={mix}, momentum={momentum})", 0)
-            assert state.shared.flat.tolist() == pytest.approx([anchor, 1.0], abs=1e-12)
-
-
 @pytest.mark.parametrize("mix", ["round", "epoch"])
 def test_a_plain_loop_with_torchs_optimisers(mix: str) -> None:
     """Four rounds of two clients each, two epochs in batches of six, anchors followed class by class; calibration from

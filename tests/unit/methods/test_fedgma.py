@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
@@ -101,11 +100,3 @@ def test_unanimous_clients_are_fedavg() -> None:
     x = cohort([[1.0, -2.0], [3.0, -1.0]], [0.75, 0.25])
     for text in ("fedgma(threshold=1)", "fedgma(threshold=1, variant=and)"):
         assert served(text, x)[0] == served("fedavg", x)[0]
-
-
-def test_mistakes_are_one_line() -> None:
-    """Range and names."""
-    with pytest.raises(UserError, match=r"fedgma: threshold = 1.5.*from 0 to 1"):
-        compose("fedgma(threshold=1.5)")
-    with pytest.raises(UserError, match=r"fedgma: variant = .*masked, and or authors"):
-        compose("fedgma(variant=hard)")

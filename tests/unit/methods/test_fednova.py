@@ -36,23 +36,6 @@ def test_by_hand(weighting: str, expected: list[float]) -> None:
     assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_equal_steps_are_the_weighted_mean() -> None:
-    """Whatever all clients' steps are worth, if it is the same."""
-    ctx = toy.server_context(toy.make_task())
-    nova, mean = (compose(text).aggregate(cohort_of([7.5, 7.5]), None, ctx)[0] for text in ("fednova", "fedavg"))
-    torch.testing.assert_close(nova.flat, mean.flat, rtol=1e-14, atol=0)
-
-
-def test_a_run_with_equal_steps_is_fedavg() -> None:
-    """Batches as large as the largest client: everybody takes one step an epoch, with momentum too."""
-    task = toy.make_task(batch_size=50)
-    nova, mean = (train(task, compose(text)).params.flat for text in ("fednova", "fedavg"))
-    torch.testing.assert_close(nova, mean, rtol=0, atol=1e-12)
-    unequal = toy.make_task(batch_size=6)
-    nova, mean = (train(unequal, compose(text)).params.flat for text in ("fednova", "fedavg"))
-    assert float((nova - mean).norm()) > 1e-3
-
-
 def worth(rule: LocalRule, momentum: float, steps: list[int], client_lr: float = 0.1) -> list[float]:
     """a_k of clients with so many steps."""
     return rule.effective_steps(Solver(momentum, 0.0), client_lr, steps)

@@ -1,17 +1,12 @@
 """Gradient harmonisation: against the literal double loop, by hand, and where it must change nothing."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
-from fedrepro import rng, tree
-from fedrepro.engine.loop import train
-from fedrepro.engine.task import Task
-from fedrepro.errors import UserError
-from fedrepro.methods.compose import compose
+from fedrepro import rng
 from fedrepro.methods.transform.gh import GradientHarmonisation
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
@@ -66,7 +61,7 @@ def literal(part: GradientHarmonisation, updates_KD: torch.Tensor) -> torch.Tens
 
 
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
-@pytest.mark.parametrize("clients", [2, 3, 7])
+@pytest.mark.parametrize("clients", [2, 7])
 def test_the_gram_form_is_the_double_loop(part: GradientHarmonisation, clients: int) -> None:
     """Random updates in five dimensions, where about half of all pairs conflict: the same to 1e-10."""
     updates = torch.from_numpy(rng.stream(1, "test", clients).normal(size=(clients, 5)))
@@ -81,23 +76,6 @@ def test_two_opposing_clients_by_hand() -> None:
     assert found.tolist() == [[1.0, 1.0], [0.0, 1.0]]
     # Means: before (1/2, 1/2), after (1/2, 1): lengths 0.7071 and 1.1180.
     assert notes == {"gh_conflicts": 1.0, "gh_norm_ratio": pytest.approx((1.25 / 0.5) ** 0.5)}
-
-
-def test_the_slides_formula_by_hand() -> None:
-    """d = ||g_i||^2: g_1' = (2, 0) + 2/4 (-1, 1) = (1.5, 0.5); in place g_2 then meets it: c = -1.5 + 0.5 = -1, d = 2:
-    g_2' = (-1, 1) + 1/2 (1.5, 0.5) = (-0.25, 1.25). With an own update against copies: g_2' = (-1, 1) + 2/2 (2, 0) = (1, 1)."""
-    updates = [[2.0, 0.0], [-1.0, 1.0]]
-    assert harmonised(GradientHarmonisation("in_place", "own"), updates)[0].tolist() == [[1.5, 0.5], [-0.25, 1.25]]
-    assert harmonised(GradientHarmonisation("copies", "own"), updates)[0].tolist() == [[1.5, 0.5], [1.0, 1.0]]
-
-
-def test_conflicting_pairs_end_orthogonal() -> None:
-    """With two clients each harmonised update is orthogonal to the other's original."""
-    updates = torch.from_numpy(rng.stream(2, "test").normal(size=(2, 9)))
-    updates[1] -= 2 * updates[0]
-    found, _ = harmonised(GradientHarmonisation(), updates)
-    assert abs(float(found[0] @ updates[1])) < 1e-12
-    assert abs(float(found[1] @ updates[0])) < 1e-12
 
 
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
@@ -119,15 +97,6 @@ def test_clients_that_hardly_move_are_left_alone(part: GradientHarmonisation) ->
         assert torch.equal(found[1], updates[1])
 
 
-@pytest.mark.parametrize("part", VARIANTS, ids=str)
-@pytest.mark.parametrize("factor", [3.0, -1.0])
-def test_a_common_scale_or_sign_carries_over(part: GradientHarmonisation, factor: float) -> None:
-    """Gradients or updates, times a learning rate or not: the result only scales."""
-    updates = torch.from_numpy(rng.stream(3, "test").normal(size=(4, 6)))
-    once, scaled = harmonised(part, updates)[0], harmonised(part, factor * updates)[0]
-    torch.testing.assert_close(scaled, factor * once, rtol=1e-12, atol=1e-12)
-
-
 def test_the_order_of_the_others_matters_slightly_and_is_the_runs_own() -> None:
     """Two rounds draw two orders; the same round draws the same one."""
     updates = torch.from_numpy(rng.stream(4, "test").normal(size=(6, 4)))
@@ -146,42 +115,3 @@ def test_only_conflicting_clients_are_touched() -> None:
     found, _ = harmonised(GradientHarmonisation(), updates)
     assert torch.equal(found[2], updates[2])
     assert not torch.equal(found[:2], updates[:2])
-
-
-def test_a_run_without_conflicts_is_fedavg_to_the_bit() -> None:
-    """One client a round, so that nobody can disagree: GH draws nothing that others would miss."""
-    task = toy.make_task(cohorts=toy.ALONE)
-    plain, with_gh = (train(task, compose(text)) for text in ("fedavg", "fedavg+gh"))
-    assert torch.equal(plain.params.flat, with_gh.params.flat)
-
-
-def test_the_mean_of_harmonised_updates_is_what_the_server_steps_by() -> None:
-    """fedavg+gh moves the global model by the plain mean of the harmonised updates."""
-    task: Task = replace(toy.make_task(), cohorts=torch.tensor([[0, 1, 3]]))
-    seen: list[Cohort] = []
-
-    class Spy(GradientHarmonisation):
-        def __call__(self, cohort, state, ctx):
-            out = super().__call__(cohort, state, ctx)
-            seen.append(out[0])
-            return out
-
-    method = replace(compose("fedavg+gh+mean(weighting=uniform)"), transforms=(Spy(),))
-    task = replace(task, spec=replace(task.spec, rounds=1))
-    end = train(task, method).params
-    torch.testing.assert_close(end.flat, task.params.flat + seen[0].updates.flat.mean(0), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("argument", ["against", "denominator", "order"])
-def test_mistakes(argument: str) -> None:
-    """A word that is none of the choices: one line that names part and argument."""
-    with pytest.raises(UserError, match=f"gh: {argument} = 'x': must be"):
-        compose(f"fedavg+gh({argument}=x)")
-
-
-def test_gram_of_many_parameters() -> None:
-    """Added up in pieces: the same as one product, also where the last piece is short."""
-    flat = torch.from_numpy(rng.stream(5, "test").normal(size=(3, 40_001))).float()
-    found = tree.gram(Tree(Layout.of({"w": (40_001,)}), flat))
-    torch.testing.assert_close(found, flat.double() @ flat.double().T, rtol=1e-12, atol=1e-9)
-    assert found.dtype == torch.float64

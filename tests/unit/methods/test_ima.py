@@ -2,19 +2,15 @@
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from fedrepro import rounds
-from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.loop import Checkpoints, train
+from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
-from fedrepro.errors import UserError
-from fedrepro.methods.average.ima import IMA
 from fedrepro.methods.compose import Method, ServerState, compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.registry import parse
@@ -22,8 +18,7 @@ from fedrepro.tree import Tree
 from fedrepro.types import Cohort
 from tests import toy
 
-BASES = ("fedavg", "fedadam", "scaffold", "feddyn", "fedprox+gh+fixed_gamma", "elastic+fedyogi")
-OTHERS = [name for name in PARTS.names() if PARTS.get(name).slot in ("client", "aggregate", "server_opt")]
+BASES = ("fedadam", "scaffold", "fedprox+gh+fixed_gamma")
 
 
 def window(text: str, handed: list[float], of: int) -> list[float]:
@@ -137,34 +132,9 @@ def test_nothing_changes_before_the_start(average: str, text: str) -> None:
     assert not torch.equal(found[6].params.flat, base[6].params.flat)
 
 
-def test_until_the_start_the_very_object_is_handed_on() -> None:
-    """No copy is made of a model; and with a window of one, never."""
-    x, task = toy.one_weight(2.0), toy.make_task(rounds=4)
-    for part, round in ((IMA(), 2), (IMA(window=1, start=0), 3)):
-        assert part(x, (toy.one_weight(1.0),) if part.window > 1 else (), toy.server_context(task, round=round))[0] is x
-
-
-@pytest.mark.parametrize("text", ["ima(window=3, start=2)", "ima_averages(window=3, start=2)+fedadam"])
-@pytest.mark.parametrize("killed", [1, 2, 3, 4])
-def test_killed_within_the_window_and_resumed(text: str, killed: int, tmp_path: Path) -> None:
-    """Before, at and after the start: the bits of an undisturbed run."""
-    task = toy.make_task(rounds=6)
-    whole, path = train(task, compose(text)), Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
-
-    def kill(round: int, progress: Progress) -> None:
-        if round == killed:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(task, compose(text), checkpoints=path, report=kill)
-    resumed = train(task, compose(text), checkpoints=path)
-    assert torch.equal(resumed.params.flat, whole.params.flat)
-    assert resumed.progress.rows == whole.progress.rows
-
-
 @pytest.mark.parametrize("base", ["fedavg", "fedadam"])
-@pytest.mark.parametrize("at", [1, 2, 4])
-@pytest.mark.parametrize("size", [1, 2, 3, 9])
+@pytest.mark.parametrize("at", [1, 4])
+@pytest.mark.parametrize("size", [1, 3, 9])
 def test_a_run_without_it_is_gone_on_with(base: str, at: int, size: int) -> None:
     """Up to its start the state is made of the global weights of `remembers` rounds: the same states and bits from there on."""
     task, method = toy.make_task(rounds=6), compose(f"{base}+ima(window={size}, start=4)")
@@ -184,37 +154,6 @@ def test_others_change_something_from_the_first_round_on() -> None:
     """Only IMA can be taken away from a run's beginning; `ima_averages` remembers what is no global model."""
     parts = [PARTS.make(parse(toy.part_text(name))[0]) for name in PARTS.names()]
     assert [part.name for part in parts if part.begins(8) is not None] == ["ima"]
-
-
-@pytest.mark.parametrize("average", ["ima", "ima_averages"])
-@pytest.mark.parametrize("name", OTHERS)
-def test_goes_with_every_part(name: str, average: str) -> None:
-    """`x+ima` trains: two rounds, the second averaged; the first is the bits of x alone."""
-    text, task = toy.part_text(name), toy.make_task(rounds=2)
-    base, found = states_of(text, task), states_of(f"{text}+{average}", task)
-    assert torch.equal(found[1].params.flat, base[1].params.flat)
-    assert torch.isfinite(found[2].params.flat).all()
-    if average == "ima":
-        mean = (base[1].params.flat + base[2].params.flat) / 2
-        torch.testing.assert_close(found[2].params.flat, mean, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("ima(window=0)", "ima: window = 0: must be at least 1"),
-        ("ima(start=1.5)", "ima: start = 1.5: must be a round"),
-        ("ima(start=0.0)", "ima: start = 0.0: must be a round"),
-        ("ima_averages(start=-1)", "ima_averages: start = -1: must be a round"),
-        ("ima(start=late)", "ima(start=...) = 'late': must be a whole number or a number"),
-        ("ima(start=true)", "ima(start=...) = True: must be a whole number or a number"),
-    ],
-)
-def test_mistakes_are_one_line(text: str, says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        compose(text)
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_rounds_and_shares_keep_their_kind_in_names() -> None:

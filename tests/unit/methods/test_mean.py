@@ -1,12 +1,9 @@
 """FedAvg's mean under its three weightings, by hand and in a run."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from fedrepro.engine.loop import train
-from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
@@ -33,16 +30,6 @@ def test_by_hand(weighting: str, expected: list[float]) -> None:
     assert update.flat.tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_all_is_the_mean_of_every_client() -> None:
-    """The mean of N models, of which N - K are still w, is w + the update."""
-    anchor = Tree(LAYOUT, torch.tensor([10.0, 20.0], dtype=torch.float64))
-    update, _ = compose("mean(weighting=all)").aggregate(
-        replace(COHORT, anchor=anchor), None, toy.server_context(toy.make_task())
-    )
-    models = [anchor.flat + one for one in COHORT.updates.flat] + [anchor.flat] * 6
-    torch.testing.assert_close(anchor.flat + update.flat, torch.stack(models).mean(0), rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize(("cohorts", "share"), [(((0, 1, 2, 3, 4),), 4 / 5), (((0, 1), (3, 4)), 2 / 5)])
 def test_all_scales_the_uniform_mean(cohorts: tuple[tuple[int, ...], ...], share: float) -> None:
     """By K/N: of the toy's five clients one has no training data, and counts as absent."""
@@ -50,9 +37,3 @@ def test_all_scales_the_uniform_mean(cohorts: tuple[tuple[int, ...], ...], share
     every = train(task, compose("mean(weighting=all)")).params.flat
     scaled = train(task, compose(f"mean(weighting=uniform)+server_sgd(server_lr={share})")).params.flat
     torch.testing.assert_close(every, scaled, rtol=0, atol=1e-12)
-
-
-def test_only_the_mean_counts_all() -> None:
-    for part in ("mean_buffers", "fednova", "feddyn"):
-        with pytest.raises(UserError, match=f"{part}: weighting = 'all': must be size or uniform"):
-            compose(f"{part}(weighting=all)")

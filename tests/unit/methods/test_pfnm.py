@@ -68,15 +68,6 @@ def test_two_permuted_copies_give_the_net_back(seed: int) -> None:
     assert (outputs(mean, x) - outputs(first, x)).abs().max() > 1e-3
 
 
-def test_units_keep_their_places_where_nothing_moved() -> None:
-    """Three nets a little apart: the uniform mean, in the order of the received model."""
-    first = net()
-    nets = [first.like(first.flat + 1e-3 * torch.randn_like(first.flat)) for _ in range(3)]
-    found, moved = aggregated(FLAT, first, *nets)
-    assert moved == 0
-    torch.testing.assert_close(found.flat, torch.stack([one.flat for one in nets]).mean(0), rtol=0, atol=1e-9)
-
-
 def test_the_posterior_mean_by_hand() -> None:
     """Two copies of one net, sigma 1, sigma0 0.5: precision 2 of the data and 4 of the prior. Weights: 2 / 6 of theirs; hidden
     biases (2 b + 4 * 0.1) / 6; the last bias is averaged."""
@@ -98,7 +89,7 @@ def test_one_client_and_no_hidden_layer() -> None:
     torch.testing.assert_close(found.flat, (plain.flat + other.flat) / 2, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_client_alone_keeps_its_units(seed: int) -> None:
     """All assignments are equally good for it: none moves, whatever rounding says; its own update, to the bit."""
     anchor, one = net(seed=seed), net(seed=seed + 100)
@@ -108,10 +99,10 @@ def test_a_client_alone_keeps_its_units(seed: int) -> None:
     assert aggregated("pfnm", anchor, one)[1] == 0
 
 
-AFTER = ("", "+server_sgd(server_lr=0.5)", "+fedavgm", "+fedadam", "+elastic", "+feddyn", "+scaffold", "+igfl_c", "+gh")
+AFTER = ("", "+fedadam", "+elastic", "+scaffold", "+gh")
 
 
-@pytest.mark.parametrize("more", [*AFTER, "+server_ft(server_epochs=2, server_lr=0.05)", "+feddf(server_epochs=2)"])
+@pytest.mark.parametrize("more", [*AFTER, "+feddf(server_epochs=2)"])
 def test_rounds_of_one_client_are_those_of_the_plain_mean(more: str) -> None:
     """To the bit, over three rounds with one client each, with every slot that comes before and after."""
     task = toy.make_task(rounds=3, cohorts=((1,), (3,), (1,)))
@@ -121,7 +112,7 @@ def test_rounds_of_one_client_are_those_of_the_plain_mean(more: str) -> None:
     assert toy.values_of(found.progress.rows, "pfnm_moved") == [0.0] * 3
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_two_clients_keep_places_of_units_that_did_not_move_far(seed: int) -> None:
     """Units that are the same, and units that are dead, tie: they keep their places too. The uniform mean."""
     first = net(seed=seed)
@@ -162,27 +153,6 @@ def test_no_other_assignment_of_one_client_is_better() -> None:
             changed = order.clone()
             changed[k] = torch.tensor(one)
             assert posterior(units, changed, prior) <= best + 1e-12
-
-
-def test_a_run_learns_and_repeats() -> None:
-    """On the toy task, to the bit twice; with elastic aggregation too."""
-    for text in ("pfnm", "pfnm+elastic"):
-        one, other = (train(toy.make_task(rounds=6), compose(text)) for _ in range(2))
-        assert torch.equal(one.params.flat, other.params.flat)
-        assert toy.values_of(one.progress.rows, "test_accuracy")[-1] > 60
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("pfnm(sigma=0)", "pfnm: sigma = 0.0: must be greater than 0"),
-        ("pfnm(sweeps=0)", "pfnm: sweeps = 0: must be at least 1"),
-    ],
-)
-def test_bounds(text: str, says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        compose(text)
-    assert str(caught.value) == says
 
 
 def test_other_models_are_refused_before_the_first_round() -> None:

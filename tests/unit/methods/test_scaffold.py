@@ -63,29 +63,6 @@ def test_momentum_makes_steps_longer_and_not_gradients(option: int) -> None:
     assert weights(option, 2, client_momentum=0.5) == pytest.approx([0.875, 0.75], abs=1e-14)
 
 
-@BOTH
-def test_the_server_has_a_rate(option: int) -> None:
-    """server_lr = 2 doubles the mean move: -0.2; control variates do not see it: then 2 * -0.1."""
-    tasks = [toy.linear_task(t, **PLAIN) for t in (1, 2)]
-    method = toy.linear(f"scaffold(option={option})+server_sgd(server_lr=2)")
-    assert [train(task, method).params.flat.item() for task in tasks] == pytest.approx([0.8, 0.6], abs=1e-14)
-
-
-def test_option_1_is_the_gradient_at_the_received_model() -> None:
-    """One batch an epoch: the whole gradient, by autograd, of a client with 20 samples."""
-    task, method = toy.make_task(batch_size=20, cohorts=((3,),)), compose("scaffold(option=1)")
-    engine = SequentialEngine(task, method)
-    cohort, _ = engine.run_cohort(method.init(task.params, task.buffers), 0)
-    rows = task.client_index[3]
-    data = Batch(task.train.x[rows], task.train.y[rows])
-    loss = lambda p: task.model.loss(task.model.forward(p, task.buffers, data.x, True)[0], data.y)  # noqa: E731
-    expected = tree.gradient(loss, task.params)
-    assert cohort is not None
-    assert cohort.messages is not None
-    torch.testing.assert_close(engine.own[3]["control"].flat, expected.flat, rtol=0, atol=1e-14)
-    torch.testing.assert_close(cohort.messages.flat[0], expected.flat, rtol=0, atol=1e-14)
-
-
 def controls(text: str, engine: type, task: Task) -> torch.Tensor:
     """c_i of every client of the first cohort after its first round, [K, D]."""
     method = toy.linear(text) if task.model is toy.ONE_WEIGHT else compose(text)

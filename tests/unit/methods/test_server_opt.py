@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from fedrepro import tree
-from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from tests import toy
 
@@ -32,16 +31,7 @@ def test_fedavgm_with_nesterov_by_hand() -> None:
     assert steps("fedavgm(beta=0.5, server_lr=2, nesterov=true)", [0.4, -0.1]) == pytest.approx([2.2, 2.1], abs=1e-15)
 
 
-def test_fedavgm_reaches_ten_times_the_update() -> None:
-    """The same update again and again: v tends to update / (1 - 0.9), so the last of 400 steps is 10 times as long."""
-    found = steps("fedavgm", [0.01] * 400)
-    assert found[-1] - found[-2] == pytest.approx(0.1, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("first_v", "v"),
-    [("zero", (1e-4, 4.99e-4)), ("tau_squared", (0.01, 0.0103))],
-)
+@pytest.mark.parametrize(("first_v", "v"), [("zero", (1e-4, 4.99e-4)), ("tau_squared", (0.01, 0.0103))])
 def test_fedadam_by_hand(first_v: str, v: tuple[float, float]) -> None:
     """Updates 0.1 and -0.2; beta1 0.9, beta2 0.99, tau 0.1, server_lr 0.01, no bias correction.
 
@@ -82,27 +72,3 @@ def test_fedadagrad_by_hand(first_v: str, v: tuple[float, float]) -> None:
 def test_adaptive_servers_stand_still_without_updates(name: str) -> None:
     """0 / (0 + tau): no NaN from an update of exactly zero."""
     assert steps(name, [0.0, 0.0]) == [1.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("fedavgm(beta=1)", "fedavgm: beta = 1.0: must be at least 0 and below 1"),
-        ("fedavgm(server_lr=0)", "fedavgm: server_lr = 0.0: must be greater than 0"),
-        ("fedadam(beta1=1)", "fedadam: beta1 = 1.0: must be at least 0 and below 1"),
-        ("fedadam(beta2=-0.1)", "fedadam: beta2 = -0.1: must be at least 0 and below 1"),
-        ("fedadam(tau=0)", "fedadam: tau = 0.0: must be greater than 0"),
-        ("fedadam(server_lr=0)", "fedadam: server_lr = 0.0: must be greater than 0"),
-        ("fedyogi(beta2=1)", "fedyogi: beta2 = 1.0: must be at least 0 and below 1"),
-        ("fedadagrad(tau=-1)", "fedadagrad: tau = -1.0: must be greater than 0"),
-        ("fedadagrad(beta2=0.9)", "fedadagrad: unknown argument 'beta2'"),
-        ("fedadam(first_v=one)", "fedadam: first_v = 'one': must be zero or tau_squared"),
-        ("mean(weighting=equal)", "mean: weighting = 'equal': must be size, uniform or all"),
-        ("fedprox(steps=none)", "fedprox: steps = 'none': must be as_set or plain"),
-    ],
-)
-def test_bounds(text: str, says: str) -> None:
-    """One line with part, argument, value and bound."""
-    with pytest.raises(UserError) as caught:
-        compose(text)
-    assert str(caught.value) == says or str(caught.value).startswith(says)

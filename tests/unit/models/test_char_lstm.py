@@ -7,10 +7,6 @@ from torch import Tensor, nn
 from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.models import build, initial, ops
-from fedrepro.models.lstm import lstm
-from fedrepro.tree import Tree
-
-WIDTH = 6
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -21,32 +17,6 @@ def torch_order(rows: Tensor) -> Tensor:
     """Ours are input, forget, output, candidate; torch's input, forget, candidate, output."""
     i, f, o, g = rows.chunk(4)
     return torch.cat([i, f, g, o])
-
-
-def test_the_layer_is_torchs() -> None:
-    """Three clients side by side, each alone, and torch's LSTM: states and all gradients in float64, to 1e-12."""
-    x, into, weight, bias = (
-        normal(3, *shape, seed=seed).requires_grad_()
-        for seed, shape in enumerate([(4, 9, 5), (4 * WIDTH, 5), (4 * WIDTH, WIDTH), (4 * WIDTH,)])
-    )
-    h, upstream = lstm(x, into, weight, bias), normal(3, 4, 9, WIDTH, seed=9)
-    found = torch.autograd.grad((h * upstream).sum(), (x, into, weight, bias))
-    for k in range(3):
-        alone = [each[k].detach().requires_grad_() for each in (x, into, weight, bias)]
-        own = lstm(*alone)
-        layer, inputs = nn.LSTM(5, WIDTH, batch_first=True, dtype=torch.float64), x[k].detach().requires_grad_()
-        with torch.no_grad():
-            for name, value in (("weight_ih", into), ("weight_hh", weight), ("bias_ih", bias), ("bias_hh", 0 * bias)):
-                getattr(layer, f"{name}_l0").copy_(torch_order(value[k]))
-        expected, _ = layer(inputs)
-        torch.testing.assert_close(own, expected, rtol=0, atol=1e-12)
-        torch.testing.assert_close(h[k], expected, rtol=0, atol=1e-12)
-        mine = torch.autograd.grad((own * upstream[k]).sum(), alone)
-        theirs = torch.autograd.grad((expected * upstream[k]).sum(), (inputs, *list(layer.parameters())[:3]))
-        for number, (one, other, together) in enumerate(zip(mine, theirs, found, strict=True)):
-            ordered = torch_order if number else (lambda rows: rows)
-            torch.testing.assert_close(ordered(one), other, rtol=0, atol=1e-12)
-            torch.testing.assert_close(together[k], one, rtol=0, atol=1e-12)
 
 
 def test_the_papers_model_has_its_parameters() -> None:
@@ -119,17 +89,3 @@ def test_samples_of_the_wrong_kind(name: str, shape: tuple[int, ...]) -> None:
     """One line that names the model and the shape."""
     with pytest.raises(UserError, match=rf"^{name}: reads (text|images), and samples of shape .* are none$"):
         build(name, shape, 10)
-
-
-def test_the_gradient_is_that_of_the_whole_model() -> None:
-    """Central differences of the loss in twenty weights, float64."""
-    model = build("char_lstm", (7,), 4)
-    params, batch = initial.draw(model, 8), model.random(3, torch.Generator().manual_seed(1))
-    params = params.like(params.flat.double())
-    loss = lambda p: model.loss(model.forward(p, model.first_buffers(), batch.x, True)[0], batch.y)  # noqa: E731
-    found = tree.gradient(loss, params).flat
-    for place in range(3, model.parameters, model.parameters // 20):
-        step = torch.zeros_like(params.flat)
-        step[place] = 1e-5
-        slope = (loss(Tree(model.layout, params.flat + step)) - loss(Tree(model.layout, params.flat - step))) / 2e-5
-        assert float(found[place]) == pytest.approx(float(slope), abs=1e-8)

@@ -11,7 +11,7 @@ from fedrepro.engine.client_side import probes
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import compose
-from fedrepro.models import build, initial
+from fedrepro.models import build
 from fedrepro.tree import Tree
 from tests import toy
 
@@ -39,15 +39,6 @@ def test_the_formula() -> None:
     assert buffers is made.buffers
     loss = -(s.exp() / s.exp().sum(1, keepdim=True)).log()[torch.arange(6), y].mean()
     torch.testing.assert_close(made.model.loss(outputs, y), loss, rtol=1e-12, atol=0)
-
-
-def test_the_weights_are_drawn_as_those_of_logistic() -> None:
-    """As many, in the same range; the stream is the model's own."""
-    plain, behind = (build(name, (1, 28, 28), 10) for name in ("logistic", "logistic_sigmoid"))
-    assert plain.layout == behind.layout
-    first, second = (initial.draw(model, 8).flat for model in (plain, behind))
-    assert not torch.equal(first, second)
-    assert 0.99 / 28 < second.abs().max() <= 1 / 28
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["by hand", "autograd"])
