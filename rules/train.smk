@@ -52,14 +52,14 @@ rule train:
 rule diagnose:
     input: "results/runs/{run_id}/jobs/{seeds}"
     output: touch("results/diagnostics/{run_id}/{call}/jobs/{seeds}")
-    params: call=lambda w: FLOW.call(w.run_id, w.call), seeds=lambda w: w.seeds.split("-")
+    params: measures=lambda w: FLOW.measures(w.run_id, w.call), seeds=lambda w: w.seeds.split("-")
     log: "logs/diagnose/{run_id}-{call}-{seeds}.log"
     threads: lambda _: FLOW.workers
     resources:
         gpu=lambda _: int(FLOW.device == "cuda"),
         mem_mb=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).mem_mb,
         runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).minutes,
-    message: "{params.call} of {wildcards.run_id}, seeds {wildcards.seeds}"
+    message: "{params.measures[0]} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
         "trap : TERM; fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "
-        "fedrepro diagnose {params.call:q} results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} >> {log} 2>&1"
+        "fedrepro diagnose {params.measures[0]:q} results/configs/{wildcards.run_id}.json --seeds {params.seeds} --rounds {params.measures[1]} --device {FLOW.device} >> {log} 2>&1"

@@ -41,28 +41,48 @@ def diagnose(options: Namespace) -> None:
     for seed in options.seeds or _seeds(run["run_id"]):
         index = kept.load_index(ROOT, run["run_id"], seed)
         shas = {int(number): sha256 for number, sha256 in index["rounds"].items()}
+        wanted = [number for number in options.rounds or shas if number in shas]
+        target = diagnosed.measured_path(ROOT, run["run_id"], call, seed)
+        before = _before(target, index["rounds"])
         load = partial(_load, run["run_id"], seed, shas, device)
         task = cache(partial(load_task, spec, inputs, seed, device))
-        measured = {number: [*found] for number, found in _measured(diagnostic, [*shas], spec.rounds, load, task)}
-        if shas and not measured and index["reached"] == spec.rounds:
+        left = [number for number in wanted if number not in before]
+        measured = {number: [*found] for number, found in _measured(diagnostic, left, [*shas], spec.rounds, load, task)}
+        if left and not measured and index["reached"] == spec.rounds:
             others = " ".join(str(one) for one in diagnostic.earlier(max(shas), spec.rounds) if one not in shas and one >= 1)
             what = f"round {max(shas)} of {run['run_id']} is measured with others, and {others} not kept"
             raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
-        about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": index["rounds"]}
-        target = diagnosed.measured_path(ROOT, run["run_id"], call, seed)
-        values = [value for found in measured.values() for value in found]
+        done = {number: index["rounds"][str(number)] for number in sorted({*wanted, *before})}
+        about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": {str(n): sha for n, sha in done.items()}}
+        values = [value for _, found in sorted((before | measured).items()) for value in found]
         diagnosed.write(target, about | {"reached": index["reached"]}, values)
         console.say(f"{target}: {call} of {len(measured)} rounds")
 
 
+def _before(target: Path, models: dict[str, str]) -> "dict[int, list[Value]]":
+    """Round -> what was measured of it before, on the very models that are kept now."""
+    from fedrepro.engine import diagnosed
+
+    if not target.exists():
+        return {}
+    known = diagnosed.read(target)
+    same = {int(number) for number, sha256 in known.about["models"].items() if models.get(number) == sha256}
+    return {number: [value for value in known.values if value.round == number] for number in same}
+
+
 def _measured(
-    diagnostic: "Diagnostic", rounds: list[int], of: int, load: "Callable[[int], Kept]", task: "Callable[[], Task]"
+    diagnostic: "Diagnostic",
+    rounds: list[int],
+    kept: list[int],
+    of: int,
+    load: "Callable[[int], Kept]",
+    task: "Callable[[], Task]",
 ) -> "Iterator[tuple[int, Iterator[Value]]]":
-    """The values of each of the kept `rounds`; without those whose earlier rounds exist, and are not kept."""
+    """The values of each of the `rounds`; without those whose earlier rounds exist, and are not kept."""
     load = lru_cache(LOADED)(load)
     for number in rounds:
         others = [one for one in diagnostic.earlier(number, of) if one >= 1]
-        if {*others} <= {*rounds}:
+        if {*others} <= {*kept}:
             models = replace(load(number), others={one: load(one) for one in others})
             yield number, diagnostic.measure(models, task)
 

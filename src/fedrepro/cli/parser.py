@@ -236,6 +236,8 @@ def _diagnose(add: Add) -> None:
     diagnose.add_argument("call", help='for example "client_distance(to=before)"; see `fedrepro list diagnostics`')
     diagnose.add_argument("run", help="the end of a run_id of results/runs, or the configuration of a run (JSON)")
     diagnose.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: all that models are kept of")
+    help = "default: every round whose models are kept; what was measured before stays"
+    diagnose.add_argument("--rounds", action=Listed, type=_at_least_one, metavar="ROUND", help=help)
     diagnose.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
 
 

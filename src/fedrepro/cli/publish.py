@@ -84,7 +84,7 @@ def _wanted(made: "Plan", store: "Store") -> Iterator[tuple[str, Path | None]]:
         for seed in seeds:
             yield f"{run_id}/seed{seed}", store.find(run_id, seed)
             for call in calls if seed in made.seeds else ():
-                yield f"{call} of {run_id}/seed{seed}", store.measured(run_id, call, seed, made.runs[run_id].keep)
+                yield f"{call} of {run_id}/seed{seed}", store.measured(run_id, call, seed, made.runs[run_id].measures[call])
 
 
 def _require_addition(target: Path, path: Path) -> None:

@@ -39,7 +39,7 @@ def run(options: Namespace) -> None:
         from fedrepro.store import Store
 
         follow, candidates = selection.foreseen(plan, cells, Store.of(ROOT))
-        _forecast(_measured(plan, selection.jobs(plan, [*cells, *follow], seeds)), device, options)
+        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
         return
@@ -87,17 +87,11 @@ def _run_file(path: Path, options: Namespace) -> None:
 
 
 def _identified(jobs: "list[selection.Job]") -> list[Job]:
-    """As training takes them, with the rounds whose models tables keep, and those that they share."""
-    return [(run.identity | {"keep": run.keep, "forks": [asdict(fork) for fork in run.forks]}, seeds) for run, seeds in jobs]
-
-
-def _measured(plan: "Plan", jobs: "list[selection.Job]") -> list[Job]:
-    """With the diagnostics that cells of the plan show: the workflow measures them after the trainings."""
-    calls: dict[str, dict[str, str]] = {}
-    for cell in plan.planned:
-        if cell.diagnostic:
-            calls.setdefault(cell.run_id or "", {})[cell.diagnostic] = cell.diagnostic
-    return [(run | {"calls": calls.get(run["run_id"], {})}, seeds) for run, seeds in _identified(jobs)]
+    """As training takes them, with the rounds whose models tables keep and measure, and those that they share."""
+    own = [
+        (run, {"keep": run.keep, "measures": run.measures, "forks": [*map(asdict, run.forks)]}, seeds) for run, seeds in jobs
+    ]
+    return [(run.identity | more, seeds) for run, more, seeds in own]
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
@@ -155,7 +149,7 @@ def _forecast_of(jobs: list[Job], device: str, fresh: bool) -> "Forecast":
 
 def foretell(plan: "Plan", device: str, options: Namespace) -> None:
     """What all of a plan would train, and how long that takes."""
-    _forecast(_measured(plan, selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+    _forecast(_identified(selection.jobs(plan, plan.cells, plan.seeds)), device, options)
 
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:

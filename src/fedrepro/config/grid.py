@@ -15,7 +15,7 @@ from fedrepro.config.candidates import asked, candidates
 from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.places import table_path
-from fedrepro.config.plan import Candidate, Column, Place, Plan, Row, Run
+from fedrepro.config.plan import Candidate, Column, Place, Plan, Row, Run, rounds_of_both
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, READINGS, Reading
@@ -118,7 +118,8 @@ def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Ru
 def _add(runs: dict[str, Run], run: Run) -> None:
     """Cells that share a run keep its models together."""
     kept = runs[run.run_id].keep if run.run_id in runs else []
-    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept}))
+    measures = runs[run.run_id].measures if run.run_id in runs else {}
+    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept}), measures=rounds_of_both(measures, run.measures))
 
 
 def _forked(runs: dict[str, Run]) -> dict[str, Run]:
@@ -231,7 +232,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
     with at(file):
         read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
-        keep = layers.keep(spec.rounds)
+        keep, diagnostic = layers.keep(spec.rounds), layers.metric.diagnostic
+        measures = {diagnostic: layers.measured(spec.rounds, read)} if diagnostic else {}
     if "proxy" in method.needs and known.detects:
         raise UserError(
             f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
@@ -247,6 +249,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         argument_sources=sources,
         inputs=dict(_inputs(spec, entry.name, entry.sha)),
         keep=keep,
+        measures=measures,
     )
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     instead = layers.instead_of(settings)

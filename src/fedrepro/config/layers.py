@@ -168,8 +168,18 @@ class Layers:
         read = make(text).window(protocol) if self.table.reads else range(protocol)
         if self.metric.diagnostic and not {*keep} & {number + 1 for number in read}:
             raise UserError(f"keep = {keep}: {self.metric.name} is read at {text}, of which no round is kept; add it to keep")
-        kept = {At(one).scaled(rounds / protocol).round for one in keep}
+        kept = self._kept(rounds)
         return sorted({*kept, *self._earlier(kept, rounds)})
+
+    def measured(self, rounds: int, read: str) -> list[int]:
+        """The kept rounds that `read` takes, or else the last one before; all of them for a figure that shows every round."""
+        kept = self._kept(rounds)
+        window = make(read).window(rounds) if self.table.reads else range(rounds)
+        inside = {number for number in kept if number - 1 in window}
+        return sorted(inside or {max((number for number in kept if number <= window.stop), default=max(kept))})
+
+    def _kept(self, rounds: int) -> set[int]:
+        return {At(one).scaled(rounds / self._protocol_rounds).round for one in self.table.keep}
 
     def _earlier(self, kept: Iterable[int], rounds: int) -> Iterator[int]:
         """UserError where the protocol has too few rounds; in a run of fewer the diagnostic measures what it can."""

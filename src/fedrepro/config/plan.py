@@ -126,6 +126,7 @@ class Run:
     sources: dict[str, Any] = field(default_factory=dict)  # setting -> where its value is from
     argument_sources: dict[str, Any] = field(default_factory=dict)
     keep: list[int] = field(default_factory=list)  # rounds, counted from 1, whose models are kept
+    measures: dict[str, list[int]] = field(default_factory=dict)  # diagnostic -> those of them that something is read of
     forks: list[Fork] = field(default_factory=list)  # where the run parts from others of the plan, whose rounds it shares
 
     @property
@@ -254,6 +255,11 @@ class Plan:
             if one.trial.run_id != one.run_id:
                 trial = replace(one, run_id=one.trial.run_id, read=one.trial.read, values=one.values | {"rounds": "trial"})
                 yield trial, self.run(trial), trial.reading
+
+
+def rounds_of_both(one: dict[str, list[int]], other: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Diagnostic -> the rounds that either of two tables reads."""
+    return {call: sorted({*one.get(call, []), *other.get(call, [])}) for call in [*one, *(other.keys() - one.keys())]}
 
 
 def load_plan(path: Path) -> Plan:

@@ -62,10 +62,9 @@ class Forecast:
         """Seconds of diagnostics on the models that trainings keep, as far as the time of those is known."""
         found = 0.0
         for job in self.training:
-            calls, rounds = job.run.get("calls", {}).values(), len(job.run.get("keep", ()))
-            found += (
-                rounds * len(job.to_train) * ((calls and self.rates.measuring(job.run["config"], calls, self.device)) or 0.0)
-            )
+            for call, rounds in job.run.get("measures", {}).items():
+                each = self.rates.measuring(job.run["config"], call, self.device) or 0.0
+                found += len(rounds) * len(job.to_train) * each
         return found
 
     @property

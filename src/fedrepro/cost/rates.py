@@ -6,7 +6,7 @@ work in a round, as far as there are any. Time goes with the work and the rounds
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,8 +54,8 @@ class Rates:
         found = [took for took in self.alike(config, device) if took.device == device]
         return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
 
-    def measuring(self, config: Mapping[str, Any], calls: Iterable[str], device: str = "cpu") -> float | None:
-        """Seconds that diagnostics take on one kept round of a seed: evaluations alone. None where nothing like the run is
+    def measuring(self, config: Mapping[str, Any], call: str, device: str = "cpu") -> float | None:
+        """Seconds that a diagnostic takes on one kept round of a seed: evaluations alone. None where nothing like the run is
         published."""
         whole, own = self.seconds(config, device), self.work(config)
         if whole is None or not own:
@@ -64,7 +64,7 @@ class Rates:
         proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
         counts = {"train": int(train * (1 - config["local_validation"])), "test": test - proxy}
         clients = cohort_size({"ratio": config["participation"], "clients": config["clients"]})
-        passes = [one for call in calls for one in make(call).passes(clients)]
+        passes = make(call).passes(clients)
         samples = sum(one.models * min(one.samples or counts[one.on], counts[one.on]) for one in passes)
         return samples * EVALUATED * whole / (own * config["rounds"])
 

@@ -66,13 +66,13 @@ def _stale(path: Path, run: Run) -> bool:
 
 
 def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:
-    """The curve of a diagnostic's metric, where it has been measured in every round that is kept."""
-    path = store.measured(run.run_id, call, receipt.seed, run.keep)
+    """The curve of a diagnostic's metric, where it has been measured in every round that is read."""
+    path, read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
     if path is not None:
         found, rounds = diagnosed.read(path), len(receipt.curves["round"])
         name = diagnosed.curve_name(call, metric)
-        receipt.curves[name] = found.curve(metric, rounds, run.keep)
-        receipt.surfaces[name] = found.surface(metric, run.keep)
+        receipt.curves[name] = found.curve(metric, rounds, read)
+        receipt.surfaces[name] = found.surface(metric, read)
         receipt.measured[name] = found
 
 

@@ -117,7 +117,7 @@ class Workflow:
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
-        find = partial(self.store.measured, run_id, call, rounds=made.runs[run_id].keep)
+        find = partial(self.store.measured, run_id, call, rounds=made.runs[run_id].measures[call])
         with session.one_line():
             return self._public(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), made.seeds, find, find)
 
@@ -133,9 +133,10 @@ class Workflow:
             self.workflow.dag.forcefiles.update(marker for marker in found if not Path(marker).exists())
         return found
 
-    def call(self, run_id: str, folder: str) -> str:
-        """The diagnostic behind the name of its folder."""
-        return read_json(CONFIGS / f"{run_id}.json")["calls"][folder]
+    def measures(self, run_id: str, folder: str) -> tuple[str, list[int]]:
+        """The diagnostic behind the name of its folder, and the rounds that tables read of it."""
+        known = read_json(CONFIGS / f"{run_id}.json")["measures"]
+        return next(one for one in known.items() if diagnosed.folder(one[0]) == folder)
 
     def inputs_of(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """All that one run reads for these seeds."""

@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.plan import Plan, Run
+from fedrepro.config.plan import Plan, Run, rounds_of_both
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
-from fedrepro.engine import diagnosed
 from fedrepro.engine.artifacts import FOLDERS, definitions
 from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
@@ -56,23 +55,20 @@ def write_plan(place: str, made: Plan) -> Path:
 
 def write_configs(project: Project, made: Plan) -> None:
     """What a job needs to know, which follows from the names of its outputs: a file for each run, and for each artifact."""
-    called: dict[str, dict[str, str]] = {run_id: {} for run_id in made.runs}
-    for cell in made.planned:
-        if cell.diagnostic:
-            called[cell.run_id or ""][diagnosed.folder(cell.diagnostic)] = cell.diagnostic
     for run_id, run in made.runs.items():
-        _written(CONFIGS / f"{run_id}.json", _config(run, called[run_id]))
+        _written(CONFIGS / f"{run_id}.json", _config(run))
         for kind, definition in _definitions(project, run):
             _written(CONFIGS / FOLDERS[kind].name / f"{run.inputs[kind]}.json", definition)
 
 
-def _config(run: Run, calls: dict[str, str]) -> str:
-    """With the rounds that other tables keep or share, and the diagnostics that they call: none is forgotten."""
+def _config(run: Run) -> str:
+    """With the rounds that other tables keep, measure or share: none is forgotten."""
     path = CONFIGS / f"{run.run_id}.json"
     known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     kept = sorted({*run.keep, *known.get("keep", [])})
+    measures = rounds_of_both(known.get("measures", {}), run.measures)
     forks = [asdict(one) for one in joined([*(Fork(**one) for one in known.get("forks", [])), *run.forks])]
-    return _json(run.identity | {"keep": kept, "forks": forks, "calls": known.get("calls", {}) | calls})
+    return _json(run.identity | {"keep": kept, "measures": measures, "forks": forks})
 
 
 def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:

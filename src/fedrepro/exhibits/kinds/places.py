@@ -20,7 +20,9 @@ def measured(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place,
         if any(one.diverged for one in there.values()):
             continue
         run = plan.run(cell)
-        rounds = [number for number in run.keep if number <= cell.reading.window(run.config["rounds"]).stop]
+        rounds = [
+            number for number in run.measures[cell.diagnostic] if number <= cell.reading.window(run.config["rounds"]).stop
+        ]
         found: dict[int, tuple[Measured, int]] = {}
         for seed, one in there.items():
             known = one.measured[cell.reading.curve]
