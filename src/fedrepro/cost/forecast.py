@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.differing import method_names
 from fedrepro.console import duration
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
@@ -91,8 +92,6 @@ class Forecast:
         `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
         total = f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
-        from fedrepro.config.differing import method_names
-
         jobs = sorted(self.jobs, key=lambda job: not job.to_train)
         names = method_names([job.run["method"] for job in jobs])
         found = [*map(self._line, jobs, names), total]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fedrepro import console
-from fedrepro.cli import main
+from fedrepro.cli import diagnose, main
 from fedrepro.engine import diagnosed
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import seal
@@ -133,6 +133,25 @@ def test_a_training_that_gives_other_numbers_keeps_nothing(project: Path, capsys
     assert "test_accuracy of round 2 is" in line
     assert str(path.relative_to(project)) in line
     assert [path.name for path in (project / "results/kept").rglob("*") if path.is_file()] == ["round1.safetensors"]
+
+
+def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the rounds that are asked for, and of those only what no earlier call measured on the same models. The file has all,
+    with the bytes of one call."""
+    assert main([*RUN, "--keep", "1", "2", "4"]) == 0
+    name, path = run_id(project), diagnosed.measured_path(Path(), run_id(project), CALL, 8)
+    assert main(["diagnose", CALL, name]) == 0
+    whole = path.read_bytes()
+    path.unlink()
+    seen, measure = [], diagnose._measured
+    monkeypatch.setattr(diagnose, "_measured", lambda what, rounds, *more: seen.append(rounds) or measure(what, rounds, *more))
+    for asked in (["4"], ["1", "4"], ["1", "4"], []):
+        assert main(["diagnose", CALL, name, *(["--rounds", *asked] if asked else [])]) == 0
+        assert Store.of().measured(name, CALL, 8, map(int, asked)) == path
+    assert seen == [[4], [1], [], [2]]
+    assert path.read_bytes() == whole
+    assert main(["diagnose", CALL, name, "--rounds", "1"]) == 0
+    assert path.read_bytes() == whole
 
 
 def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,6 @@ from small_papers import FULL, Files, cell, ids, run_of
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
-from fedrepro.engine import diagnosed
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.typed import typed
@@ -56,7 +55,7 @@ def test_keeping_is_no_part_of_a_run(files: Files) -> None:
     assert ids(with_keep)["fedavg", "end"] == ids(without)["fedavg", "mnist"]
     mine, other = run_of(with_keep, "fedavg"), run_of(without, "fedavg")
     assert other["keep"] == []
-    assert mine | {"keep": []} == other
+    assert mine | {"keep": [], "measures": {}} == other
 
 
 def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
@@ -81,7 +80,7 @@ def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
     assert len({one.curve for _, _, one in plan.readings()}) == 2
     told = configs(files, made, made)
     assert told[found["run_id"]]["keep"] == [1, 50, 200]
-    assert [one["calls"] for one in told.values()] == [{diagnosed.folder(CALL): CALL}] * 3  # two columns share the run of a row
+    assert [one["measures"] for one in told.values()] == [{CALL: [50, 200]}] * 3  # two columns share the run of a row
 
 
 def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
@@ -93,7 +92,7 @@ def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
     plan = typed(Plan, made, "plan")
     calls = dict.fromkeys(one.diagnostic for one in plan.cells if one.row == "fedavg" and one.diagnostic)
     run_id = cell(made, "fedavg", "end")["run_id"]
-    assert configs(files, made)[run_id]["calls"] == {diagnosed.folder(call): call for call in calls}
+    assert configs(files, made)[run_id]["measures"].keys() == calls.keys()
     assert len(calls) == 2
     files.table["columns"][1]["metric"] = METRIC
     with pytest.raises(UserError, match="are the same run"):

@@ -18,7 +18,7 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
     rates = Rates(ROOT, {})
     rates.seconds = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
     config = lambda name: {"model": name, "dataset": "mnist", "partition": "iid", "rounds": 5}  # noqa: E731
-    runs = {name: {"run_id": name, "method_label": "fedavg", "config": config(name)} for name in jobs}
+    runs = {name: {"run_id": name, "method": "mean", "method_label": "fedavg", "config": config(name)} for name in jobs}
     kept = lambda seeds: {} if seeds else {8: "receipt"}  # noqa: E731
     return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
 
@@ -51,10 +51,10 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
 
 
 def test_measuring_is_told_after_training() -> None:
-    """Two kept rounds of two seeds at 30 s each."""
+    """Two measured rounds of two seeds at 30 s each."""
     made = forecast({"a": [8, 9]})
-    made.jobs[0].run.update(keep=[1, 2], calls={"plane-1": "plane"})
-    made.rates.measuring = lambda config, calls, device="cpu": 30.0 * len([*calls])  # type: ignore[method-assign]
+    made.jobs[0].run.update(keep=[1, 2, 3], measures={"plane": [1, 2]})
+    made.rates.measuring = lambda config, call, device="cpu": 30.0  # type: ignore[method-assign]
     assert made.lines(1)[-1].endswith("by published runs, then about 2 min 00 s to measure kept models")
     assert made.announcement(1).endswith("then about 2 min 00 s to measure kept models")
 
