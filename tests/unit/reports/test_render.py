@@ -456,7 +456,7 @@ def test_summary_holds_only_the_given_tables(tmp_path):
     write_json(path, {"full": {"stale": 1}})
     write_summary([report], [], path)
     cells = {A: {"fedavg": 89.5, "fedlaw": 88.2, "ours": 87.1}, B: {"fedlaw": 86.25}}
-    assert json.loads(path.read_text()) == {"demo": {"fedlaw": {"table3": cells | {"over_seeds": "8, 9"}}}}
+    assert json.loads(path.read_text()) == {"demo": {"fedlaw": {"table3": cells | {"over_seeds": "8, 9, 10"}}}}
 
 
 def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
@@ -474,7 +474,7 @@ def test_means_of_methods_for_experiments(tmp_path):
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)
-    one = {"mean_of": "table3 demo, seeds 8, 9", "fedlaw": 87.225, "ours": 87.1}
+    one = {"mean_of": "table3 demo, seeds 8, 9, 10", "fedlaw": 87.225, "ours": 87.1}
     assert json.loads(path.read_text()) == one
     cells = [replace(cell, metric="test_top3_accuracy" if cell.setting == B else cell.metric) for cell in report.cells]
     write_means([report, replace(report, paper="fedgh", table="table2", cells=tuple(cells), seeds=(8, 11))], path)
