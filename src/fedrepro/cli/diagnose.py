@@ -99,9 +99,8 @@ def _configuration(text: str) -> Path:
         return Path(text)
     found = [*ROOT.glob(f"results/runs/*{text}/config.json")]
     if len(found) != 1:
-        raise UserError(
-            f"{text}: {len(found) or 'no'} runs in results/runs have a run_id that ends so; `fedrepro runs` lists them"
-        )
+        many = f"{len(found)} runs" if found else "no run"
+        raise UserError(f"{text}: {many} in results/runs with a run_id that ends so; `fedrepro runs` lists them")
     return found[0]
 
 

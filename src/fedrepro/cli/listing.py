@@ -79,6 +79,8 @@ def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
     tried = {key for one in found for key in one.tries}
     whole = {key: values for key, values in columns([one.run.config for one in found], tried).items() if key not in changed}
     yield f"all have {shared([one.run.config for one in found])}"
+    coded = [by_code(ROOT, one.run.receipts) for one in found]
+    seeds = seeds or any(len(groups) > 1 for groups in coded)
     by_reading: dict[str, list[tuple[int, Shown]]] = {}
     for place, one in enumerate(found):
         for shown in one.shown:
@@ -89,7 +91,7 @@ def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
         rows = [(*differ, "value", *(["seeds"] * seeds), "run", "")]
         for number, (place, shown) in enumerate(group):
             one = found[place]
-            for note, same in by_code(ROOT, one.run.receipts):
+            for note, same in coded[place]:
                 notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note]))
                 value = middle(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
                 told = (values[number] for values in differ.values())

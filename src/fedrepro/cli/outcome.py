@@ -46,6 +46,10 @@ class Outcome:
         """Three lines a cell, then the next command."""
         cells = [self._cell(chosen) for chosen in self.chosen]
         names = method_names([cell.config["method"] for cell in cells])
+        rows = [self.plan.row(chosen.row) for chosen in self.chosen]
+        names = [
+            row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)
+        ]  # ours as it was written
         found = []
         for chosen, cell, name in zip(self.chosen, cells, names, strict=True):
             config, shown, changed = cell.config, cell.shown, self._changes(cell)

@@ -208,7 +208,7 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
     assert f'fedrepro diagnose "{CALL}" {run_id(project)}' in capsys.readouterr().out
     index = json.loads((project / "results/kept" / run_id(project) / "seed8.json").read_text())
     assert [*index["rounds"]] == ["1", "4"]
-    assert main(["runs"]) == 0
+    assert main(["runs", "fedlaw/table3"]) == 0
     assert "test accuracy" in capsys.readouterr().out
 
 

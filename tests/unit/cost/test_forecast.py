@@ -8,6 +8,7 @@ from fedrepro.cost.forecast import Forecast, Job, makespan
 from fedrepro.cost.rates import Rates, image_counts
 from fedrepro.data.registry import load_registry
 from fedrepro.files import write_json
+from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +19,7 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
     rates = Rates(ROOT, {})
     rates.seconds = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
     config = lambda name: {"model": name, "dataset": "mnist", "partition": "iid", "rounds": 5}  # noqa: E731
-    runs = {name: {"run_id": name, "method": "mean", "method_label": "fedavg", "config": config(name)} for name in jobs}
+    runs = {name: {"run_id": name, "method": str(compose("fedavg")), "config": config(name)} for name in jobs}
     kept = lambda seeds: {} if seeds else {8: "receipt"}  # noqa: E731
     return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
 
