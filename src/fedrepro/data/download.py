@@ -1,9 +1,8 @@
 """Published files, fetched once and verified: from a mirror if there is one, else from the registry's addresses.
 
 A file passes through `<target>.download` (as it arrives) and `<target>.partial` (unpacked), and gets its name only when its
-checksum is right; so a file under its own name is good, and a download that broke off goes on where it stopped. The sha256 is
-recorded in `data/raw/<dataset>/sha256.json` at the first good download and holds ever after, also against a source that later
-serves something else.
+checksum is right; so a file under its own name is good. The sha256 is recorded in `data/raw/<dataset>/sha256.json` at the first
+good download and holds ever after, also against a source that later serves something else.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from fedrepro.data.archive import members_md5
-from fedrepro.data.transfer import Absent, BadSource, discard, is_url, transfer
+from fedrepro.data.transfer import Absent, BadSource, is_url, transfer
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json, sha256_file, write_json, writing
 
@@ -93,27 +92,17 @@ class Fetcher:
 
     def _fetch_from(self, source: str, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
         arriving, partial = (path.with_name(f"{path.name}.{ending}") for ending in ("download", "partial"))
-        resumed = transfer(source, arriving, verifiable=not file.trust_first_download)
         try:
-            try:
-                _check(file, arriving, partial, unpack)
-            except BadSource:
-                if not resumed:
-                    raise
-                discard(arriving)  # its parts may be of two versions
-                transfer(source, arriving)
-                _check(file, arriving, partial, unpack)
+            transfer(source, arriving)
+            _check(file, arriving, partial, unpack)
             ready = partial if unpack else arriving
             sha256 = sha256_file(ready)
             self._record(target, sha256)
             with writing(path):
                 ready.replace(path)
-            discard(arriving)
             return sha256
-        except Exception:  # not Ctrl-C: then the next call goes on with what has arrived
-            discard(arriving)
-            raise
         finally:
+            arriving.unlink(missing_ok=True)
             partial.unlink(missing_ok=True)
 
     def _verify_present(self, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:

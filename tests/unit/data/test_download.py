@@ -1,9 +1,12 @@
 """Downloads against a local server and folders: what arrives, what is refused, and that nothing half-written stays."""
 
 import gzip
-import io
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +14,6 @@ import pytest
 from fedrepro.data.arrays import load_arrays
 from fedrepro.data.download import Fetcher
 from fedrepro.data.prepare import prepare
-from fedrepro.data.progress import Progress, readable
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
 
@@ -31,14 +33,12 @@ ALL = sorted([f"MNIST/raw/{name}" for name in NAMES] + ["sha256.json"])
 
 
 def refused(tiny, line, **arguments):
-    """`prepare` fails in one line and leaves no array, and nothing of a file but what a broken connection brought."""
+    """`prepare` fails in one line and leaves no array, and no part of a file."""
     with pytest.raises(UserError, match=line) as caught:
         prepare("tiny", root=tiny.root, **arguments)
     assert "\n" not in str(caught.value)
     assert not (tiny.root / "data/arrays").exists()
-    assert not [name for name in stored(tiny) if name.endswith(".partial")]
-    if "what arrived is kept" not in str(caught.value):
-        assert not [name for name in stored(tiny) if ".download" in name]
+    assert not [name for name in stored(tiny) if name.endswith((".partial", ".download"))]
     return str(caught.value)
 
 
@@ -130,8 +130,7 @@ def test_lasting_errors_are_one_line(fault, requests, line, tiny, server):
     assert message.startswith(f"tiny: cannot get {FIRST}: {server.url}{FIRST}: ")
     assert message.endswith(f"or put {FIRST} in a folder and set FEDREPRO_MIRROR to that folder")
     assert server.requests[FIRST] == requests
-    kept = [f"MNIST/raw/{NAMES[0]}.download", f"MNIST/raw/{NAMES[0]}.download.json"]
-    assert stored(tiny) == (kept if fault == "truncate" else [])
+    assert stored(tiny) == []
 
 
 def test_nobody_listens(tiny):
@@ -184,6 +183,16 @@ def test_a_raw_file_that_changed_is_noticed(tiny):
     with pytest.raises(UserError, match=f"{NAMES[0]}: changed since it was downloaded; delete it"):
         prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     load_arrays(prepared)  # what was made before is untouched
+
+
+def test_the_first_download_is_remembered(tiny):
+    """A source that later serves something else is refused, even if its published checksum were to agree."""
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    record = tiny.root / RAW / "sha256.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {f"MNIST/raw/{NAMES[0]}": "0" * 64}))
+    (tiny.root / RAW / "MNIST/raw" / NAMES[0]).unlink()
+    with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file"):
+        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
 
 
 def test_files_put_there_by_hand_are_verified(tiny):
@@ -239,35 +248,40 @@ def test_two_at_once_fetch_once(tiny, server):
     assert (tiny.root / RAW / "there").read_bytes() == tiny.contents[FIRST]
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+def test_packed_files_can_stay_packed(tiny):
+    """For formats whose reader unpacks for itself: checked by the publisher's MD5."""
+    entry = load_registry(tiny.root / "data/registry.yaml")["tiny"]
+    with Fetcher("tiny", (), tiny.root, str(tiny.folder)) as fetcher:
+        fetcher.fetch(entry.files[0], FIRST, unpack=False)
+    assert (tiny.root / RAW / FIRST).read_bytes() == (tiny.folder / FIRST).read_bytes()
 
 
-def test_progress_moves_on_a_terminal_only(monkeypatch):
-    """Bytes, rate and time left on a terminal; a single line elsewhere. 500 kB of 2 MB in 1 s: 3 s left."""
-    clock = iter([100.0, 101.0, 104.0])
-    monkeypatch.setattr("fedrepro.data.progress.time.monotonic", lambda: next(clock))
-    terminal = Terminal()
-    progress = Progress("x", 2_000_000, terminal)
-    progress.advance(500_000)
-    assert terminal.getvalue() == "\rx: 500.0 kB of 2.0 MB, 500.0 kB/s, 3 s left\x1b[K"
-    progress.advance(0)
-    monkeypatch.setattr("fedrepro.data.progress.time.monotonic", lambda: 104.0)
-    progress.advance(1_500_000)
-    progress.done()
-    assert terminal.getvalue().endswith("\rx: 2.0 MB of 2.0 MB, 500.0 kB/s, 4.0 s\x1b[K\n")
-    file = io.StringIO()
-    progress = Progress("x", None, file)
-    progress.advance(10)
-    progress.done()
-    assert file.getvalue().count("\n") == 1
-    assert "\r" not in file.getvalue()
+def test_progress_moves_on_a_terminal_only(tiny, server, monkeypatch, capsys):
+    """Bytes, rate and time left on a terminal; elsewhere a line a file, see `test_idx_from_a_server`."""
+    tiny.register(server.url)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    prepare("tiny", root=tiny.root)
+    said = capsys.readouterr().err
+    assert f"\r{server.url}{FIRST}: 100%|" in said
+    assert "B/s]" in said
+    assert "\r" in said
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (9_912_422, "9.9 MB"), (2.5e9, "2.5 GB")])
-def test_readable(count, text):
-    assert readable(count) == text
+def test_a_killed_process_leaves_no_file_of_that_name(tiny, server):
+    """In the middle of a transfer; the next process fetches it anew."""
+    tiny.register(server.url)
+    server.faults[FIRST] = ["stall"]
+    command = [sys.executable, "-m", "fedrepro", "data", "tiny"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FEDREPRO")}
+    child = subprocess.Popen(command, cwd=tiny.root, env=environment, stderr=subprocess.DEVNULL)
+    while not stored(tiny) and child.poll() is None:
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    server.resume.set()
+    assert stored(tiny) == [f"MNIST/raw/{NAMES[0]}.download"]
+    prepare("tiny", root=tiny.root)
+    assert stored(tiny) == ALL
 
 
 def test_fashion_mnist_takes_its_own_class(tiny):

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
-from fedrepro.data.prepare import prepare
 from fedrepro.errors import UserError
 from tests.helpers.published import image, tar, zipped
-from tests.helpers.server import serving
 
 DOMAINS, CLASSES = ["photo", "sketch"], ["dog", "cat"]
 ENTRY = {"kind": "folders", "classes": 2, "class_names": CLASSES, "native_shape": [3, 2, 2]}
@@ -147,20 +145,6 @@ def test_without_a_published_checksum_the_first_download_holds(published):
     published.put("pacs.tar", tar(domains(((20, 10), (5, 28)))))
     with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file to start afresh"):
         published.prepare()
-
-
-def test_an_unverifiable_download_goes_on_only_where_the_server_vouches(published):
-    """Nothing could tell that two parts do not fit: without a validator it starts afresh, with one it goes on."""
-    file = published.put("pacs.tar", tar(domains()))
-    del file["md5"]
-    for validator, answers in ((None, [(200, None), (200, None)]), ("etag", [(200, None), (206, "bytes=100-")])):
-        with serving(published.folder) as server:
-            server.validator = validator
-            server.faults["pacs.tar"] = [("break", 100)]
-            published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}], "urls": [server.url]})
-            prepare("small", root=published.root)
-            assert server.answers == answers
-        (published.root / "data/raw/small/pacs.tar").unlink()
 
 
 def test_damaged_groups_are_one_line(published):
