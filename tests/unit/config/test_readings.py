@@ -49,6 +49,27 @@ def test_the_best_is_the_lowest_where_lower_is_better() -> None:
     assert value("first_reaching(64)", status="diverged") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "rounds", "said"),
+    [
+        ("last(10)", 200, "mean of the last 10 of 200 rounds"),
+        ("last(1)", 5, "the last of 5 rounds"),
+        ("last(10)", 8, "mean of all 8 rounds"),
+        ("last(8)", 8, "mean of all 8 rounds"),
+        ("last(10)", 1, "the only round"),
+        ("share(0.1)", 200, "mean of the last 20 of 200 rounds"),
+        ("at(100)", 500, "after 100 of 500 rounds"),
+        ("at(100, mean=5)", 500, "after 100 of 500 rounds, mean of 5"),
+        ("mean(90, 110)", 200, "mean of rounds 90 to 110 of 200"),
+        ("best()", 50, "the best of 50 rounds"),
+        ("jumps(0.25)", 200, "mean jump from one measured round to the next, over the last 50 of 200 rounds"),
+        ("first_reaching(64)", 50, "rounds until it is at least 64, of 50"),
+    ],
+)
+def test_it_says_what_it_reads(text: str, rounds: int, said: str) -> None:
+    assert Reading("m", make(text)).rounds(rounds) == said
+
+
 def test_rounds_are_the_same_share_of_a_shorter_run() -> None:
     """A tenth of 200 rounds: round 95 is the tenth of 20, rounds 90 to 110 the ninth to the eleventh; a target stays."""
     scaled = {text: str(READINGS.canonical(make(text).scaled(0.1))) for text in ("at(95)", "mean(90, 110)", "last(3)")}

@@ -5,7 +5,6 @@ import math
 import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
-from fedrepro.config.reading import Last, Reading
 from fedrepro.exhibits.cells import count_statuses
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
@@ -126,21 +125,6 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
     plan["cells"][0]["read"] = f"last({average_last})"
     cell = by_place(tabulated(plan, evidence))["fedavg", A]
     assert cell.per_seed[8] == pytest.approx(value)
-
-
-@pytest.mark.parametrize(
-    ("average_last", "rounds", "said"),
-    [
-        (10, 200, "mean of the last 10 of 200 rounds"),
-        (1, 5, "the last of 5 rounds"),
-        (10, 8, "mean of all 8 rounds"),
-        (8, 8, "mean of all 8 rounds"),
-        (10, 1, "the only round"),
-    ],
-)
-def test_what_was_averaged_is_said_truthfully(average_last, rounds, said):
-    """Also where a run has fewer rounds than the table wants to average."""
-    assert Reading("test_accuracy", Last(average_last)).rounds(rounds) == said
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"fedavg", "ours"}), ("lower", {"fedlaw"})])

@@ -232,10 +232,7 @@ IN_ROUND = {
 )
 def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verdict: str) -> None:
     """Rounds to the value that the other row ends with, as a share of its own."""
-    curves = {
-        ("fedavg", B): {"test_accuracy": [SLOW] * 3},
-        ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]},
-    }
+    curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]}}
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
     assert list(numbers(found)[0].per_seed.values()) == shares
     assert [list(n.per_seed.values()) for n in numbers(found)[1:]] == [[t or 6 for t in reached], [4, 4, 4]]

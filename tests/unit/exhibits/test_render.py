@@ -285,13 +285,6 @@ def test_pictures_inside_a_page_are_lean(tmp_path):
     assert len(inside) < 0.65 * len(alone)
 
 
-def test_markup_in_a_plan_is_text(tmp_path):
-    """A label with markup does not become markup."""
-    text = make_report(tmp_path, title="<b>bold</b> & co")["html"].read_text()
-    assert "<b>bold</b>" not in text
-    assert "&lt;b&gt;bold&lt;/b&gt; &amp; co" in text
-
-
 def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
     """A column that left the table takes its picture with it; other tables' pictures are not touched."""
     figures = make_report(tmp_path)["svg"].parent
