@@ -60,7 +60,7 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     assert not any("again" in log.read_text() for log in logs), "the training kept them"
 
     with sqlite3.connect(project.root / "mlflow.db") as database:
-        name = f"diagnostics/client_distance {path.parent.name.rpartition('-')[2]}"
+        name = f"measured/client_distance {path.parent.name.rpartition('-')[2]}"
         tracked = {*database.execute("select step, value from metrics where key = ?", (name,))}
     assert {*values.items()} <= tracked
 

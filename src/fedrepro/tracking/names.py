@@ -40,7 +40,10 @@ def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     methods, all_alike = _methods(runs), dict.fromkeys(runs, "")
     values = {run_id: _settings(run) for run_id, (run, _) in runs.items()}
     settings = _apart(values, _edited(runs, "sources"), all_alike, methods, all_alike)
-    values = {run_id: _arguments(run) for run_id, (run, _) in runs.items()}
+    values = {
+        run_id: {key: _said(key, value) for key, value in named_arguments(run.method).items()}
+        for run_id, (run, _) in runs.items()
+    }
     cells = {run_id: f"{methods[run_id]}, {settings[run_id]}" for run_id in runs}
     arguments = _apart(values, _edited(runs, "argument_sources"), cells, methods, methods)
     found = {run_id: Name(methods[run_id], arguments[run_id], settings[run_id]) for run_id in runs}
@@ -115,10 +118,6 @@ def _settings(run: Run) -> dict[str, str]:
     kind = MODELS.get(run.config["model"], run.config["model"])
     scheme = call.name.removeprefix("dirichlet_")
     return config | {"kind of model": kind, "partition": _partition(call), "scheme": scheme, "all": run.config["partition"]}
-
-
-def _arguments(run: Run) -> dict[str, str]:
-    return {key: _said(key, value) for key, value in named_arguments(run.method).items()}
 
 
 def _edited(runs: Mapping[str, tuple[Run, list[str]]], sources: str) -> dict[str, set[str]]:

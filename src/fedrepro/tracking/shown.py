@@ -77,13 +77,9 @@ class Seed:
         return _points(curves([self.receipt]), _reported(self.wanted, self.receipt), _cost(self.receipt), self.span)
 
     @property
-    def finished(self) -> bool:
-        return self.receipt["status"] == "finished"
-
-    @property
     def status(self) -> str:
         """As MLflow names it."""
-        return "FINISHED" if self.finished else "FAILED"
+        return "FINISHED" if self.receipt["status"] == "finished" else "FAILED"
 
     @property
     def span(self) -> tuple[int, int]:
@@ -103,7 +99,7 @@ class Mean:
 
     @property
     def digest(self) -> str:
-        return canonical_hash([FORMAT, self.seeds[0].wanted.colour, *(seed.digest for seed in self.seeds)], 32)
+        return canonical_hash([FORMAT, *(seed.digest for seed in self.seeds)], 32)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -135,13 +131,9 @@ class Mean:
         return _points(curves(receipts), reported, cost, self.span)
 
     @property
-    def finished(self) -> bool:
-        return all(seed.finished for seed in self.seeds)
-
-    @property
     def status(self) -> str:
         """As MLflow names it."""
-        return "FINISHED" if self.finished else "FAILED"
+        return "FINISHED" if all(seed.status == "FINISHED" for seed in self.seeds) else "FAILED"
 
     @property
     def span(self) -> tuple[int, int]:
@@ -230,6 +222,7 @@ def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
         ),
         "seed": str(wanted.seed),
         LEVEL: "trial" if wanted.trial else "seed",
+        COLOUR: wanted.colour,
         ORDER: "{:03}.{:03}.{:03}".format(*wanted.place),
         "status": {"FINISHED": "finished", "FAILED": "diverged"}.get(run.status, "running"),
     }

@@ -171,12 +171,12 @@ def measured_files(store: Store, wanted: Wanted) -> list[Path]:
 
 def read_receipt(store: Store, path: Path, wanted: Wanted) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
-    `diagnostics/client_distance 17b9c3`, with the last part of the call's folder."""
+    `measured/client_distance 17b9c3`, with the last part of the call's folder."""
     receipt = load_record(path, *(reading.metric for reading in wanted.reported))
     for file in measured_files(store, wanted):
         found, rounds = diagnosed.read(file), len(receipt["curves"]["round"])
         for metric in {value.metric: None for value in found.values}:
-            name = f"diagnostics/{metric} {file.parent.name.rpartition('-')[2]}"
+            name = f"measured/{metric} {file.parent.name.rpartition('-')[2]}"
             receipt["curves"][name] = found.curve(metric, rounds, map(int, found.about["models"]))
     return receipt
 
@@ -196,11 +196,11 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
 
 
 def digest(root: Path, store: Store, wanted: Wanted, receipt: Path) -> str:
-    """Changes when the receipt, the artifacts that exist, or our way of showing them do."""
+    """Changes when the receipt, the artifacts that exist, the method's colour, or our way of showing them do."""
     shown = sorted(map(str, wanted.reported))
     present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
     measured = [sha256_file(path) for path in measured_files(store, wanted)]
-    return canonical_hash([FORMAT, sha256_file(receipt), present, shown, *measured], 32)
+    return canonical_hash([FORMAT, wanted.colour, sha256_file(receipt), present, shown, *measured], 32)
 
 
 def inputs(root: Path, wanted: Wanted, receipt: Record) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def test_trials_hang_below_the_mean_of_their_cell(root):
     assert trial.info.run_name == "FedAvg α100 · lr=0.5 · seed 8"
     assert (trial.data.tags["level"], seed.data.tags["level"], mean.data.tags["level"]) == ("trial", "seed", "mean")
     assert (trial.data.tags["tries"], seed.data.tags["tries"]) == ("lr=0.5", "lr=0.08")
-    assert mean.data.tags[COLOUR] == look_of("FedAvg").colour
+    assert {run.data.tags[COLOUR] for run in (mean, seed, trial)} == {look_of("FedAvg").colour}
     write_result(root, other, 8, 95.0)
     sync([path], root)
     (mean,), (trial,) = all_in(root)[other["run_id"]], all_in(root)[f"{chosen['run_id']}/seed8"]

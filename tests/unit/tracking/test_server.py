@@ -18,6 +18,7 @@ from fedrepro.config.plan import load_plan
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.tracking import server, store, sync, ui
+from fedrepro.tracking.address import own
 
 SMALL = {"seeds": [8, 9]}
 
@@ -67,7 +68,7 @@ def get(query):
 
 print(get(b""), "<!-- and -->", get(b"ui"))
 """
-    environment = os.environ | {server.DATABASE: server.address(root, "mlflow.db")}
+    environment = os.environ | {server.DATABASE: own(root).uri}
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
     first, _, ui_page = done.stdout.partition("<!-- and -->")
     assert '<div id="root"' in ui_page, done.stderr
