@@ -82,7 +82,7 @@ def test_damaged_files_are_named_and_nothing_finished_is_lost(made: Project) -> 
     finished = made.metrics()
     damaged = [
         made.root / "data/arrays/digits/1x28x28/train_images.npy",
-        next((made.root / "data/partitions").glob("*-0.1-*/seed8.npz")),
+        next((made.root / "data/partitions").glob("*alpha0.1-*/seed8.npz")),
     ]
     for victim in damaged:
         good = victim.read_bytes()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.workflow.conftest import Project, copy_of
+from tests.workflow.conftest import Project, drawn_of
 
 SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
 LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
@@ -10,8 +10,11 @@ LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); pr
 
 @pytest.fixture(scope="module")
 def project(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """With all that runs read, and their configurations."""
-    return copy_of(chain[0], tmp_path_factory.mktemp("startup") / "project")
+    """With all that runs read, and their configurations. Nothing has run: of finished jobs Snakemake
+    compares params, with pandas."""
+    project = drawn_of(chain[0], tmp_path_factory.mktemp("startup") / "project")
+    project.run("snakemake", "--cores", "1", "--dry-run", "--quiet", "all")  # which writes the configuration of every run
+    return project
 
 
 def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:

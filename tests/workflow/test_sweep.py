@@ -30,7 +30,8 @@ def test_a_sweep_and_again(drawn: Project) -> None:
     assert (place / "figure1.svg").read_text().startswith("<?xml")
     first = project.trained()
     assert len(first) == 4
-    assert len(list((project.root / "data/partitions").glob("*/seed8.npz"))) == 2
+    receipts = [json.loads((project.root / "results/runs" / f"{name}.json").read_text()) for name in first]
+    assert len({receipt["inputs"]["partition"] for receipt in receipts}) == 2
     assert _experiments(project) == ["sweep_mine/full"]
 
     project.run(*COMMAND)
