@@ -41,7 +41,7 @@ def test_damage_is_named_until_it_is_repaired(made: Project) -> None:
     victim = sorted(made.root.glob("results/runs/*-0.1-fedavg-*/seed8.json"))[0]
     name = str(victim.relative_to(made.root))
     kept = of_reports(made)
-    assert len(kept) == 3 + 6
+    assert len(kept) == 5 + 6
     to_98(victim)
     for _ in range(2):
         done = made.run(*TABLE, ok=False)

@@ -26,6 +26,12 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The width of the terminal that tests run in decides nothing."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main([*arguments]) == 0
     return capsys.readouterr().out

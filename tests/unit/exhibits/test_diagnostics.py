@@ -23,7 +23,7 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
     plan = make_plan()
     (found,) = [cell for cell in plan["cells"] if (cell["row"], cell["column"]) == PLACE]
     found |= {"read": read, "metric": found["metric"] | {"name": "client_distance", "unit": "norm", "diagnostic": CALL}}
-    plan["runs"][found["run_id"]]["keep"] = keep
+    plan["runs"][found["run_id"]] |= {"keep": keep, "measures": {CALL: keep}}
     write_evidence(root, plan, {(method, column): [80.0, 81.0, 82.0] for method in ("fedavg", "fedlaw") for column in COLUMNS})
     for seed in (8, 9):
         about = {"run_id": found["run_id"], "seed": seed, "diagnostic": CALL, "reached": 5}

@@ -48,7 +48,7 @@ def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **cha
     plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
     for cell in plan["cells"]:
         if cell["run_id"]:
-            plan["runs"][cell["run_id"]]["keep"] = [2, 4]
+            plan["runs"][cell["run_id"]] |= {"keep": [2, 4], "measures": {call: [2, 4]}}
             cell["read"] = "at(round=2)" if cell["column"] == B else "last(rounds=1)"
     figure = exhibit(plan, make_evidence(plan, evidence))
     name = f"{call}: {metric}"
