@@ -13,20 +13,27 @@ CHANGES = (
     "moved. A rule fixed beforehand is worth more than one of these."
 )
 
+WAITING = "Claims whose runs this scale does not have: {}."
+
 
 @section("paper", at=20)
 def claims(paper: Paper) -> list[b.Block]:
     """In the paper's own words where it has any."""
     if not paper.claims:
         return []
+    judged = paper.plan.scale == "full"
+    waiting = [] if judged else [one.claim.id for one in paper.claims if one.verdict == "not run"]
     rows = []
     for one in paper.claims:
         claim = one.claim
+        if claim.id in waiting:
+            continue
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
         said = b.Cell((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
         rows.append((said, words.verdict(one.verdict), one.why))
     made = b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
-    return [b.Section("What the paper claims", (made,), folded=True, note=words.counts(paper.verdicts))]
+    left = [b.Paragraph(WAITING.format(", ".join(waiting)))] if waiting else []
+    return [b.Section("What the paper claims", (*([made] if rows else []), *left), True, words.counts(paper.verdicts))]
 
 
 @section("paper", at=40)
