@@ -333,3 +333,13 @@ def test_a_page_of_another_schema_is_one_line():
         with pytest.raises(UserError, match=rf"index\.json: {said}; delete it and run the same command again") as caught:
             load_header(path)
         assert "\n" not in str(caught.value)
+
+
+def test_where_nothing_is_judged_claims_without_runs_are_one_line() -> None:
+    """At scale full each has a row, which says what is missing."""
+    other = CLAIM | {"id": "K2", "text": "Another table says so", "table": "table10"}
+    short, full = (make_page(scale, claims=[CLAIM, other])["md"].read_text() for scale in ("short", "full"))
+    assert "Claims whose runs this scale does not have: K2." in short
+    assert "Another table says so" not in short
+    assert "Another table says so" in full
+    assert "does not have" not in full
