@@ -35,7 +35,7 @@ TRAIN_SIZES = (7, 12, 0, 20, 5)  # samples that client i trains on
 FULL_SIZES = (10, 17, 0, 28, 7)  # with its local validation part: what aggregation weights are made from
 PROXY_PER_CLASS = 4
 
-# Cohorts of each round: the whole federation, two of five (one of them the empty client), one alone, and nobody with data.
+# Cohorts of each round: the whole federation, two of five (one of them the empty client), one alone, and one without data.
 EVERYBODY = ((0, 1, 2, 3, 4),)
 PARTIAL = ((0, 3), (1, 2), (2, 4))
 ALONE = ((1,), (3,), (4,))

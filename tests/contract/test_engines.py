@@ -31,7 +31,7 @@ RULES += ["fedprox(mu=0.5, steps=plain)", "feddyn(norm=plain, weighting=size)", 
 
 
 def tasks(model: str = "tiny", cohorts: tuple = COHORTS, **changes) -> list[Task]:
-    """A toy task for each seed, each with cohorts of its own."""
+    """A toy task for each seed, each with its own cohorts."""
     each = zip(SEEDS, cohorts, strict=True)
     return [toy.make_task(seed=seed, model=toy.MODELS[model](), cohorts=who, **({"rounds": 3} | changes)) for seed, who in each]
 
@@ -141,7 +141,7 @@ def test_every_kind_of_model(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("model", ["tiny", "norm"])
 def test_chunks_of_one_client(model: str) -> None:
-    """Memory for next to nothing: each client is a chunk of its own, and nothing changes."""
+    """Memory for next to nothing: each client is one chunk, and nothing changes."""
     several = tasks(model)
     small, whole = (together("feddyn", several, chunk_mib=mib) for mib in (1e-6, 1024))
     for found, expected in zip(small, whole, strict=True):

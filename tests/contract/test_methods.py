@@ -187,12 +187,13 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
 
 @CASES
 def test_any_cohort_will_do(text: str, model: str) -> None:
-    """One client alone, or nobody with data: all finite; no training, no change. (Two of five: the test of interruptions.)"""
+    """With one client all values are finite. When no client has data, the model does not change. (The test of interruptions
+    has two clients of five.)"""
     task = make_task(model, cohorts=toy.ALONE)
-    outcome, nobody = run(text, task), run(text, make_task(model, cohorts=toy.EMPTY, rounds=2))
-    assert outcome.status == nobody.status == "finished"
+    outcome, without = run(text, task), run(text, make_task(model, cohorts=toy.EMPTY, rounds=2))
+    assert outcome.status == without.status == "finished"
     assert not same(outcome.params, task.params)
-    assert same([nobody.params, nobody.buffers], [task.params, task.buffers])
+    assert same([without.params, without.buffers], [task.params, task.buffers])
 
 
 @PAIRS

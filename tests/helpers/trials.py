@@ -27,7 +27,7 @@ def write_trials(
     place: tuple[str, str] = PLACE,
     **others: Sequence[float | None],
 ) -> None:
-    """Trials of a cell, one for each value: it ends at so many percent; None diverged. `others`: further metrics."""
+    """Trials of a cell, one for each of `values`, its last accuracy in percent; None: diverged. `others`: further metrics."""
     for number, (one, value) in enumerate(zip(tried(made, place), values, strict=False)):
         run = made["runs"][one["trial"]["run_id"]]
         for seed in one["trial"]["seeds"]:

@@ -1,4 +1,4 @@
-"""A small copy of the project in a folder of its own, and real processes in it: snakemake, dvc, git, fedrepro."""
+"""A small copy of the project in its own folder, and real processes in it: snakemake, dvc, git, fedrepro."""
 
 import os
 import random
@@ -49,13 +49,13 @@ class Project:
         return done
 
     def start(self, *command: str, says: str = os.devnull, **environment: str) -> subprocess.Popen:
-        """Starts a command in a process group of its own; its output goes into the file `says`."""
+        """Starts a command in its own process group; the output goes into the file `says`."""
         with (self.root / says).open("w") as said:
             how = {"cwd": self.root, "env": self.environment(environment), "stdout": said, "stderr": said}
             return subprocess.Popen(command, start_new_session=True, **how)
 
     def environment(self, extra: dict[str, str]) -> dict[str, str]:
-        """Ours, with the environment's programs first, and nobody's git identity, mirror or Snakemake profile."""
+        """Ours, with the environment's programs first, and no git identity, mirror or Snakemake profile of the user."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDREPRO", "SNAKEMAKE", "MLFLOW", "DVC", "GIT_"))}
         names = {f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}"} | extra

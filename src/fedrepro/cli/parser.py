@@ -251,7 +251,7 @@ def _which(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
         command.add_argument(f"--{name}", metavar="NAME", help=f"only with this {name}")
-    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only with so many rounds")
+    command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only runs of N rounds")
     help = "only with these settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1"
     command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
     command.add_argument("--trials", action="store_true", help="also runs that tuning tried and did not choose")

@@ -20,8 +20,8 @@ Cells = dict[tuple[str, str], Cell]  # by row and column
 
 @dataclass(frozen=True)
 class Score:
-    """One method against another over so many settings that have a difference; ties are equal as printed. `p_value`: two-sided,
-    of the exact Wilcoxon signed-rank test over settings."""
+    """Wins, ties and losses of one method against another. `settings`: how many settings have a difference. A tie: both values
+    read the same at the decimals shown. `p_value`: two-sided, of the exact Wilcoxon signed-rank test over settings."""
 
     settings: int
     wins: int

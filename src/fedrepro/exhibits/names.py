@@ -4,7 +4,7 @@ import re
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
-    """So many decimals and a true minus; a dash for nothing."""
+    """The value with `digits` decimals and a true minus; a dash for None."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 

@@ -161,7 +161,7 @@ def compose(text: str) -> Method:
 
 
 def expand(calls: list[Call]) -> list[Call]:
-    """Replaces recipes by their parts; a recipe takes no arguments of its own, its parts do."""
+    """Replaces recipes by their parts; a recipe takes no arguments, its parts do."""
     found = []
     for call in calls:
         if call.name in PRESETS:

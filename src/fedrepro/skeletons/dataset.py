@@ -1,4 +1,4 @@
-"""A data set in a format of its own: a reader, an entry of the registry, a test. It makes small pictures, to be replaced."""
+"""A data set in its own format: a reader, an entry of the registry, a test. It makes small pictures, to be replaced."""
 
 from pathlib import Path
 

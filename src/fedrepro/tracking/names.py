@@ -17,7 +17,7 @@ MODELS |= dict.fromkeys(("resnet8", "resnet18", "resnet20", "fedima_resnet18"), 
 # What tells runs apart is looked for here first, then in all other settings.
 FACETS = ("kind of model", "partition", "dataset", "model", "scheme", "clients", "participation", "local_epochs", "batch_size")
 SHORT = {"local_epochs": "E", "batch_size": "B", "client_lr": "lr"}
-USUAL = 2 / 3  # of the runs: a value that so many have goes without saying
+USUAL = 2 / 3  # share of the runs; names leave out a value that this share has
 
 
 class Name(NamedTuple):

@@ -389,7 +389,7 @@ def test_run_keep_lose_and_interrupt(
 
 
 def native(*arguments: str) -> int:
-    """The exit code of `fedrepro arguments` in native arithmetic, which needs a process of its own."""
+    """The exit code of `fedrepro arguments` in native arithmetic, which needs a separate process."""
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"}
     return subprocess.run([FEDREPRO, *arguments], env=environment, capture_output=True).returncode
 

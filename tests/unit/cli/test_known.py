@@ -86,7 +86,7 @@ def test_tables_have_their_titles_and_addresses_are_whole(
 
 @pytest.mark.parametrize("name", [*MODELS, *SCHEMES.names(), *DATASETS])
 def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its kind first, then more than a line of its own."""
+    """Its kind comes first, then more than one line about it."""
     lines = said(capsys, "describe", name).splitlines()
     kind = "model" if name in MODELS else "data set" if name in DATASETS else "partition scheme"
     assert lines[0] == f"{name} ({kind})"

@@ -1,4 +1,4 @@
-"""Tables of detectors: data sets with boxes go with detectors, and nothing else; a budget may put in one of its own."""
+"""Tables of detectors: data sets with boxes go with detectors, and nothing else; a budget may put in another one."""
 
 import pytest
 from small_papers import FULL, Files, run_of, sourced

@@ -18,7 +18,7 @@ def made(scale: str):
 
 
 def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
-    """As many of the run's rounds as the paper's are of its own; at full scale nothing is added."""
+    """The same share of the run's rounds as the label names of the paper's; at full scale nothing is added."""
     assert [column.label for column in made("short").columns[:3]] == [
         "clients, round 20 (here 3)",
         "clients, round 200 (here 30)",

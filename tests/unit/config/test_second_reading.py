@@ -91,7 +91,7 @@ def test_a_metric_that_trials_do_not_record_is_one_line(files: Files, tmp_path: 
 
 
 def test_the_same_trials_serve_both_readings(files: Files) -> None:
-    """`also` asks for no run of its own, and changes none."""
+    """`also` asks for no further run, and changes none."""
     once, twice = tuned(files, also=None), tuned(files)
     assert once["runs"] == twice["runs"]
     assert once["asked"] == twice["asked"]

@@ -64,7 +64,7 @@ def test_seeds_of_trials_are_the_tables(files: Files) -> None:
         ([50.0, 60.0, 55.5], 1, 4.5),
         ([50.0, 60.0, 60.0], 1, 0.0),  # of equal ones the first
         ([50.0, None, 40.0], 0, 10.0),  # one that diverged is never chosen
-        ([None, None, 11.0], 2, None),  # and is nobody's second
+        ([None, None, 11.0], 2, None),  # and no candidate is second
     ],
 )
 def test_the_best_trial_is_shown(

@@ -20,7 +20,7 @@ def varied(files: Files, **row: Any) -> Files:
 
 
 def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
-    """Without a change of its own a row is the very run of the table that is varied."""
+    """A row without a change is the same run as in the table that is varied."""
     made = varied(files).plan(FULL, VARIANTS)
     assert (made["variant_of"], [column["key"] for column in made["columns"]]) == ("table1", ["mnist", "fashion_mnist"])
     assert cell(made, "other", "mnist")["printed"] == 50.0

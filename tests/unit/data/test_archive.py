@@ -70,7 +70,7 @@ def test_links_in_a_zip_are_refused(tmp_path):
 
 
 def test_a_name_that_occurs_twice_is_refused(tmp_path):
-    """ "a" and "./a" are one file: which one is meant nobody can say."""
+    """ "a" and "./a" are one file, so it is not known which one is meant."""
     (tmp_path / "x").write_bytes(tar({"a": b"1", "./a": b"2"}))
     with pytest.raises(UserError, match="a: occurs twice"):
         everything(tmp_path / "x")

@@ -48,7 +48,7 @@ def test_the_scheme_within() -> None:
 
 
 def test_fewer_clients_than_groups() -> None:
-    """Each gets a group of its own, which ones is drawn; the samples of the others are left out."""
+    """Each gets its own group, which is drawn; the samples of the other groups are left out."""
     found = {tuple(sorted(owners(draw("by_group", LABELS, 2, 2, seed, GROUPS).parts))) for seed in range(20)}
     assert found == {(0, 1), (0, 2), (1, 2)}
 

@@ -29,7 +29,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("arguments", "size"), SIZES)
 def test_cohort_size(arguments, size):
-    """Truncation as in the authors' code, but of the decimal that was written, and never nobody."""
+    """Truncation as in the authors' code, but of the decimal that was written, and a cohort is never empty."""
     made = participation.definition(*arguments, rounds=3)
     assert participation.cohort_size(made) == size
     assert participation.draw(made, 8).shape == (3, size)

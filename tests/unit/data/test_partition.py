@@ -1,4 +1,4 @@
-"""Partitions: invariants of every scheme, definitions, files, and what is refused. Each scheme also has tests of its own."""
+"""Partitions: invariants of every scheme, definitions, files, and what is refused. Each scheme also has its own tests."""
 
 import json
 import re

@@ -38,7 +38,7 @@ DEALT = [
 
 @pytest.mark.parametrize(("shares", "count", "sizes"), DEALT)
 def test_deal_by_hand(shares, count, sizes):
-    """Consecutive slices of round(share * N_c); nobody gets what is not there, and the last takes the remainder."""
+    """Consecutive slices of round(share * N_c); no client gets samples that are not there, and the last takes the remainder."""
     order = np.arange(count)[::-1]
     parts = deal(order, np.array(shares))
     assert [len(part) for part in parts] == sizes
@@ -148,7 +148,7 @@ def test_per_client_limits():
 
 
 def test_first_come_keeps_its_mix():
-    """Ten clients of 100 of ten classes, beta -> 0: a client whose class nobody before it asked for has that class alone, and
+    """Ten clients of 100 of ten classes, beta -> 0: a client whose class no earlier client asked for has that class alone, and
     the last client takes what is left. In turns, clients that share a class stop having it at the same moment."""
     first_come, in_turns = (
         counts(f"{name}(beta=1e-9)", BALANCED, 10) for name in ("dirichlet_first_come", "dirichlet_per_client")

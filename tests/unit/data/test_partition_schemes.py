@@ -218,7 +218,7 @@ def test_extremes_are_drawn_without_a_warning(scheme):
 
 
 def test_label_sets_by_hand():
-    """Class 0 goes to clients 0 and 1 (two and one of three samples), class 1 to client 1, class 2 to nobody."""
+    """Class 0 goes to clients 0 and 1 (two and one of three samples), class 1 to client 1, class 2 to no client."""
     labels = np.array([2, 0, 1, 0, 1, 0])
     parts = draw("label_sets(sets='0 0-1')", labels, 3, 2, 8).parts
     assert [sorted(labels[part].tolist()) for part in parts] == [[0, 0], [0, 1, 1]]

@@ -291,8 +291,8 @@ def test_terms_take_clients_that_trained_in_all_rounds() -> None:
 def test_a_client_that_has_all_data_has_no_heterogeneous_bias() -> None:
     """There is nothing else to be wrong about."""
     task = toy.make_task(rounds=2, cohorts=((1,),))
-    nobody = torch.zeros(0, dtype=torch.int64)
-    task = dataclasses.replace(task, client_index=[one if k == 1 else nobody for k, one in enumerate(task.client_index)])
+    empty = torch.zeros(0, dtype=torch.int64)
+    task = dataclasses.replace(task, client_index=[one if k == 1 else empty for k, one in enumerate(task.client_index)])
     found = numbers(measured("decomposition(draws=1)", dataclasses.replace(rounds_of(task), others={}), task))
     assert "heterogeneous_bias" not in found
     assert found["train_bias"] > 0

@@ -103,8 +103,8 @@ def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> N
     torch.testing.assert_close(cohort.weights, torch.tensor([10, 17, 28], dtype=torch.float64) / 55)
     assert cohort.fraction == 1.0
     assert norm_cohort(fewer(toy.tiny_model())).clients == [0, 1, 3, 4]
-    nobody = dataclasses.replace(fewer(toy.norm_model()), cohorts=torch.tensor([[2, 4]] * 3))
-    assert torch.equal(train(nobody, compose("fedavg")).params.flat, nobody.params.flat)
+    empty = dataclasses.replace(fewer(toy.norm_model()), cohorts=torch.tensor([[2, 4]] * 3))
+    assert torch.equal(train(empty, compose("fedavg")).params.flat, empty.params.flat)
 
 
 @pytest.mark.parametrize(

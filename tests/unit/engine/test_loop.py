@@ -58,8 +58,8 @@ def test_divergence_is_recorded_and_ends_the_run() -> None:
 
 
 def test_a_loss_that_is_not_finite_is_divergence_even_with_finite_weights() -> None:
-    """Weights of 1e200 stay as they are, since nobody has data, but their logits overflow: in the last round no later one would
-    notice."""
+    """Weights of 1e200 stay as they are, since no client has data, but their logits overflow. In the last round no later
+    round would notice."""
     task = toy.make_task(rounds=1, cohorts=toy.EMPTY)
     task = dataclasses.replace(task, params=task.params.like(torch.full_like(task.params.flat, 1e200)))
     outcome = train(task, FEDAVG)

@@ -68,7 +68,7 @@ def numbers(found: ClaimVerdict) -> list[Number]:
 
 
 def gaps(a: list | None = None, b: list | None = None) -> dict:
-    """Evidence in which FedLAW is ahead of FedAvg by so many points at each seed, in column A and in column B."""
+    """Evidence in which FedLAW is ahead of FedAvg by these points at each seed, in column A and in column B."""
     found = {}
     for column, ahead in ((A, a), (B, b)):
         if ahead is not None:

@@ -94,7 +94,7 @@ def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
 
 
 def test_columns_that_read_one_run_are_one_setting() -> None:
-    """Column B reads the runs of column A earlier: the last reading stands for both. Another metric is a test of its own."""
+    """Column B reads the runs of column A earlier: the last reading stands for both. Another metric has a separate test."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     for (row, column), cell in places.items():

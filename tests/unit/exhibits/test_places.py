@@ -102,7 +102,7 @@ def test_a_line_is_the_mean_over_seeds() -> None:
     [("plane", "plane_loss", surface, PLANE), ("line", "line_loss", curve, LINE), ("line(log=true)", "line_loss", curve, LINE)],
 )
 def test_the_pictures(kind: str, metric: str, of: Any, call: str, tmp_path: Path) -> None:
-    """Title, columns, rows; the same bytes twice. A plane has a legend of its marks, each of its own shape."""
+    """Title, columns, rows; the same bytes twice. A plane has a legend of its marks; each mark has its own shape."""
     found = made(kind, metric, of, call).figure
     for name in ("a", "b"):
         make_kind(kind).draw(found, tmp_path / f"{name}.svg")

@@ -134,8 +134,8 @@ def test_a_printed_number_of_the_same_distribution_lies_outside_one_time_in_twen
 
 @pytest.mark.parametrize(("off", "least"), [(3.0, 0.45), (6.0, 0.95)])
 def test_what_is_off_is_found(off: float, least: float) -> None:
-    """So many true deviations off, printed from one seed, all variances alike: the prior makes three seeds tell. Without it
-    Student's t with two degrees of freedom finds a third of what is 3 deviations off."""
+    """A printed number of one seed is `off` true deviations away, all variances alike. With the prior three seeds find it.
+    Without it Student's t with two degrees of freedom finds a third of what is 3 deviations off."""
     power = simulated("equal", 50, 40, off)["outside"].mean()
     shift = off / math.sqrt(1 / SEEDS + 1)
     alone = stats.nct.sf(stats.t.ppf(0.975, SEEDS - 1), SEEDS - 1, shift)

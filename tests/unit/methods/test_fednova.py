@@ -37,7 +37,7 @@ def test_by_hand(weighting: str, expected: list[float]) -> None:
 
 
 def worth(rule: LocalRule, momentum: float, steps: list[int], client_lr: float = 0.1) -> list[float]:
-    """a_k of clients with so many steps."""
+    """a_k of clients with these numbers of steps."""
     return rule.effective_steps(Solver(momentum, 0.0), client_lr, steps)
 
 

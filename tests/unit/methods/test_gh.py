@@ -89,7 +89,7 @@ def test_without_conflict_nothing_changes(part: GradientHarmonisation, updates: 
 
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
 def test_clients_that_hardly_move_are_left_alone(part: GradientHarmonisation) -> None:
-    """A squared norm below 1e-12 divides nothing: no infinities, and nobody is pushed along such an update."""
+    """A squared norm below 1e-12 divides nothing: no infinities, and no client is pushed along such an update."""
     updates = torch.tensor([[1e-7, 0.0], [-1.0, 0.5], [0.0, 0.0]], dtype=torch.float64)
     found, _ = harmonised(part, updates)
     assert torch.isfinite(found).all()

@@ -53,7 +53,7 @@ OPS: dict[str, tuple[Callable[..., Tensor], list[Tensor]]] = {
 
 @pytest.mark.parametrize("name", OPS)
 def test_stacked_equals_a_loop_over_clients(name: str) -> None:
-    """Client k's samples meet client k's weights and nobody else's; gradients too. cross_entropy sums the clients' means."""
+    """Client k's samples meet client k's weights and no other's; gradients too. cross_entropy sums the clients' means."""
     function, tensors = OPS[name]
     stacked = [t.clone().requires_grad_() for t in tensors]
     found = function(*stacked)

@@ -381,7 +381,7 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
 
 
 def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
-    """A whole run folder goes only if nobody trains in it; without plans everything would go, so nothing does."""
+    """A whole run folder goes only if no process trains in it; without plans everything would go, so nothing does."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     gone = next(iter(plan["runs"]))
