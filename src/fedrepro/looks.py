@@ -1,8 +1,8 @@
 """What a method is called and how its line looks, the same in every table, figure and in MLflow.
 
 A method has its colour from the list below, not from its place in a table. No two methods of one table share a colour. What is
-added to a method (`FedAvg + GH`) takes the second tone of its colour, and a dash. Rows that vary one method (`τ = 0.1`) go
-along a ramp. Add a new method to a colour that its tables do not use yet.
+added to a method (`FedAvg + GH`) takes the second tone and a dash; the second tone of grey is a blue, which is easy to tell
+from it. Rows that vary one method (`τ = 0.1`) go along a ramp. Add a new method to a colour that its tables do not use yet.
 """
 
 import itertools

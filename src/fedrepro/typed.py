@@ -5,17 +5,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from fedrepro.errors import UserError
 
 AGAIN = "delete it and run the same command again"
 T = TypeVar("T")
-
-
-def doc(said: str) -> Any:
-    """What a field is, beside its type: `Annotated[int, doc("counted from 1")]`. It stands in the JSON schema."""
-    return Field(description=said)
 
 
 @cache

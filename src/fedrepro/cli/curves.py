@@ -1,7 +1,6 @@
 """The curves of several runs as a picture: the mean over seeds, and the range from the lowest to the highest seed."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle, product
 from pathlib import Path
 
 from fedrepro import pictures
@@ -9,11 +8,9 @@ from fedrepro.cli.stored import Run
 from fedrepro.config.catalogue import Shown
 from fedrepro.errors import UserError
 from fedrepro.files import writing
+from fedrepro.looks import looks_of
 from fedrepro.units import unit
 
-# Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white; then dashes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
-DASHES = ("solid", "dashed", "dotted", "dashdot")
 Point = tuple[int, list[float]]  # round from 1, value of each seed
 
 
@@ -23,14 +20,14 @@ def draw(path: Path, runs: Mapping[str, Run], readings: Sequence[Shown]) -> None
 
     if path.suffix != ".svg":
         raise UserError(f"--plot {path}: give a file that ends in .svg")
-    by_metric = {shown.reading.metric: shown for shown in readings}
+    by_metric, looks = {shown.reading.metric: shown for shown in readings}, looks_of(runs)
     with pictures.styled(), writing(path):
         height = 2.4 * len(by_metric) + pictures.LINE * (len(runs) + 1)
         figure = Figure(figsize=(pictures.WIDTH, height), layout="constrained")
         panels = figure.subplots(len(by_metric), sharex=True, squeeze=False)[:, 0]
         for axes, (metric, shown) in zip(panels, by_metric.items(), strict=True):
-            for (label, run), (dash, colour) in zip(runs.items(), cycle(product(DASHES, COLOURS)), strict=False):
-                points = _points(run, metric)
+            for label, run in runs.items():
+                points, (colour, dash) = _points(run, metric), looks[label]
                 rounds = [number for number, _ in points]
                 axes.plot(rounds, [sum(seeds) / len(seeds) for _, seeds in points], linestyle=dash, color=colour, label=label)
                 low, high = ([choose(seeds) for _, seeds in points] for choose in (min, max))

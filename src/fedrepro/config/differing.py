@@ -116,14 +116,12 @@ def has_parts(method: str, wanted: str) -> bool:
     own, asked = parse(method), expand(parse(wanted))
     if not asked:
         return {call.name for call in own} <= {*DEFAULTS.values()}
-    has = lambda call: any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own)  # noqa: E731
-    return all(map(has, asked))
+    return all(any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own) for call in asked)
 
 
 def text(values: dict[str, Any], key: str) -> str:
     """A value as a person writes it; `default` where it is left out."""
-    value = values.get(key, "default")
-    return value if isinstance(value, str) else _bare(value)
+    return bare(values.get(key, "default"))
 
 
 @cache
@@ -139,7 +137,10 @@ def _defaults(part: str) -> dict[str, Any]:
     return {field.name: field.default for field in fields(PARTS.get(part))}
 
 
-def _bare(value: Any) -> str:
-    if isinstance(value, Iterable):
-        return "×".join(map(_bare, value))
-    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value:g}"
+def bare(value: Any) -> str:
+    """A value as params.yaml has it, but shapes as `3×32×32`: `0.1`, `true`, `null`, words without quotes."""
+    if isinstance(value, list | tuple):
+        return "×".join(map(bare, value))
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from fedrepro.config.places import report_folder
 from fedrepro.config.reading import Reading, make
@@ -18,7 +18,7 @@ from fedrepro.engine.identity import require_settings
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.registry import Call, parse
-from fedrepro.typed import AGAIN, doc, typed
+from fedrepro.typed import AGAIN, typed
 
 SCHEMA = 9  # raise it when a key changes its meaning or goes away
 Scale = Literal["demo", "short", "full"]
@@ -30,10 +30,10 @@ class Row:
 
     key: str
     label: str
-    printed: Annotated[bool, doc("false: the row is ours, the paper does not print it")]
-    variant: Annotated[str | None, doc("the reading of the paper that the row belongs to, in a table of several")]
-    name: Annotated[str, doc("the row's name among the printed numbers")]
-    metric: Annotated[Metric | None, doc("what the row shows in the place of its columns' metric")] = None
+    printed: bool  # False: the row is ours, the paper does not print it
+    variant: str | None  # the reading of the paper that the row belongs to, in a table of several readings
+    name: str  # of the row among the printed numbers
+    metric: Metric | None = None  # what the row shows in the place of its columns' metric
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Column:
     key: str
     label: str
     metric: Metric
-    group: Annotated[str | None, doc("neighbouring columns of one group stand below it")] = None
+    group: str | None = None  # the head over neighbouring columns
 
     @property
     def title(self) -> str:
@@ -151,7 +151,7 @@ class Varied:
     """How a table differs from the one that it varies."""
 
     source: str
-    values: Annotated[dict[str, list[Any]], doc("values of settings and arguments that no run of that one has")]
+    values: dict[str, list[Any]]  # of settings and arguments, those that no run of that table has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ class Plan:
     title: str
     source: str
     scale: Scale
-    own: Annotated[bool, doc("with params.yaml's settings, under a short name; false: with the paper's, below its scale")]
+    own: bool  # True: params.yaml's settings, under a short name; False: the paper's, below its scale
     scale_note: str
     comparable: bool
     stand_in: str | None

@@ -5,20 +5,22 @@ It is estimated by `fedrepro spread` and committed, so that a margin depends on 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
-from fedrepro.typed import doc
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric."""
+    """How far the seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric.
 
-    deviation: Annotated[float, doc("s0, in the metric's unit")]
-    freedom: Annotated[float | None, doc("d0, the degrees of freedom that it is worth; null: infinitely many")]
-    measurements: Annotated[int, doc("how many it is estimated from")]
+    `deviation`: s0, in the metric's unit. `freedom`: d0, its degrees of freedom; None: infinitely many. `measurements`: the
+    number of measurements that give the estimate.
+    """
+
+    deviation: float
+    freedom: float | None
+    measurements: int
 
 
 def spread_path(root: Path, paper: str) -> Path:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fedrepro.config.differing import bare
 from fedrepro.config.plan import Run
 from fedrepro.config.reading import EDITED
 from fedrepro.looks import look_of, name_of
@@ -129,7 +130,7 @@ def _edited(runs: Mapping[str, tuple[Run, list[str]]], sources: str) -> dict[str
 
 def _partition(call: Call) -> str:
     """`α0.1` of every Dirichlet scheme; `shards 2`."""
-    values = [_bare(value) for value in call.arguments.values() if not isinstance(value, bool)]
+    values = [bare(value) for value in call.arguments.values() if not isinstance(value, bool)]
     if call.name.startswith("dirichlet"):
         return f"α{values[0]}"
     if call.name == "log_normal_dirichlet":
@@ -141,8 +142,4 @@ def _said(key: str, value: Any) -> str:
     if key in ("dataset", "model"):
         return str(value)
     name = key.rpartition(".")[2]
-    return f"{_bare(value)} clients" if key == "clients" else f"{SHORT.get(name, name)}={_bare(value)}"
-
-
-def _bare(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{bare(value)} clients" if key == "clients" else f"{SHORT.get(name, name)}={bare(value)}"
