@@ -49,47 +49,47 @@ class Cell:
 
     @property
     def metric(self) -> Metric:
-        """What the number is of."""
+        """The metric of the number."""
         return self.place.metric
 
     @property
     def digits(self) -> int:
-        """Decimals at which its values are shown."""
+        """How many decimals pages show."""
         return self.metric.digits
 
     @property
     def printed(self) -> float | None:
-        """The paper's number."""
+        """The number that the paper prints; None without one."""
         return self.place.printed
 
     @property
     def run_id(self) -> str | None:
-        """None when no run is planned."""
+        """The run that the number is read from; None when none is planned."""
         return self.place.run_id
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Keys of the runs behind the number."""
+        """The keys of the runs behind the number."""
         return tuple(f"{self.run_id}/seed{seed}" for seed in self.per_seed)
 
     @property
     def number(self) -> tuple[str | None, str, str | None, float | None]:
-        """What tells one printed and measured number from another: cells that agree in it show the same one."""
+        """The identity of the pair (printed, measured). Cells with the same identity show the same pair."""
         return self.run_id, self.metric.name, self.place.read, self.printed
 
     @property
     def point(self) -> float:
-        """One point in its unit."""
+        """The size of one point in the unit of the cell."""
         return unit(self.metric.unit).one_point(self.printed)
 
     @property
     def distance(self) -> float | None:
-        """|measured - printed|, whether or not the two may be compared."""
+        """|measured - printed|, even where the two are not comparable; None where either is missing."""
         return None if self.mean is None or self.printed is None else abs(self.mean - self.printed)
 
     @property
     def arithmetic(self) -> Literal["portable", "native", "mixed"] | None:
-        """Of its runs; evidence from before there was a choice is native."""
+        """The arithmetic of its runs. Evidence that does not record it is native."""
         kinds = {receipt.environment.arithmetic or "native" for receipt in self.receipts.values()}
         if len(kinds) == 1:
             return "portable" if "portable" in kinds else "native"
@@ -97,7 +97,7 @@ class Cell:
 
 
 def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
-    """One `Cell` per cell of the plan, in the plan's order."""
+    """Returns one `Cell` for each cell of the plan, in the plan's order."""
     rows, columns = {row.key: row for row in plan.rows}, {column.key: column for column in plan.columns}
     cells = [_measure(plan, place, rows[place.row], columns[place.column], evidence) for place in plan.cells]
     cells = judge(cells, plan, rule)
@@ -105,7 +105,7 @@ def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
 
 
 def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
-    """The cells with `difference`, `margin` and `status` by `rule`. Below full scale no difference is ever computed.
+    """Adds `difference`, `margin` and `status` by `rule`. Below full scale there is no difference.
 
     A table that varies another has differences and margins and is not judged: readings are tried with the printed number known.
     """
@@ -113,13 +113,13 @@ def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
 
 
 def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
-    """How many cells have each status; every status is listed."""
+    """Counts the cells of each status. Every status is a key."""
     counts = Counter(cell.status for cell in cells)
     return {status: counts[status] for status in STATUSES}
 
 
 def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:
-    """How many cells have each status under the neighbours of the rule; empty when nothing is judged."""
+    """Counts the statuses under the neighbours of the rule; empty when nothing is judged."""
     rules = ALTERNATIVES if plan.comparable and not plan.variant_of else ()
     return [(rule, count_statuses(judge(cells, plan, rule))) for rule in rules]
 

@@ -36,17 +36,17 @@ class Number:
 
     @property
     def whole(self) -> bool:
-        """Whether there are seeds, and all of them have a value."""
+        """Whether every seed has a value, and there is one at least."""
         return bool(self.per_seed) and None not in self.per_seed.values()
 
     @property
     def mean(self) -> float | None:
-        """Over seeds; None where one is missing or diverged."""
+        """The mean over seeds; None where a seed is missing or diverged."""
         return round(mean(self.values), 6) if self.whole else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % t-interval over paired seeds; None with one seed, or where one diverged."""
+        """The 95 % t-interval of the mean over paired seeds; None with one seed, or where a seed diverged."""
         ends = interval(self.values) if self.whole else None
         return ends and (round(ends[0], 6), round(ends[1], 6))
 
@@ -150,7 +150,7 @@ def _leveled(claim: Level, table: Exhibit, row: str, column: str) -> tuple[dict[
 
 
 def _over_rounds(curve: Curve | None, last: bool) -> float | None:
-    """The last value, or the mean of all; None of a seed that diverged."""
+    """Returns the last value or the mean of all values; None for a seed that diverged."""
     values = list((curve or {}).values())
     return None if not values else values[-1] if last else mean(values)
 

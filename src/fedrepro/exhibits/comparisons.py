@@ -33,7 +33,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A pair of rows in one metric; `columns`: those that count, each run once."""
+    """A pair of rows in one metric. `columns`: the columns that count; each run counts once."""
 
     metric: Metric
     method: Row
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
-    """Per metric and pair of rows: over how many settings, wins, ties, losses, mean difference, exact Wilcoxon signed-rank p.
+    """Compares rows in pairs, for each metric: wins, ties, losses, mean difference and Wilcoxon's exact p over settings.
 
     Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
     several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
@@ -65,7 +65,7 @@ def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
 
 
 def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """(baseline, method): each row against the first printed one of its reading, and `x+y` against `x`."""
+    """Lists (baseline, method): each row with the first printed row of its reading, and `x+y` with `x`."""
     rows = sorted(rows, key=lambda row: not row.printed)
     found: dict[tuple[str, str], tuple[Row, Row]] = {}
     for row in rows:
@@ -155,17 +155,17 @@ class Gap:
 
     @property
     def counted_in(self) -> str:
-        """What a difference is counted in."""
+        """The unit of a difference, in words."""
         return "percentage points" if self.unit == "percent" else units.unit(self.unit).difference or self.unit
 
     @property
     def shows_printed(self) -> bool:
-        """At scale demo the data are others: no printed number has any meaning there."""
+        """Whether printed differences are shown. At scale demo they are not: the data are not the paper's."""
         return self.plan.scale != "demo"
 
     @property
     def text(self) -> str:
-        """The picture in words, with all its numbers."""
+        """The picture in words, with all of its numbers."""
         said = []
         for one in self.settings:
             parts = [f"measured {signed(one.ours)}" if one.ours is not None else f"not measured ({one.reason})"]
@@ -178,7 +178,7 @@ class Gap:
 
 
 def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
-    """One entry per pair of rows and unit of the metric, in order.
+    """Lists one gap for each pair of rows and unit of the metric.
 
     A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
     per column in which both show one ranked metric and a difference is measured or printed; a pair without any measured one is
@@ -198,7 +198,7 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
 
 
 def proposed(gaps: Sequence[Gap]) -> Gap:
-    """Of the first table's, that of what the paper proposes: its last row with printed numbers. Rows of ours come after it."""
+    """Returns the gap of the method that the paper proposes: in the first table, the last row with printed numbers."""
     first = [gap for gap in gaps if gap.plan.table == gaps[0].plan.table]
     return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
 

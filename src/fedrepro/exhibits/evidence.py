@@ -66,7 +66,7 @@ def _stale(path: Path, run: Run) -> bool:
 
 
 def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:
-    """The curve of a diagnostic's metric, where it has been measured in every round that is read."""
+    """Adds the curve of a diagnostic's metric, if every round that is read has been measured."""
     path, read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
     if path is not None:
         found, rounds = diagnosed.read(path), len(receipt.curves["round"])

@@ -21,8 +21,8 @@ Curve = dict[int, float]  # round, counted from 1 -> value
 
 @dataclass(frozen=True, eq=False)
 class Exhibit:
-    """`plan` has the chosen runs in its tuned cells, `evidence` what it asks for. Views are made once, when they are first
-    asked for; they depend on nothing else, no clock and no host."""
+    """`plan` has the chosen runs in its tuned cells; `evidence` has the receipts that the plan asks for. A view is computed
+    at its first use and cached. It depends on the plan and the evidence alone."""
 
     plan: Plan
     evidence: Evidence
@@ -30,17 +30,17 @@ class Exhibit:
 
     @classmethod
     def of(cls, plan: Plan, store: Store) -> "Exhibit":
-        """With the evidence that there is. UserError where a receipt is damaged."""
+        """Reads the evidence of a plan from the store. UserError for a damaged receipt."""
         return cls(*choose(plan, load_evidence(plan, store)))
 
     @cached_property
     def receipts(self) -> list[Receipt]:
-        """Of every run and seed."""
+        """The receipts of all runs and seeds."""
         return receipts(self.evidence)
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """In the plan's order."""
+        """The cells, in the plan's order."""
         return tabulate(self.plan, self.evidence)
 
     @cached_property
@@ -48,32 +48,32 @@ class Exhibit:
         return {(cell.row.key, cell.column.key): cell for cell in self.cells}
 
     def cell(self, row: str, column: str) -> Cell | None:
-        """By the keys of its row and column."""
+        """Returns the cell at these keys; None if the table has no such cell."""
         return self._by_place.get((row, column))
 
     @cached_property
     def columns(self) -> dict[str, Column]:
-        """By their keys."""
+        """Key of a column -> the column."""
         return {column.key: column for column in self.plan.columns}
 
     @cached_property
     def counts(self) -> dict[Status, int]:
-        """How many cells have each status."""
+        """The number of cells of each status."""
         return count_statuses(self.cells)
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """Differences of methods in each setting."""
+        """The differences between methods in each setting."""
         return gaps(self.plan, self.cells)
 
     @cached_property
     def cost(self) -> list[provenance.RunCost]:
-        """Of every run with evidence."""
+        """The cost of every run with evidence."""
         return provenance.costs(self.evidence, self.cells, self.choices)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before trusting the numbers."""
+        """Sentences that a reader needs before the numbers."""
         drawn = {series.column for series in self.figure.series}
         empty = [column.title for column in self.plan.columns if column.key not in drawn]
         missing = (f"Nothing to draw of {'; '.join(empty)}.",) if drawn and empty else ()
@@ -81,13 +81,13 @@ class Exhibit:
 
     @cached_property
     def figure(self) -> Figure:
-        """What a figure draws; of a table nothing. UserError for a metric that no run records."""
+        """The series that a figure draws; a table has none. UserError for a metric that no run records."""
         return make_kind(self.plan.kind).drawn(self.plan, self.evidence) if self.plan.kind else Figure(self.plan, ())
 
     @property
     def data(self) -> dict[str, list[str]]:
-        """Per column group of the printed table: the data sets, with input shapes, of its runs, of those with evidence if any
-        has."""
+        """Group of columns -> the data sets of its runs, with input shapes. If any run has evidence, only those with evidence
+        count."""
         used: dict[str, dict[str, None]] = {}
         planned = self.plan.planned
         for place in [place for place in planned if self.evidence.get(place.run_id or "")] or planned:
@@ -99,14 +99,14 @@ class Exhibit:
 
     @property
     def why_not_comparable(self) -> str:
-        """Why a measured number may not be compared with a printed one."""
+        """The reason why a measured number is not comparable with a printed one."""
         if self.plan.stand_in:
             return "this is not the printed table: " + self.plan.stand_in
         scale = self.plan.scale
         return f"scale {scale} is not the paper's protocol" if scale != "full" else "the protocol is edited or on a budget"
 
     def missing(self, *places: tuple[str, str]) -> str:
-        """What has not run of the cells at (row, column); empty when all of it has."""
+        """Says which of the cells at (row, column) have not run; empty when all have."""
         said = []
         for row, column in places:
             cell, where = self.cell(row, column), f"{self.plan.table}: {row}, {column}"
@@ -121,16 +121,16 @@ class Exhibit:
         return "; ".join(dict.fromkeys(said))
 
     def unit(self, row: str, column: str) -> str:
-        """The unit of a cell."""
+        """Returns the unit of a cell."""
         cell = self.cell(row, column)
         return cell.metric.unit if cell else "percent"
 
     def higher(self, column: str) -> bool:
-        """Whether more is better in a column."""
+        """Tells whether a higher value is better in a column."""
         return column not in self.columns or self.columns[column].metric.higher
 
     def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
-        """seed -> {round, from 1: the metric}, as far as the column looks; None for a seed that diverged."""
+        """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged."""
         cell = self.cell(row, column)
         until = cell.place.reading.until if cell else None
         return {
@@ -141,7 +141,7 @@ class Exhibit:
         }
 
     def name(self, row: str, column: str = "") -> str:
-        """Labels of a row, and of a column after it."""
+        """Returns the label of a row, and the title of a column after it."""
         rows = {entry.key: entry.label for entry in self.plan.rows}
         title = self.columns[column].title if column in self.columns else column
         return rows.get(row, row) + (f", {title}" if column else "")
@@ -149,7 +149,7 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Totals:
-    """The opening facts of several exhibits; a run that they share counts once."""
+    """How many runs some exhibits have and what these cost. A run that several exhibits share counts once."""
 
     runs_done: int
     published: int  # of those: their evidence is published; the others were trained here
@@ -161,7 +161,7 @@ class Totals:
 
 
 def totals(*exhibits: Exhibit) -> Totals:
-    """Of their evidence."""
+    """Adds up the evidence of the exhibits."""
     runs = list({(one.run_id, one.seed): one for exhibit in exhibits for one in exhibit.receipts}.values())
     asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.plan.asked.items() for seed in seeds}
     dates = sorted(one.cost.finished_at for one in runs)

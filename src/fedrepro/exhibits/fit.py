@@ -15,8 +15,8 @@ PrintedPlace = tuple[str, str, str, str, float]  # table, its line in the publis
 
 @dataclass(frozen=True)
 class Fit:
-    """How near a reading comes to print. `variant`: None for the reading of the tables themselves. `distance`: over all
-    `tables`, in which a number that several print counts once; None while one is `missing`."""
+    """How close a reading is to the printed numbers. `variant`: None for the reading of the tables themselves. `distance`: the
+    mean over `tables`; a number that several tables print counts once. It is None while a number is `missing`."""
 
     variant: str | None
     tables: dict[str, float | None]
@@ -72,6 +72,6 @@ def _entry(variant: str | None, tables: list[str], measured: dict[PrintedPlace, 
 
 
 def _whole(values: Sequence[float | None]) -> float | None:
-    """Their mean; None where one is missing."""
+    """Returns the mean; None where a value is missing."""
     known = [value for value in values if value is not None]
     return round(mean(known), 6) if known and len(known) == len(values) else None

@@ -43,8 +43,8 @@ COMBINED = {
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """A claim and whether it holds. `why`: what that rests on, or what is missing. Each number with its verdict, which is None
-    where the number is only shown."""
+    """A claim with its verdict. `why`: the numbers behind the verdict, or what is missing. `numbers`: each number with its own
+    verdict; None where the number is only shown."""
 
     claim: Claim
     verdict: Verdict
@@ -53,7 +53,7 @@ class ClaimVerdict:
 
 
 def judge(claims: Sequence[Claim], tables: Mapping[str, Exhibit]) -> list[ClaimVerdict]:
-    """One verdict per claim, in their order; `tables` by name, all of one paper and scale.
+    """Returns one verdict for each claim, in the same order. `tables`: name -> table, all of one paper and scale.
 
     A claim whose table, rows, columns or seeds are not all there is `not run`, and `why` names what is missing. Where a table
     may not be compared with the printed one (below full scale, a stand-in, an edited protocol), its claims are `not

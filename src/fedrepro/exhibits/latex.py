@@ -13,7 +13,7 @@ SPECIAL |= {"ρ": r"$\rho$", "τ": r"$\tau$", "≤": r"$\leq$", "≥": r"$\geq$"
 
 
 def write(table: Exhibit) -> str:
-    r"""A `tabular` that `\input` takes; needs the package booktabs. The best measured number of a column is bold."""
+    r"""Returns a `tabular` for `\input`. It needs the package booktabs. The best measured number of a column is bold."""
     plan = table.plan
     groups = [(name or "", len(list(same))) for name, same in itertools.groupby(plan.columns, key=lambda column: column.group)]
     above = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{escape(name)}}}" for name, span in groups)
@@ -37,7 +37,7 @@ def write(table: Exhibit) -> str:
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX takes it."""
+    """Escapes what LaTeX reads as a command, and names Greek letters and signs."""
     return re.sub("|".join(map(re.escape, SPECIAL)), lambda found: SPECIAL[found[0]], text)
 
 

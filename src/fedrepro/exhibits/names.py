@@ -9,7 +9,7 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """With its sign and a true minus; a dash for nothing."""
+    """The value with its sign and a true minus; a dash for None."""
     return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
 
 

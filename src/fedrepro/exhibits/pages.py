@@ -29,25 +29,25 @@ Placed = tuple[Path, Header]  # a page with the path of its JSON
 
 
 def table_page(table: Exhibit) -> b.Document:
-    """What it is, the table, what it shows; all else folds."""
+    """Makes the page of a table: what it is, the numbers, what they show. All other sections fold."""
     plan = table.plan
     title = f"{plan.paper_name}, {plan.source}: {plan.title} [{plan.scale} scale]"
     return b.Document(title, f"{plan.paper_title}. {plan.source}", blocks_of("table", table))
 
 
 def paper_page(paper: Paper) -> b.Document:
-    """First the answer, on one screen; all else folds."""
+    """Makes the page of a paper: the answer on one screen. All other sections fold."""
     return b.Document(f"{paper.plan.paper_name} [{paper.plan.scale} scale]", paper.plan.paper_title, blocks_of("paper", paper))
 
 
 def details_page(paper: Paper) -> b.Document:
-    """What is looked up."""
+    """Makes the page with details of a paper."""
     title = f"{paper.plan.paper_name} in detail [{paper.plan.scale} scale]"
     return b.Document(title, paper.plan.paper_title, blocks_of("details", paper))
 
 
 def site(pages: Sequence[Placed]) -> b.Document:
-    """The list of all pages."""
+    """Makes the list of all pages."""
     ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, SCALES.index(pair[1].scale), pair[1].own))
     columns = b.heads("paper", "scale", "tables run", "cells", "claims", "runs finished")
     listed = b.Grid("Papers and scales", columns, tuple(_listed(path, page) for path, page in ordered))
@@ -62,7 +62,7 @@ def _listed(path: Path, page: Header) -> b.Row:
 
 
 def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> b.Document:
-    """What holds of all papers: half a minute for each, then every claim by its verdict.
+    """Makes the page on all papers: what holds of each, then every claim by its verdict.
 
     `pages` are those of published scales, `others` papers without any page -> how many numbers they print.
     """
@@ -114,7 +114,7 @@ def _others(others: Mapping[str, int]) -> list[b.Block]:
 
 
 def _claims(papers: list[list[Placed]]) -> b.Section:
-    """Papers downwards, verdicts across; in each field the claims, which lead to the page that the verdict is of."""
+    """Makes a grid of papers by verdicts. A claim links to the page with its verdict."""
     by_verdict = [(scales[0][1].paper_name, _by_verdict(scales)) for scales in papers]
     used: list[Verdict] = [verdict for verdict in VERDICTS if any(verdict in own for _, own in by_verdict)]
     rows = tuple((name, *(b.joined(own.get(verdict, [])) or "–" for verdict in used)) for name, own in by_verdict)
@@ -123,7 +123,7 @@ def _claims(papers: list[list[Placed]]) -> b.Section:
 
 
 def _by_verdict(scales: list[Placed]) -> dict[Verdict, list[b.Text]]:
-    """verdict -> the claims. What has not run at full scale has the verdict of scale short, which judges nothing."""
+    """Returns verdict -> claims. A claim that has not run at full scale takes the verdict of scale short, "not comparable"."""
     best: dict[str, tuple[Verdict, Path]] = {}
     for path, page in scales:
         for id, verdict in page.claims:

@@ -35,65 +35,65 @@ class Paper:
 
     @property
     def plan(self) -> Plan:
-        """That of the first exhibit, which says of the paper what all of them do."""
+        """The plan of the first table. What it says of the paper is the same in all plans."""
         return next((one.plan for one in self.exhibits if not one.plan.kind), self.exhibits[0].plan)
 
     @cached_property
     def all_tables(self) -> list[Exhibit]:
-        """Also those without evidence."""
+        """All tables, with or without evidence."""
         return [one for one in self.exhibits if not one.plan.kind]
 
     @cached_property
     def tables(self) -> list[Exhibit]:
-        """Those with evidence."""
+        """The tables with evidence."""
         return [table for table in self.all_tables if table.evidence]
 
     @cached_property
     def own_tables(self) -> list[Exhibit]:
-        """Those with evidence that vary no other."""
+        """The tables with evidence, without variants of other tables."""
         return [table for table in self.tables if not table.plan.variant_of]
 
     @cached_property
     def figures(self) -> list[Exhibit]:
-        """Those that have anything to draw."""
+        """The figures with something to draw."""
         return [one for one in self.exhibits if one.plan.kind and one.figure.series]
 
     @cached_property
     def not_run(self) -> list[Plan]:
-        """Tables, then figures."""
+        """The plans without evidence: tables, then figures."""
         missing = [table.plan for table in self.all_tables if not table.evidence]
         return missing + [one.plan for one in self.exhibits if one.plan.kind and not one.figure.series]
 
     @cached_property
     def claims(self) -> list[ClaimVerdict]:
-        """With their verdicts."""
+        """The claims with their verdicts."""
         return judge(self.words.claims, {table.plan.table: table for table in self.exhibits if not table.plan.kind})
 
     @cached_property
     def verdicts(self) -> dict[Verdict, int]:
-        """How many claims have each."""
+        """The number of claims of each verdict."""
         counts = Counter(one.verdict for one in self.claims)
         return {verdict: counts[verdict] for verdict in VERDICTS}
 
     @cached_property
     def fits(self) -> list[Fit]:
-        """Nearest reading first."""
+        """The readings of the paper, the nearest to its numbers first."""
         return fits(self.tables)
 
     @cached_property
     def answers(self) -> Answers | None:
-        """What a person reads first; None where nothing is said of the paper at this scale."""
+        """The sentences that a page begins with; None if the paper has none at this scale."""
         known = {table.plan.table: table for table in self.all_tables}
         return answers(self.words.summary, facts(known, self.claims, self.fits), self.plan)
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """Of the tables that vary no other."""
+        """The gaps between methods, of all tables but variants."""
         return [gap for table in self.own_tables for gap in table.gaps]
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Of rules and claims after results had been read, oldest first, as far as they concern this paper."""
+        """The changes of rules and claims after results had been read, as far as they concern this paper; oldest first."""
         if not any(table.plan.comparable for table in self.tables):
             return []
         claims, name = {claim.id for claim in self.words.claims}, self.plan.paper
@@ -102,7 +102,7 @@ class Paper:
 
     @cached_property
     def judged(self) -> list[Cell]:
-        """The cells of the tables that vary no other. A number that several print counts once."""
+        """The cells of all tables but variants. A number that several tables print counts once."""
         once: dict[tuple, Cell] = {}
         for table in self.own_tables:
             for cell in table.cells:
@@ -113,28 +113,28 @@ class Paper:
 
     @cached_property
     def counts(self) -> dict[Status, int]:
-        """How many of them have each status."""
+        """The number of judged cells of each status."""
         return count_statuses(self.judged)
 
     @cached_property
     def printed_measured(self) -> int:
-        """How many printed numbers have a measured one beside them, in tables that are printed as they stand."""
+        """The number of printed numbers that have been measured, in tables of the paper itself."""
         as_printed = (table for table in self.tables if not (table.plan.variant_of or table.plan.stand_in))
         return sum(cell.distance is not None for table in as_printed for cell in table.cells)
 
     @cached_property
     def totals(self) -> Totals:
-        """Runs and what they cost."""
+        """How many runs there are and what they cost."""
         return totals(*self.exhibits)
 
     @cached_property
     def evidence(self) -> Evidence:
-        """Of all tables with evidence."""
+        """The evidence of all tables."""
         return {run_id: seeds for table in self.tables for run_id, seeds in table.evidence.items()}
 
     @cached_property
     def cost(self) -> list[tuple[provenance.RunCost, list[str]]]:
-        """Every run once, with the tables and figures that show it."""
+        """Every run once, with the sources of the tables and figures that show it."""
         known: dict[str, tuple[provenance.RunCost, list[str]]] = {}
         for exhibit in [*self.tables, *(one for one in self.exhibits if one.plan.kind)]:
             for run in exhibit.cost:
@@ -143,23 +143,23 @@ class Paper:
 
     @cached_property
     def partitions(self) -> list[Partition]:
-        """Those that were drawn here, or of which a copy is committed."""
+        """The partitions with a picture: drawn here, or committed."""
         every = partitions(self.tables)
         return [one for one in every if one.drawn(self.root).exists() or (self.folder / one.path).exists()]
 
     @property
     def scale_note(self) -> str:
-        """Of the tables without a budget; empty where every table has its own."""
+        """The note on the scale, of tables without a budget; empty if every table has one."""
         return next((table.plan.scale_note for table in self.tables if not table.plan.on_budget), "")
 
     @property
     def command(self) -> str:
-        """What makes the page."""
+        """The command that makes the page."""
         return f"snakemake --cores 8 {self.plan.page}"
 
     @cached_property
     def header(self) -> "Header":
-        """What lists of papers read of it."""
+        """The part of the page that lists of papers read."""
         plan = self.plan
         return Header(
             paper=plan.paper,
@@ -204,5 +204,5 @@ class Header:
 
 
 def _with_claims(change: Change, claims: Iterable[str]) -> Change:
-    """The change with those of its claims that are among `claims`."""
+    """Returns the change with only those of its claims that are in `claims`."""
     return change.model_copy(update={"claims": {id: known for id, known in change.claims.items() if id in claims}})

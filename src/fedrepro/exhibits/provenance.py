@@ -37,7 +37,7 @@ class Input:
 
 
 def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) -> list[RunCost]:
-    """Every run of cells and trials that has evidence."""
+    """Lists the runs of cells and trials that have evidence."""
     places: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
         if cell.run_id:
@@ -58,7 +58,7 @@ def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) 
 
 
 def methods(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Label of each row, and the methods that its runs used; more than one when an argument depends on the setting."""
+    """Lists the label of each row with the methods of its runs. There are several when an argument depends on the setting."""
     specs: dict[str, dict[str, None]] = {row.key: {} for row in plan.rows}
     for cell in plan.planned:
         specs[cell.row][plan.run(cell).method] = None
@@ -66,14 +66,14 @@ def methods(plan: Plan) -> list[tuple[str, list[str]]]:
 
 
 def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
-    """Of what computed the numbers."""
+    """Returns library -> the versions that computed the numbers."""
     environments = [receipt.environment for receipt in receipts(evidence)]
     known = {key: {str(value) for one in environments if (value := getattr(one, key)) is not None} for key in VERSIONS}
     return {key: tuple(sorted(values)) for key, values in known.items()}
 
 
 def devices(evidence: Evidence) -> list[str]:
-    """`cpu, AMD EPYC, 1 thread a run`."""
+    """Lists devices, `cpu, AMD EPYC, 1 thread a run`."""
     return sorted({_device(receipt.environment) for receipt in receipts(evidence)})
 
 
@@ -84,13 +84,13 @@ def _device(environment: Environment) -> str:
 
 
 def commits(evidence: Evidence) -> list[str]:
-    """Of the runs; `(dirty)` with uncommitted changes."""
+    """Lists the commits of the runs. `(dirty)` marks uncommitted changes."""
     environments = [receipt.environment for receipt in receipts(evidence)]
     return sorted({f"{one.commit or 'unknown'}{' (dirty)' if one.dirty else ''}" for one in environments})
 
 
 def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, list[int]]]:
-    """Kind, identity, sha256 and seeds of every file that the runs read."""
+    """Lists every file that the runs read: kind, identity, sha256, seeds."""
     unique: dict[tuple[str, str, str], list[int]] = {}
     for entry in _inputs(plan, evidence):
         for digest in entry.sha256:
@@ -102,7 +102,7 @@ def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, lis
 
 
 def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What a reader must know before trusting the numbers; one sentence each, empty when all is well."""
+    """Returns the sentences that a reader needs before the numbers; empty when there is nothing to warn of."""
     runs, said = receipts(evidence), [plan.stand_in] if plan.stand_in else []
     planned = plan.runs_asked
     if len(runs) < planned:
@@ -159,7 +159,7 @@ def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
 
 
 def _inputs(plan: Plan, evidence: Evidence) -> list[Input]:
-    """Per kind, column and seed: the identity of the input and every sha256 that its runs report."""
+    """Lists the inputs by kind, column and seed, with every sha256 that the runs report."""
     inputs: dict[tuple, Input] = {}
     for cell in plan.planned:
         run = plan.run(cell)

@@ -83,5 +83,5 @@ Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt
 
 
 def receipts(evidence: Evidence) -> list[Receipt]:
-    """All of them."""
+    """Lists the receipts of all runs and seeds."""
     return [receipt for seeds in evidence.values() for receipt in seeds.values()]

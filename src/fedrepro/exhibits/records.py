@@ -1,4 +1,4 @@
-"""Exhibits for machines: a header, and tidy records, one a cell, a candidate, a run and seed, a claim's number.
+"""Exhibits as JSON and CSV: a header, then tidy records (one for a cell, a candidate, a run and seed, a claim).
 
 docs/records.md says what the keys mean. JSON has all of it, CSV one line a cell; numbers are those of the pages, unrounded.
 """
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 
 def table_text(table: Exhibit) -> str:
-    """The JSON of a table."""
+    """Returns the JSON of a table."""
     said, waiting = remarks(table)
     return _text(
         {
@@ -50,14 +50,14 @@ def table_text(table: Exhibit) -> str:
 
 
 def figure_text(figure: Exhibit) -> str:
-    """The JSON of a figure."""
+    """Returns the JSON of a figure."""
     drawn = figure.figure
     header = _header(figure) | {"kind": figure.plan.kind, "caption": figure.plan.caption, "x": drawn.x, "y": drawn.y}
     return _text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)})
 
 
 def paper_text(paper: Paper) -> str:
-    """The JSON of a paper's page; its tables have their own."""
+    """Returns the JSON of a paper's page. Each table has a JSON file besides."""
     claims = []
     for one in paper.claims:
         about = {"claim": one.claim.id, "kind": one.claim.kind, "text": one.claim.text, "says": one.claim.says}
@@ -87,7 +87,7 @@ def paper_text(paper: Paper) -> str:
 
 
 def cell_record(table: Exhibit, cell: Cell) -> Record:
-    """One number of a table."""
+    """Returns the record of one cell."""
     place, run = cell.place, table.plan.runs.get(cell.run_id or "")
     return {
         "row": cell.row.key,
@@ -119,7 +119,7 @@ def cell_record(table: Exhibit, cell: Cell) -> Record:
 
 
 def table_csv(table: Exhibit) -> str:
-    """A line a cell; `seed8` and so on are the values of the seeds, empty where one has none."""
+    """Returns a CSV with one line for each cell. A column such as `seed8` has the values of a seed."""
     keys = ["row", "column", "method", "setting", "dataset", "metric", "unit", "printed", "mean", "std"]
     keys += ["difference", "margin", "status", "run_id"]
     lines = []
@@ -130,8 +130,8 @@ def table_csv(table: Exhibit) -> str:
 
 
 def figure_csv(figure: Exhibit) -> str:
-    """A line for each point, bar, field or bin. `x` is called as in the figure: `round`, a setting, a metric; `y` `value`,
-    `difference`, `count` or `share`. Seeds are apart by spaces."""
+    """Returns a CSV with one line for each point, bar, field or bin. Columns of x and y have the names of the axes: `round`,
+    a setting or a metric; `value`, `difference`, `count` or `share`. Spaces separate seeds."""
     drawn = figure.figure
     numbers = {"x": drawn.x or "x", "to": "to", "y": drawn.y, "low": "low", "high": "high"}
     kept = [key for key in numbers if any(getattr(one, key) for one in drawn.series)]
@@ -148,7 +148,7 @@ def _numbers(series: Series, keys: Sequence[str], place: int) -> list[float | No
 
 
 def _header(exhibit: Exhibit) -> Record:
-    """What the exhibit is, and what a reader must know of its numbers."""
+    """Says what the exhibit is, and how its numbers may be used."""
     plan = exhibit.plan
     about: Record = {"schema": SCHEMA, "paper": plan.paper, "paper_name": plan.paper_name, "table": plan.table}
     about |= {"title": plan.title, "source": plan.source, "scale": plan.scale, "own": plan.own}
@@ -182,7 +182,7 @@ def _comparison(one: Any) -> Record:
 
 
 def _runs(exhibit: Exhibit) -> list[Record]:
-    """One a run and seed: what it cost, and where its evidence lies."""
+    """Lists a record for each run and seed: its cost and the path of its evidence."""
     return [
         {"run_id": run.run_id, "method": run.method, "setting": run.setting, "seed": one.seed, "status": one.status}
         | vars(one.cost)
@@ -206,12 +206,12 @@ def _number(number: Any, verdict: str | None) -> Record:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """Equal values are equal files."""
+    """Writes JSON with sorted keys, so that equal values give equal files."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _lines(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Numbers have eight digits; the JSON has all of them."""
+    """Writes CSV. Numbers have eight digits; the JSON has all digits."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(head)

@@ -59,7 +59,7 @@ def _exhibit(plan_path: Path, store: Store, figure: bool) -> Exhibit:
 
 
 def _write_figure(figure: Exhibit, stem: Path) -> list[Path]:
-    """The picture first."""
+    """Writes the picture, the CSV and the JSON of a figure, in this order."""
     kind = make_kind(figure.plan.kind or "")
     return [
         write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(figure.figure, temporary)),
@@ -110,13 +110,13 @@ def render_overview(page_files: Sequence[Path], folder: Path, others: Mapping[st
 
 
 def load_header(path: Path) -> Header:
-    """Of a paper's page. UserError when the file is missing, or is none."""
+    """Reads the header of a paper's page. UserError when the file is missing or something else."""
     content = read_json(path)
     return typed(Header, content.get("header") if isinstance(content, dict) else content, path)
 
 
 def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:
-    """Whether the exhibit's own files in the folder are there, and show the same numbers."""
+    """Tells whether the folder has the files of the exhibit, with the same numbers."""
     stem, plan = folder / exhibit.plan.table, exhibit.plan
     text = records.figure_text(exhibit) if plan.kind else records.table_text(exhibit)
     there = all(_ending(stem, ending).exists() for ending in (("svg", "csv") if plan.kind else ("html", "md")))
@@ -125,7 +125,7 @@ def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:
 
 
 def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> list[Path]:
-    """Every picture of the page. Those that belong to the tables and figures of `reuse` are there already, up to date."""
+    """Draws the pictures of a page and returns their paths. Pictures of the exhibits in `reuse` are up to date and stay."""
     drawn = []
     for picture in page.pictures:
         path = folder / picture.path
@@ -137,7 +137,7 @@ def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> 
 
 
 def _write(made: Document, stem: Path) -> list[Path]:
-    """The Markdown page and the HTML page of one document."""
+    """Writes a document as Markdown and as HTML."""
     texts = {"md": markdown.write(made, stem.parent), "html": html.write(made, stem.parent)}
     return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
 

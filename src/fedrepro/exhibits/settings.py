@@ -14,7 +14,7 @@ WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferr
 
 @dataclass(frozen=True)
 class Held:
-    """A value and where it holds, by labels; everywhere without any."""
+    """A value, and the labels of the places where it holds; no labels mean everywhere."""
 
     where: tuple[str, ...]
     value: str

@@ -14,7 +14,7 @@ Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`
 
 
 def load_table(path: Path) -> Table:
-    """A finished report. UserError when the file is missing, or is none of this version."""
+    """Reads the JSON of a table. UserError when the file is missing or of another version."""
     content = read_json(path)
     header = content.get("header") if isinstance(content, dict) else None
     if not isinstance(header, dict) or header.get("schema") != SCHEMA or not ("table" in header and "cells" in content):

@@ -95,7 +95,7 @@ class Curves:
                     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
     def plot(self, axes: Any, lines: Sequence[Series], plan: Plan, label: str) -> None:
-        """Draws the lines, each as its row looks; `label` is that of the vertical axis."""
+        """Draws the lines in the looks of their rows. `label`: of the vertical axis."""
         from matplotlib.ticker import MaxNLocator
 
         panels.plot(axes, lines, plan, "communication round", label)

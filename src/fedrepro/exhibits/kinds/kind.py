@@ -45,19 +45,19 @@ class Figure:
 
     @property
     def rows(self) -> list[tuple[int, Row]]:
-        """Those that are drawn, each with its place among all."""
+        """The rows that are drawn, each with its place among all rows."""
         drawn = {series.row for series in self.series}
         return [(place, row) for place, row in enumerate(self.plan.rows) if row.key in drawn]
 
     @property
     def columns(self) -> list[Column]:
-        """Those that are drawn."""
+        """The columns that are drawn."""
         drawn = {series.column for series in self.series}
         return [column for column in self.plan.columns if column.key in drawn]
 
     @property
     def groups(self) -> dict[str, list[Column]]:
-        """Group of columns -> those that are drawn."""
+        """Group of columns -> the columns of it that are drawn."""
         groups: dict[str, list[Column]] = {}
         for column in self.columns:
             groups.setdefault(column.group or "", []).append(column)
@@ -65,16 +65,16 @@ class Figure:
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """Of all planned cells, by name."""
+        """Name -> metric, of all planned cells."""
         return {place.metric.name: place.metric for place in self.plan.planned}
 
     def of(self, columns: Sequence[Column]) -> list[Series]:
-        """The series of these columns."""
+        """Lists the series of these columns."""
         keys = {column.key for column in columns}
         return [series for series in self.series if series.column in keys]
 
     def label(self, row: str) -> str:
-        """Of the row with this key; of several that begin with it the key itself."""
+        """Returns the label of a row; the key itself where it is the beginning of several keys."""
         return next((one.label for one in self.plan.rows if one.key == row), row)
 
 
@@ -89,7 +89,7 @@ class Kind(Protocol):
         ...
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
-        """Series of the cells that have evidence, by row and column. UserError for a metric that no run records."""
+        """Makes the series of the cells that have evidence. UserError for a metric that no run records."""
         ...
 
     def draw(self, figure: Figure, path: Path) -> None:
@@ -98,7 +98,7 @@ class Kind(Protocol):
 
 
 def make_kind(text: str) -> Kind:
-    """The kind that `text` calls for, `curves(band=std)`. UserError for what is none."""
+    """Makes the kind that `text` names, `curves(band=std)`. UserError for an unknown one."""
     (call, *more) = parse(text)
     require(not more, "kind", text, "must be one kind of figure; leave out what follows +")
     return KINDS.make(call)

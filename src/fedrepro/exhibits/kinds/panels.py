@@ -12,14 +12,14 @@ from fedrepro.exhibits.kinds.kind import Figure, Series
 
 @contextlib.contextmanager
 def by_column(figure: Figure, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
-    """(axes, lines) of each column that has a line; the picture is written to `path` at the end."""
+    """Yields (axes, lines) of each column that has a line, and writes the picture to `path` at the end."""
     columns, labels = figure.columns, [row.label for _, row in figure.rows]
     with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as every:
         yield [(axes, figure.of([column])) for axes, column in zip(every, columns, strict=True)]
 
 
 def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None:
-    """Draws the lines and their bands, each as its row looks in every panel; `x` and `y` are the labels of the axes."""
+    """Draws the lines and their bands. A row looks the same in every panel. `x` and `y`: labels of the axes."""
     looks = style.looks(plan)
     for line in lines:
         colour, dash = looks[line.row]
@@ -33,7 +33,7 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
 
 
 def titles(figure: Figure) -> list[str]:
-    """Of a panel for each row and column that is drawn: the column, and the row where there are several."""
+    """Makes a title for each pair of row and column that is drawn. It names the row where there are several."""
     several = len(figure.rows) > 1
     places = dict.fromkeys((series.row, series.column) for series in figure.series)
     return [", ".join([figure.plan.column(c).title, *([figure.label(row)] if several else [])]) for row, c in places]

@@ -76,7 +76,7 @@ def legend_columns(labels: Sequence[str]) -> int:
 
 
 def title(plan: Plan, text: str = "") -> str:
-    """The exhibit's, or `text`, with the scale, which is never lost when a picture travels alone, in lines that fit."""
+    """Returns the title of the exhibit, or `text`, with the scale, wrapped. A picture that is copied keeps its scale so."""
     return wrapped(f"{text or plan.title}   [{plan.scale}\u00a0scale]", 56)
 
 
@@ -92,7 +92,7 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
 
 
 def looks(plan: Plan) -> dict[str, Look]:
-    """Key of a row -> colour and dash of its method."""
+    """Returns key of a row -> colour and dash of its method."""
     by_label = looks_of([row.label for row in plan.rows])
     return {row.key: by_label[row.label] for row in plan.rows}
 

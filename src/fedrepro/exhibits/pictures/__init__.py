@@ -1,1 +1,1 @@
-"""Pictures that pages show beside what a paper's figures ask for: each a function that writes one file, and its name."""
+"""Pictures of pages that are no figures of a paper. Each module has a function that writes one file."""

@@ -16,7 +16,7 @@ MARKS = {
 
 
 def draw(cells: Sequence[Cell], path: Path) -> None:
-    """Of cells with a difference, in percent."""
+    """Draws cells that have a difference and are percentages."""
     values = [value for cell in cells for value in (cell.printed, cell.mean) if value is not None]
     margin = 0.06 * (max(values) - min(values)) + 0.5
     ends = (min(values) - margin, max(values) + margin)

@@ -15,8 +15,8 @@ Panel = tuple[str, str]  # key of a column, and the setting or argument that is 
 
 
 def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
-    """A ring marks the candidate that is shown, a cross one that diverged. The second reading, where it has the unit of the
-    first, is a lighter line with a smaller ring."""
+    """Draws what each candidate reached. A ring marks the chosen candidate, a cross one that diverged. A second reading in the
+    same unit is a lighter line with a smaller ring."""
     order = [column.key for column in plan.columns]
     panels: dict[Panel, list[Choice]] = {}
     for choice in sorted(choices, key=lambda choice: order.index(choice.place.column)):

@@ -8,13 +8,13 @@ from fedrepro.pictures import LINE, wrapped
 
 
 def name(gap: Gap) -> str:
-    """`table3-fedlaw-against-fedavg.svg`."""
+    """Returns a file name, `table3-fedlaw-against-fedavg.svg`."""
     unit = [] if gap.unit == "percent" else [gap.unit]
     return file_name(gap.plan.table, gap.method.key, "against", gap.base.key, *unit)
 
 
 def draw(gap: Gap, path: Path) -> None:
-    """The bytes depend on `gap` alone."""
+    """Draws the gap in each setting. The bytes depend on `gap` alone."""
     settings = gap.settings
     labels = [wrapped(one.column.title, 30) for one in settings]
     title = f"{wrapped(gap.title, 64 - max(map(_longest, labels)))}\n({gap.counted_in})"

@@ -14,8 +14,8 @@ KIND = Curves()
 
 
 def columns(plan: Plan) -> list[Column]:
-    """Those with a picture of their own: columns that read one metric of the same runs after different rounds share that of
-    the first."""
+    """Lists the columns that get a picture. Columns that read one metric of the same runs at different rounds share the picture
+    of the first."""
     first: dict[tuple, Column] = {}
     for column in plan.columns:
         runs = tuple(place.run_id for place in plan.cells if place.column == column.key)
@@ -24,7 +24,7 @@ def columns(plan: Plan) -> list[Column]:
 
 
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
-    """One for each row that has any in this column, of the column's metric."""
+    """Makes a curve of the column's metric for each row with evidence."""
     recorded = column.metric.model_copy(update={"diagnostic": None})
 
     def of_the_column(place: Place) -> Place:
@@ -34,7 +34,7 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
 
 
 def draw(plan: Plan, column: Column, lines: list[Series], path: Path) -> None:
-    """The curves of one column."""
+    """Draws the curves of one column."""
     text = " · ".join(part for part in (in_place_of(plan, column) or column.group, column.label) if part)
     title = style.title(plan, text)
     labels = [plan.row(line.row).label for line in lines]
@@ -45,7 +45,7 @@ def draw(plan: Plan, column: Column, lines: list[Series], path: Path) -> None:
 
 
 def in_place_of(plan: Plan, column: Column) -> str | None:
-    """`digits in the place of FashionMNIST` for a column that is called after data which were not used; None for others."""
+    """Returns `digits in the place of FashionMNIST` if the column is named after data that the runs did not use; else None."""
     cells = [place for place in plan.planned if place.column == column.key]
     used = dict.fromkeys(plan.run(place).config["dataset"] for place in cells)
     protocol = [place.instead_of.get("dataset") for place in cells]

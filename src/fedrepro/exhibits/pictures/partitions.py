@@ -21,16 +21,16 @@ class Partition:
 
     @property
     def path(self) -> str:
-        """Of its copy, below the page's folder."""
+        """The path of its copy, below the page's folder."""
         return f"figures/partitions/{self.id}/seed{self.seed}.svg"
 
     def drawn(self, root: Path) -> Path:
-        """Where today's drawing lies, if there is one."""
+        """Returns the path of the drawing that was made here; the file may be missing."""
         return root / PARTITIONS / self.id / f"seed{self.seed}.svg"
 
 
 def partitions(tables: Sequence[Exhibit]) -> list[Partition]:
-    """One per partition that runs with evidence read."""
+    """Lists the partitions that runs with evidence read."""
     known: dict[str, Partition] = {}
     for table in tables:
         plan = table.plan

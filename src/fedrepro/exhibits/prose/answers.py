@@ -17,8 +17,8 @@ OWN = "the tables' own"  # the reading without a name, as sentences call it
 
 @dataclass(frozen=True)
 class Answers:
-    """Sentences: what does not hold, what the runs cannot tell, what holds, what could not be obtained. `waiting`: the cells
-    that unwritten sentences wait for."""
+    """What does not hold, what the runs cannot tell, what holds, and what is missing, in sentences. `waiting`: the cells that
+    further sentences need."""
 
     proposes: str
     fails: tuple[str, ...]
@@ -29,7 +29,7 @@ class Answers:
 
 
 def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
-    """(what is said of a table's numbers, the cells that other remarks wait for).
+    """Returns (remarks on a table's numbers, cells that further remarks need).
 
     They are of the published evidence: with params.yaml's values there are none. UserError where one says what does not hold.
     """
@@ -42,7 +42,7 @@ def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
 
 
 def _distances(table: Exhibit) -> dict[str, float | None]:
-    """Of each reading in a table of several."""
+    """Returns reading -> mean distance from print, in a table with several readings."""
     away: dict[str, list[float | None]] = {}
     for cell in table.cells:
         if cell.printed is not None:
@@ -52,7 +52,7 @@ def _distances(table: Exhibit) -> dict[str, float | None]:
 
 
 def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: Sequence[Fit]) -> Facts:
-    """What the sentences on a paper are filled from: all its tables, its claims, its readings over all tables and by table."""
+    """Collects what sentences on a paper are filled from: tables, verdicts of claims, distances of readings."""
     distances: dict[str, float | None] = {}
     for fit in fits:
         name = fit.variant or OWN
@@ -61,7 +61,7 @@ def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: S
 
 
 def answers(summary: Summary | None, facts: Facts, plan: Plan) -> Answers | None:
-    """None where nothing is said of the paper at the scale of `plan`, one of its plans, or it has params.yaml's values."""
+    """Fills the summary of a paper. None if it has none at the scale of `plan`, or if params.yaml decides the settings."""
     if summary is None or plan.own or plan.scale not in summary.answers:
         return None
     told, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"

@@ -1,4 +1,4 @@
-"""Sections of pages: a function of an exhibit or a paper that gives blocks, or none. Most modules have one section.
+"""Sections of pages. A section is a function from an exhibit or a paper to blocks. Most modules have one section.
 
 A page is the list of the functions that are registered for it, in the order of their places. Importing this package loads
 every module of its folder, so a new section is one new file.

@@ -14,7 +14,7 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=40)
 def about_the_runs(table: Exhibit) -> list[b.Block]:
-    """Of one table."""
+    """The facts of one table."""
     every = totals(table)
     measured = sum(cell.mean is not None for cell in table.cells)
     facts = {
@@ -34,7 +34,7 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
 
 @section("paper", at=90)
 def what_was_run(paper: Paper) -> list[b.Block]:
-    """Of all tables of a paper; a run that several share counts once."""
+    """The facts of all tables of a paper. A run that several tables share counts once."""
     every, tables = paper.totals, paper.tables
     measured = sum(cell.mean is not None for table in tables for cell in table.cells)
     cells = sum(len(table.cells) for table in paper.all_tables)
@@ -57,7 +57,7 @@ def _facts(facts: Mapping[str, str]) -> b.Facts:
 
 
 def _metrics(table: Exhibit) -> list[str]:
-    """Of the columns, then of the rows that show another one, with their names, or the name of their reading."""
+    """Lists the metrics of the columns, then those of rows that show another metric, with the names of these rows."""
     rows = table.plan.rows
     own: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -83,7 +83,7 @@ def _data(table: Exhibit) -> str:
 
 
 def _arithmetic(table: Exhibit) -> str:
-    """In how many cells anybody can have the same bits again, and how."""
+    """Says how many cells are portable, and the command that checks them."""
     kinds, plan = [cell.arithmetic for cell in table.cells if cell.arithmetic], table.plan
     if not kinds:
         return "no run yet"
@@ -98,7 +98,7 @@ def _arithmetic(table: Exhibit) -> str:
 
 
 def _origin(every: Totals) -> str:
-    """Which of the trainings are published, and which were made in this folder."""
+    """Says how many trainings are published and how many were made here."""
     here = every.runs_done - every.published
     said = [f"{every.published} published"] * bool(every.published) + [f"{here} trained here"] * bool(here)
     return ", ".join(said) or "none yet"

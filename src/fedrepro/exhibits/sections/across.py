@@ -22,7 +22,7 @@ RANKS = (
 
 @section("table", at=90)
 def across(table: Exhibit) -> list[b.Block]:
-    """Nothing where no pair has two settings."""
+    """Pairs of methods, then ranks. There is no section if no pair has two settings."""
     made = comparisons(table.plan, table.cells)
     if all(len(one.columns) < 2 for one in made):
         return []
@@ -48,7 +48,7 @@ def _score(side: Score, digits: int) -> list[str]:
 
 
 def _ranks(table: Exhibit) -> list[b.Block]:
-    """Nothing of a table whose rows are not all printed methods with values in two settings or more."""
+    """Makes a grid of mean ranks. It needs three printed rows, and two settings in which all of them have a value."""
     rows = [row for row in table.plan.rows if row.printed]
     settings = []
     for column in table.plan.columns:
@@ -69,7 +69,7 @@ def _ranks(table: Exhibit) -> list[b.Block]:
 
 
 def _rank(value: float | None, others: list[float | None], cell: Cell) -> float:
-    """1 for the best of the values as they are shown; ties share the mean of their ranks."""
+    """Returns the rank of a value among all: 1 is the best. Values that read the same share the mean of their ranks."""
     sign = 1 if cell.metric.higher else -1
     shown = [sign * round(one or 0.0, cell.digits) for one in others]
     own = sign * round(value or 0.0, cell.digits)

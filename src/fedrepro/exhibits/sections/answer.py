@@ -19,7 +19,7 @@ BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partition
 
 @section("paper", at=10)
 def answer(paper: Paper) -> list[b.Block]:
-    """A banner, then what stands beside each other."""
+    """A banner, then tables and a picture side by side."""
     plans = [table.plan for table in paper.tables]
     compared = any(plan.comparable and plan.prints for plan in plans)
     departs = words.departures(paper.plan.deviations) if compared else ""
@@ -35,20 +35,20 @@ def answer(paper: Paper) -> list[b.Block]:
 
 @section("paper", at=15)
 def more(paper: Paper) -> list[b.Block]:
-    """Where what is looked up stands."""
+    """A link to the details."""
     if not paper.tables and not paper.figures:
         return []
     return [b.Paragraph((b.Text(BESIDE, link=(paper.folder / "details.page").as_posix()),), soft=True)]
 
 
 def protocol(paper: Paper) -> tuple[str, ...]:
-    """What was run, where that is the same for every table of the page."""
+    """Returns what was run, if that is the same for all tables of the page; else nothing."""
     said = {words.protocol(table.plan) for table in paper.tables}
     return said.pop() if len(said) == 1 else ()
 
 
 def _headline(paper: Paper) -> str:
-    """Whether the numbers of the page may be compared with the printed ones."""
+    """Says whether the numbers of the page are comparable with the printed ones."""
     plans, scale = [table.plan for table in paper.tables], paper.plan.scale
     if not plans:
         return f"{scale.capitalize()} scale: {'no table' if paper.figures else 'nothing'} has run yet."
@@ -67,7 +67,7 @@ def _headline(paper: Paper) -> str:
 
 
 def _read_first(paper: Paper) -> list[b.Line]:
-    """What a person reads first: what does not hold, what the runs cannot tell, what holds."""
+    """Lists what does not hold, what the runs cannot tell, and what holds."""
     told = paper.answers
     if told is None:
         return []
@@ -79,7 +79,7 @@ def _read_first(paper: Paper) -> list[b.Line]:
 
 
 def _counted(paper: Paper) -> b.Line:
-    """How many printed numbers were measured, how they and the claims are judged."""
+    """Counts the printed numbers that were measured, their statuses, and the verdicts on claims."""
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
     share = f" {paper.printed_measured} of {paper.words.printed} that the paper prints are measured, "
@@ -90,7 +90,7 @@ def _counted(paper: Paper) -> b.Line:
 
 
 def _beside(paper: Paper) -> list[b.Section]:
-    """The first numbered tables, and a picture of all numbers or of what the paper proposes."""
+    """Makes the first numbered tables, and a picture of all numbers or of the proposed method."""
     numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
     made = []
     for table in numbered[:AT_A_GLANCE]:
@@ -112,5 +112,5 @@ def _beside(paper: Paper) -> list[b.Section]:
 
 
 def gap_picture(gap: Gap) -> b.Picture:
-    """Of two methods in each setting."""
+    """Makes the picture of a gap."""
     return b.Picture(f"figures/index/gaps/{gap_pictures.name(gap)}", gap.text, draw=partial(gap_pictures.draw, gap))

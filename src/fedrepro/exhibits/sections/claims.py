@@ -18,7 +18,7 @@ WAITING = "Claims whose runs this scale does not have: {}."
 
 @section("paper", at=20)
 def claims(paper: Paper) -> list[b.Block]:
-    """In the paper's own words where it has any."""
+    """Each claim with the paper's words, the verdict and the reason."""
     if not paper.claims:
         return []
     judged = paper.plan.scale == "full"
@@ -66,7 +66,7 @@ def numbers(paper: Paper) -> list[b.Block]:
 
 
 def _number(one: ClaimVerdict, number: Number) -> b.Row:
-    """Printed, ours, interval, every seed; dashes for what there is not."""
+    """Makes a row: printed, ours, interval, every seed. A dash stands for a missing value."""
     ends = number.interval
     between = f"{decimal(ends[0])} to {decimal(ends[1])}" if ends else "–"
     values = {seed: "diverged" if value is None else decimal(round(value, 6)) for seed, value in number.per_seed.items()}
@@ -75,7 +75,7 @@ def _number(one: ClaimVerdict, number: Number) -> b.Row:
 
 
 def _rules(paper: Paper) -> list[tuple[str, str]]:
-    """Each rule once, by the claims that it decides; then what most of them end with."""
+    """Lists each rule once with its claims, then the sentences that most rules share."""
     rules = {one.claim.id: rule(one.claim) for one in paper.claims}
     claims: dict[str, list[str]] = {}
     for id, text in rules.items():

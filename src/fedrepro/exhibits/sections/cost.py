@@ -44,7 +44,7 @@ def cost_of_a_table(table: Exhibit) -> list[b.Block]:
 
 @section("details", at=60)
 def cost_of_a_paper(paper: Paper) -> list[b.Block]:
-    """A line for each run that no table's own page lists, with a link to its first seed's evidence; others lie beside it."""
+    """A line for each run that no page of a table lists, with a link to the evidence of its first seed."""
     if not paper.cost:
         return []
     own = [table.plan for table in paper.tables if table.plan.table in paper.rendered]
@@ -66,7 +66,7 @@ def cost_of_a_paper(paper: Paper) -> list[b.Block]:
 
 
 def cost(seeds: Sequence[Cost]) -> tuple[str, ...]:
-    """Mean wall time of a seed, highest peak memory, samples a second over all seeds; bytes of a client's round and a seed."""
+    """Returns, as text: mean wall time of a seed, peak memory, samples a second, bytes a client and round, bytes a seed."""
     if not seeds:
         return ("–",) * len(COST)
     wall = sum(one.wall_s for one in seeds)
@@ -86,7 +86,7 @@ def _traffic(seeds: Sequence[Cost], parts: int) -> str:
 
 
 def total_cost(every: Totals) -> str:
-    """One sentence on the whole table, or all of them."""
+    """Says in a sentence what all runs cost together."""
     if not every.runs_done:
         return "Nothing has run yet."
     said = f"{every.runs_done} runs, {duration(every.wall_s)} of computing in all, at most {every.peak_rss_mib:,.0f} MiB each."

@@ -12,12 +12,12 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=95)
 def of_a_table(table: Exhibit) -> list[b.Block]:
-    """All of them."""
+    """The learning curves on the page of a table."""
     return curves(table, "figures")
 
 
 def curves(table: Exhibit, folder: str) -> list[b.Block]:
-    """Folded; nothing of a table without a curve. `folder`: where the pictures lie, from the page."""
+    """Makes a folded section; none for a table without a curve. `folder`: of the pictures, seen from the page."""
     plan, pictures = table.plan, []
     for column in learning.columns(plan):
         lines = learning.curves(plan, table.evidence, column)

@@ -10,19 +10,19 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=120)
 def of_a_table(table: Exhibit) -> list[b.Block]:
-    """As on the page of its paper."""
+    """The same section as on the page of the paper."""
     return _differences(table.plan)
 
 
 @section("paper", at=100)
 def of_a_paper(paper: Paper) -> list[b.Block]:
-    """The same for all its tables."""
+    """What is the same for all tables of the paper."""
     return _differences(paper.plan)
 
 
 @section("table", at=130)
 def make_a_table_again(table: Exhibit) -> list[b.Block]:
-    """The command."""
+    """The command that makes the report."""
     return [b.Section("Make it again", (b.Commands((table.plan.command,)),))]
 
 
@@ -50,7 +50,7 @@ def _differences(plan: Plan) -> list[b.Block]:
 
 
 def _other(disagreement: Disagreement) -> b.Line:
-    """What to write into params.yaml to run the other variant, `methods.fedlaw.feddyn.norm: plain`; empty where nothing can."""
+    """Returns the lines of params.yaml that run the other variant, `methods.fedlaw.feddyn.norm: plain`; empty if none can."""
     paths = _paths("", disagreement.other) if disagreement.other else []
     return b.joined((b.Text(path, "code") for path in paths), " ") or ""
 

@@ -16,7 +16,7 @@ READINGS = (
 
 @section("table", at=50)
 def every_seed(table: Exhibit) -> list[b.Block]:
-    """A row a cell, a column a seed."""
+    """One row for each cell, one column for each seed."""
     run, missing = [cell for cell in table.cells if cell.per_seed], words.not_run(table.cells)
     seeds = table.plan.seeds
     blocks: list[b.Block] = [b.Paragraph(missing)] if missing else []
@@ -43,7 +43,7 @@ def _value(cell: Cell, seed: int) -> str:
 
 @section("table", at=70)
 def readings(table: Exhibit) -> list[b.Block]:
-    """Last round, best round, mean of the last ones."""
+    """The last round, the best round, and means of the last rounds."""
     known = [(cell, cell.readings) for cell in table.cells if cell.readings]
     if not known:
         return []

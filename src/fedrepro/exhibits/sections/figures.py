@@ -30,6 +30,6 @@ def _figure(paper: Paper, one: Exhibit) -> b.Section:
 
 
 def stem_of(paper: Paper, one: Exhibit) -> str:
-    """Where a figure lies, from the page's folder: as its own file where that shows the same, else among the page's own."""
+    """Returns the path of a figure without its ending, seen from the page: its own file if that is up to date, else a copy."""
     name = one.plan.table
     return name if name in paper.rendered else f"figures/index/{name}"

@@ -15,7 +15,8 @@ WIDEST = 4  # methods or settings that stand beside each other with three number
 
 
 def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: Sequence[Row] | None = None) -> b.Grid:
-    """Methods downwards, settings across; a cell has measured, printed and, at full scale, difference and sign."""
+    """Makes the grid: a row for each method, a column for each setting. A cell has the measured and the printed number and, at
+    full scale, difference and sign."""
     columns, rows = columns or table.plan.columns, rows or table.plan.printed_first
     starts = [i > 0 and columns[i - 1].group != column.group for i, column in enumerate(columns)]
     labels = [_with_data(table.plan, column, column.group or "") for column in columns]
@@ -32,14 +33,14 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
 
 
 def _with_data(plan: Plan, column: Column, label: str) -> str:
-    """`FashionMNIST · MLP (here digits)` where other data were used than the column is called after."""
+    """Returns `FashionMNIST · MLP (here digits)` if the runs of the column used other data."""
     other = [place for place in plan.planned if place.column == column.key and "dataset" in place.instead_of]
     used = dict.fromkeys(plan.run(place).config["dataset"] for place in other)
     return f"{label} (here {', '.join(used)})".strip() if used else label
 
 
 def caption(plan: Plan) -> str:
-    """What the numbers of a cell are."""
+    """Says what the numbers of a cell mean."""
     measured = "Measured: mean ± sample standard deviation over seeds (number of seeds). "
     if not plan.prints:
         return f"{measured}Bold: best measured of the column, ties included."
@@ -81,7 +82,7 @@ def _difference(cell: Cell, sign: bool) -> b.Text:
 
 
 def listed(table: Exhibit) -> b.Grid:
-    """A row for each cell with a value, by setting."""
+    """Makes a list: one row for each cell with a value, by setting."""
     comparable, rows = table.plan.comparable, list[b.Row]()
     for column in table.plan.columns:
         ordered = [table.cell(row.key, column.key) for row in table.plan.printed_first]
@@ -99,8 +100,8 @@ def listed(table: Exhibit) -> b.Grid:
 
 
 def compact(table: Exhibit) -> b.Grid:
-    """Only what was measured: printed, measured and difference side by side, along the shorter of the two axes. Where some
-    columns have a printed number, those without are left out."""
+    """Makes a small table of what was measured: printed number, measured number and difference side by side. The shorter axis
+    lies across. If some columns have a printed number, the others are left out."""
     plan = table.plan
     cells = {(cell.row.key, cell.column.key): cell for cell in table.cells if cell.per_seed}
     in_print = {cell.column.key for cell in cells.values() if cell.printed is not None}

@@ -11,7 +11,7 @@ FILES = {"CSV": "csv", "LaTeX": "tex", "JSON": "json"}  # name -> ending of a fi
 
 @section("table", at=20)
 def numbers(table: Exhibit) -> list[b.Block]:
-    """The grid."""
+    """The table, and links to its files."""
     same = words.together(table.plan)
     said = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
     stem = f"{table.plan.folder}/{table.plan.table}"
@@ -27,7 +27,7 @@ def what_they_show(table: Exhibit) -> list[b.Block]:
 
 
 def remark_blocks(table: Exhibit) -> list[b.Block]:
-    """What its numbers show, and what cannot be said yet."""
+    """Makes the remarks, and names the cells that further remarks need."""
     made, waiting = remarks(table)
     said: list[b.Block] = [b.Bullets(tuple(made))] if made else []
     if waiting:

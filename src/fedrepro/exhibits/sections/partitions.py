@@ -16,7 +16,7 @@ PARTITIONS = (
 
 @section("details", at=50)
 def partitions(paper: Paper) -> list[b.Block]:
-    """Today's drawing, or the copy that is committed."""
+    """A picture for each partition: the one drawn here, or else the committed copy."""
     if not paper.partitions:
         return []
     pictures = []

@@ -14,7 +14,7 @@ FITS = (
 
 @section("details", at=20)
 def readings(paper: Paper) -> list[b.Block]:
-    """A row a reading, a column a table."""
+    """One row for each reading, one column for each table."""
     if not paper.fits:
         return []
     sources = {table.plan.table: table.plan.source for table in paper.tables}

@@ -10,8 +10,8 @@ PAGES: dict[str, dict[float, Make]] = {"table": {}, "paper": {}, "details": {}} 
 
 
 def section(page: str, at: float) -> Callable[[Make], Make]:
-    """Registers a function for a page: `table` gets an Exhibit, `paper` and `details` a Paper. Sections stand in the order of
-    `at`, which no two of a page share."""
+    """Registers a function for a page. Functions of `table` get an Exhibit; those of `paper` and `details` get a Paper. `at`
+    decides the order of sections. ValueError if two sections of a page have the same `at`."""
 
     def register(make: Make) -> Make:
         known = PAGES[page].setdefault(at, make)
@@ -23,5 +23,5 @@ def section(page: str, at: float) -> Callable[[Make], Make]:
 
 
 def blocks_of(page: str, of: Any) -> tuple[Block, ...]:
-    """All blocks of a page, in order."""
+    """Returns all blocks of a page, in order."""
     return tuple(block for _, make in sorted(PAGES[page].items(), key=lambda one: one[0]) for block in make(of))

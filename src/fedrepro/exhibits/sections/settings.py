@@ -24,7 +24,7 @@ def what_was_run(table: Exhibit) -> list[b.Block]:
 
 
 def _values(setting: Setting) -> list[str]:
-    """Each value with where it holds."""
+    """Lists each value with the places where it holds."""
     values = sorted(setting.values, key=lambda value: len(value.where), reverse=True)
     # The commonest value needs no list of places: it holds wherever nothing else is said.
     return [_value(value, elsewhere=place == 0 and len(value.where) > 6) for place, value in enumerate(values)]
@@ -38,7 +38,7 @@ def _value(held: Held, *, elsewhere: bool) -> str:
 
 @section("table", at=140)
 def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
-    """Versions of what computed the numbers, commits, and every file that was read."""
+    """The versions of libraries, the commits, and every file that was read."""
     named = {name.replace("_", " "): values for name, values in provenance.versions(table.evidence).items()}
     named |= {"commit": tuple(provenance.commits(table.evidence))}
     blocks: list[b.Block] = [b.Facts(tuple((name, values or ("no run yet",)) for name, values in named.items()))]

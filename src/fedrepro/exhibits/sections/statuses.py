@@ -11,7 +11,7 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=80)
 def statuses(table: Exhibit) -> list[b.Block]:
-    """Of one table."""
+    """The rule and the counts of one table."""
     listed = b.Facts(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
     said = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
     blocks: list[b.Block] = [*(b.Paragraph(text) for text in said if text), listed]
@@ -28,7 +28,7 @@ def statuses(table: Exhibit) -> list[b.Block]:
 
 @section("paper", at=30)
 def rule(paper: Paper) -> list[b.Block]:
-    """Of all tables of a paper; nothing where none is judged."""
+    """The rule for all tables of a paper; no section if none is judged."""
     table = next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)
     if table is None:
         return []

@@ -18,7 +18,7 @@ NOT_RUN = "No run of these has evidence at this scale. Each line ends with the c
 
 @section("paper", at=50)
 def tables(paper: Paper) -> list[b.Block]:
-    """A folded section for each that varies no other."""
+    """A folded section for each table but variants."""
     return [_table(paper, table) for table in paper.own_tables]
 
 
@@ -43,7 +43,7 @@ def _table(paper: Paper, table: Exhibit) -> b.Section:
 
 @section("paper", at=60)
 def other_readings(paper: Paper) -> list[b.Block]:
-    """The tables that vary another: where their own pages are, or what makes them."""
+    """The variants of tables: links to their pages, or the commands that make them."""
     lines: list[b.Line] = []
     for plan in (table.plan for table in paper.tables if table.plan.variant_of):
         name = f"{plan.source}: {plan.title}"
@@ -57,7 +57,7 @@ def other_readings(paper: Paper) -> list[b.Block]:
 
 @section("paper", at=70)
 def not_run(paper: Paper) -> list[b.Block]:
-    """Tables and figures without evidence."""
+    """The tables and figures without evidence."""
     if not paper.not_run:
         return []
     both = "tables and figures" if any(is_figure(plan.table) for plan in paper.not_run) else "tables"

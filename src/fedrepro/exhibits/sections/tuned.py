@@ -26,7 +26,7 @@ LIGHTER = " The lighter line is the second reading, with a smaller ring where it
 
 @section("table", at=60)
 def tuned(table: Exhibit) -> list[b.Block]:
-    """Every candidate, on the page of the table."""
+    """Every candidate with its trial."""
     if not table.choices:
         return []
     again = list(dict.fromkeys(metric_label(one.second.name) for one in table.choices if one.second))
@@ -42,7 +42,7 @@ def tuned(table: Exhibit) -> list[b.Block]:
 
 
 def summary(table: Exhibit, folder: str) -> list[b.Block]:
-    """What the page of the paper says of them. `folder`: where pictures lie, from the page."""
+    """Makes what the page of the paper says of tuned cells. `folder`: of the pictures, seen from the page."""
     return [*_said(table), *_picture(table, folder)]
 
 
@@ -74,7 +74,7 @@ def _said(table: Exhibit) -> list[b.Block]:
 
 
 def _picture(table: Exhibit, folder: str) -> list[b.Block]:
-    """Nothing while no trial has a value."""
+    """Makes the picture of the candidates; none while no trial has a value."""
     if not any(one.mean is not None for choice in table.choices for one in choice.tried):
         return []
     plan = table.plan

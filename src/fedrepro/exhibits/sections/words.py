@@ -17,7 +17,7 @@ CURVES = (
     "The first fifth of the rounds may start below the picture."
 )
 Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
-# Status or verdict -> its sign, so that colour is never all there is, and its colour.
+# Status or verdict -> sign and colour. Signs serve readers who see no colours.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
     "consistent": ("≈", "good"),
@@ -34,7 +34,7 @@ LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 
 
 def verdict(name: str, more: str = "") -> Text:
-    """A status or verdict with its sign; `more` after it."""
+    """Returns a status or verdict with its sign, and `more` after it."""
     sign, look = SIGNS[name]
     return Text(f"{sign} {name}{more}", look)
 
@@ -60,7 +60,7 @@ def named(name: str, text: str) -> Line:
 
 
 def headline(plan: Plan) -> str:
-    """The first sentence: whether these numbers may be compared with the printed ones."""
+    """Says whether the numbers are comparable with the printed ones. It is the first sentence of a page."""
     if plan.comparable:
         if not plan.prints:
             return "Full scale: settings of the paper, in a table of ours without printed numbers."
@@ -73,13 +73,13 @@ def headline(plan: Plan) -> str:
 
 
 def departures(deviations: Sequence[Deviation]) -> str:
-    """In one line, what was run otherwise than the paper states; empty without any."""
+    """Lists in one line where the runs depart from the paper's words; empty if nowhere."""
     short = [f"{one.short} ({one.id})" for one in deviations if one.short]
     return f"What was run departs from the paper's words: {'; '.join(short)}." if short else ""
 
 
 def protocol(plan: Plan) -> tuple[str, ...]:
-    """What was run where it is not the paper's protocol; how a variation differs from its table. From the plan alone."""
+    """Says what was run if that is not the paper's protocol, and how a variant differs from its table."""
     said = []
     if not plan.comparable:
         planned = len(plan.planned)
@@ -94,7 +94,7 @@ def protocol(plan: Plan) -> tuple[str, ...]:
 
 
 def rule(plan: Plan) -> str:
-    """The rule behind the statuses."""
+    """Says how statuses are decided."""
     if plan.stand_in:
         return "This is not the printed table: a measured cell is not comparable with its printed number, whatever the two are."
     if not plan.comparable:
@@ -111,7 +111,7 @@ def rule(plan: Plan) -> str:
 
 
 def _repetitions(plan: Plan) -> str:
-    """How many seeds a printed number is the mean of, and what the margin takes where the paper does not say."""
+    """Says how many seeds a printed number is the mean of, or what the margin assumes."""
     seeds = plan.printed_seeds
     if seeds.value is None:
         return f"How many seeds a printed number is the mean of is unknown ({seeds.source}); the margin takes {seeds.assumed}."
@@ -119,7 +119,7 @@ def _repetitions(plan: Plan) -> str:
 
 
 def outside(cells: Iterable[Cell]) -> str:
-    """How many compared cells lie outside their margin, and how many would by chance; empty where nothing is judged."""
+    """Counts the cells outside their margin, and how many chance would put there; empty if nothing is judged."""
     compared = [cell for cell in cells if cell.margin is not None and cell.difference is not None and cell.status in COMPARED]
     judged = {cell.number: cell for cell in compared}
     if not judged:
@@ -133,7 +133,7 @@ def outside(cells: Iterable[Cell]) -> str:
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
-    """What the margins take for usual, of each metric; empty where nothing is compared."""
+    """Says how far seeds usually lie apart, for each metric; empty if nothing is compared."""
     shown = {cell.metric.name for cell in cells} if plan.comparable else set()
     said = []
     for metric, spread in plan.spreads.items():
@@ -147,7 +147,7 @@ def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
 
 
 def measured(cell: Cell) -> str:
-    """The mean, or why there is none."""
+    """Returns the mean, or the reason why there is none."""
     if cell.mean is not None:
         return decimal(cell.mean, cell.digits)
     return unit(cell.metric.unit).none if cell.per_seed else "not run"
@@ -160,7 +160,7 @@ def spread(cell: Cell) -> str:
 
 
 def remark(cell: Cell) -> str:
-    """Why seeds are missing, and what is odd about the printed number."""
+    """Says why seeds are missing, and repeats the note on the printed number."""
     return "; ".join(text for text in (cell.reason, cell.place.note) if text)
 
 
@@ -177,7 +177,7 @@ def not_run(cells: Sequence[Cell]) -> str:
 
 
 def together(plan: Plan) -> str:
-    """Which rows are one run in every column, because this scale's settings make them the same; empty without any."""
+    """Names rows that have the same run in every column; empty if there are none."""
     runs: dict[tuple, list[str]] = {}
     for row in plan.rows:
         own = tuple(place.run_id for place in plan.cells if place.row == row.key)
@@ -189,5 +189,5 @@ def together(plan: Plan) -> str:
 
 
 def page_of(plan: Plan) -> str:
-    """The link to a table's own page."""
+    """Returns the link to the page of a table."""
     return f"{plan.folder}/{plan.table}.page"

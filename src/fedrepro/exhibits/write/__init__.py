@@ -1,1 +1,1 @@
-"""Writers: sections in, text out. They know `fedrepro.exhibits.write.blocks` and nothing of exhibits."""
+"""Writers turn blocks into text. They know `fedrepro.exhibits.write.blocks` and nothing of exhibits."""

@@ -102,7 +102,7 @@ class Commands:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG file, and what it shows, in words. `path`: from the page's folder. `draw` writes it; without, it is there."""
+    """An SVG file with a description. `path`: from the page's folder. `draw` writes the file; None: the file exists."""
 
     path: str
     text: str
@@ -148,7 +148,7 @@ class Document:
 
     @property
     def pictures(self) -> Iterator[Picture]:
-        """All of them, in order."""
+        """All pictures of the page, in order."""
         return _pictures(self.blocks)
 
 
@@ -163,7 +163,7 @@ def _pictures(blocks: tuple[Block, ...]) -> Iterator[Picture]:
 
 
 def joined(pieces: Iterable[str | Text], between: str = ", ") -> tuple[str | Text, ...]:
-    """One line of several pieces."""
+    """Joins pieces into one line."""
     return tuple(part for piece in pieces for part in (between, piece))[1:]
 
 
