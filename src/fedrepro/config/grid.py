@@ -99,7 +99,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         variant_of=table.variant_of,
         varied=None,
         rows=tuple(_row(row, is_printed) for row, is_printed in rows),
-        columns=tuple(_column(one, table, cells, runs) for one in columns),
+        columns=tuple(_column(one, table, cells, runs, project) for one in columns),
         cells=tuple(cells),
         candidates=tuple(tried),
         runs=_forked(runs),
@@ -110,9 +110,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     return replace(made, varied=varied(made, base)) if base else made
 
 
-def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run]) -> Column:
+def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run], project: Project) -> Column:
     own = [cell for cell in cells if cell.column == column.key]
-    return Column(column.key, labels.told(column.shown, own, runs), column.metric or table.metric, column.group)
+    return labels.told(
+        Column(column.key, column.shown, column.metric or table.metric, column.group), own, runs, project.registry
+    )
 
 
 def _add(runs: dict[str, Run], run: Run) -> None:

@@ -1,18 +1,37 @@
-"""Labels that name rounds of the paper, where a scale has fewer: `round 200 (here 30)`."""
+"""Labels of columns that say what a smaller scale really has: `FashionMNIST (here digits)`, `round 200 (here 30)`."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from fedrepro.config.plan import Place, Run
+from fedrepro.config.plan import Column, Place, Run
 from fedrepro.config.reading import At
+from fedrepro.data.registry import Entry
 
 _ROUNDS = re.compile(r"\bround ([1-9]\d*)\b|\b([1-9]\d*) rounds\b")
 
 
-def told(label: str, places: Sequence[Place], runs: Mapping[str, Run]) -> str:
-    """The label of a column with its `places`. Only where all of their runs have the same share of the protocol's rounds."""
-    fewer = [(one.run_id, one.instead_of["rounds"]) for one in places if one.instead_of.get("rounds")]
-    shares = {runs[run_id].config["rounds"] / rounds for run_id, rounds in fewer if run_id}
+def told(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
+    """The column with the data sets and the rounds of its runs, where a scale changes them. `places`: the cells of the column.
+
+    The group of columns names the data sets; without a group the label does. A data set with the same samples as the protocol's
+    (`same_as` in the registry) is not named. Rounds are named only if all runs have the same share of the protocol's rounds.
+    """
+    planned = [(place, runs[place.run_id]) for place in places if place.run_id]
+    label = _rounds(column.label, planned)
+    sets = [(run.config["dataset"], place.instead_of["dataset"]) for place, run in planned if "dataset" in place.instead_of]
+    used = dict.fromkeys(own for own, protocol in sets if registry[own].same_as != protocol)
+    if not used:
+        return replace(column, label=label)
+    data = ", ".join(used)
+    if column.group:
+        return replace(column, label=label, group=f"{column.group} (here {data})")
+    return replace(column, label=f"{label}, on {data}")
+
+
+def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:
+    fewer = [(run.config["rounds"], place.instead_of["rounds"]) for place, run in planned if place.instead_of.get("rounds")]
+    shares = {rounds / protocol for rounds, protocol in fewer}
     if len(shares) != 1:
         return label
     (share,) = shares

@@ -9,7 +9,7 @@ from fedrepro.config.plan import Column, Plan
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.cells import Cell, count_statuses, tabulate
 from fedrepro.exhibits.choices import Choice, choose
-from fedrepro.exhibits.comparisons import Gap, gaps
+from fedrepro.exhibits.comparisons import Comparison, Gap, comparisons, gaps
 from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.kinds.kind import Figure, make_kind
 from fedrepro.exhibits.receipt import Evidence, Receipt, receipts
@@ -60,6 +60,11 @@ class Exhibit:
     def counts(self) -> dict[Status, int]:
         """The number of cells of each status."""
         return count_statuses(self.cells)
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """One method against another over all settings."""
+        return comparisons(self.plan, self.cells)
 
     @cached_property
     def gaps(self) -> list[Gap]:

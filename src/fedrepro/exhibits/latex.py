@@ -5,6 +5,7 @@ import re
 
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.sections.words import headline
 
 SPECIAL = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "\\": r"\textbackslash{}"}
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$"}
@@ -21,7 +22,7 @@ def write(table: Exhibit) -> str:
     rules = " ".join(rf"\cmidrule(lr){{{start}-{end - 1}}}" for start, end in itertools.pairwise(ends))
     lines = [
         f"% {plan.paper_name}, {plan.source}, scale {plan.scale}: measured mean and deviation, below it the printed one.",
-        f"% Made by: {plan.command}",
+        f"% {headline(plan)} Made by: {plan.command}",
         rf"\begin{{tabular}}{{l{'r' * len(plan.columns)}}}",
         r"\toprule",
         *([rf"& {above} \\", rules] if any(name for name, _ in groups) else []),

@@ -130,7 +130,11 @@ class Paper:
     @cached_property
     def evidence(self) -> Evidence:
         """The evidence of all tables."""
-        return {run_id: seeds for table in self.tables for run_id, seeds in table.evidence.items()}
+        every: Evidence = {}
+        for table in self.tables:
+            for run_id, seeds in table.evidence.items():
+                every[run_id] = every.get(run_id, {}) | seeds
+        return every
 
     @cached_property
     def cost(self) -> list[tuple[provenance.RunCost, list[str]]]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.comparisons import comparisons
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import rule
 from fedrepro.exhibits.kinds.kind import Series
@@ -34,7 +33,7 @@ def table_text(table: Exhibit) -> str:
             "header": _header(table) | {"remarks": said, "waiting": waiting},
             "cells": [cell_record(table, cell) for cell in table.cells],
             "candidates": [record for choice in table.choices for record in _candidates(choice)],
-            "comparisons": [_comparison(one) for one in comparisons(table.plan, table.cells)],
+            "comparisons": [_comparison(one) for one in table.comparisons],
             "settings": [
                 {"setting": one.key, "value": held.value, "where": held.where, "source": one.source}
                 for one in settings.settings(table.plan)

@@ -61,11 +61,14 @@ def _exhibit(plan_path: Path, store: Store, figure: bool) -> Exhibit:
 def _write_figure(figure: Exhibit, stem: Path) -> list[Path]:
     """Writes the picture, the CSV and the JSON of a figure, in this order."""
     kind = make_kind(figure.plan.kind or "")
-    return [
-        write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(figure.figure, temporary)),
-        write_text(_ending(stem, "csv"), records.figure_csv(figure)),
-        write_text(_ending(stem, "json"), records.figure_text(figure)),
-    ]
+    picture = write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(figure.figure, temporary))
+    return [picture, *_write_data(figure, stem)]
+
+
+def _write_data(figure: Exhibit, stem: Path) -> list[Path]:
+    """Writes the CSV and the JSON of a figure."""
+    texts = {"csv": records.figure_csv(figure), "json": records.figure_text(figure)}
+    return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
 
 
 def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words, root: Path = Path()) -> list[Path]:
@@ -89,7 +92,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     _draw(details, folder)
     for figure in paper.figures:
         if figure.plan.table not in rendered:
-            _write_figure(figure, folder / PICTURES / figure.plan.table)
+            _write_data(figure, folder / PICTURES / figure.plan.table)
     index = [*_write(page, folder / "index"), write_text(folder / "index.json", records.paper_text(paper))]
     return [*index, *_write(details, folder / "details")]
 
@@ -117,11 +120,11 @@ def load_header(path: Path) -> Header:
 
 def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:
     """Tells whether the folder has the files of the exhibit, with the same numbers."""
-    stem, plan = folder / exhibit.plan.table, exhibit.plan
-    text = records.figure_text(exhibit) if plan.kind else records.table_text(exhibit)
-    there = all(_ending(stem, ending).exists() for ending in (("svg", "csv") if plan.kind else ("html", "md")))
-    own = _ending(stem, "json")
-    return there and own.exists() and own.read_text() == text
+    figure, stem = exhibit.plan.kind, folder / exhibit.plan.table
+    own = [_ending(stem, ending) for ending in ("json", *(("svg", "csv") if figure else ("html", "md")))]
+    if not all(path.exists() for path in own):
+        return False
+    return own[0].read_text() == (records.figure_text(exhibit) if figure else records.table_text(exhibit))
 
 
 def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Labels of columns that name rounds of the paper."""
+"""Labels of columns that say which rounds and which data a smaller scale has."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,14 +7,22 @@ import pytest
 
 from fedrepro.config.grid import plan
 from fedrepro.config.labels import told
+from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
+from fedrepro.data.registry import load_registry
 
 ROOT = Path(__file__).parents[3]
+REGISTRY = load_registry(ROOT / "data/registry.yaml")
 
 
-def made(scale: str):
+def planned(place: str, scale: str) -> Plan:
+    """A table or figure with the paper's settings."""
+    return plan(load_project(ROOT, {}).as_published(scale), *place.split("/"), scale)
+
+
+def made(scale: str) -> Plan:
     """FedIMA's Figure 1: 400 rounds in the paper, 60 at scale short."""
-    return plan(load_project(ROOT, {}).as_published(scale), "fedima", "figure1", scale)
+    return planned("fedima/figure1", scale)
 
 
 def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
@@ -39,12 +47,28 @@ def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
 def test_only_rounds_are_counted(label: str, shown: str) -> None:
     """A round 0 is before training, at any scale."""
     figure = made("short")
-    assert told(label, [cell for cell in figure.cells if cell.column == "early"], figure.runs) == shown
+    column = replace(figure.columns[0], label=label)
+    cells = [replace(cell, instead_of={"rounds": 400}) for cell in figure.cells if cell.column == column.key]
+    assert told(column, cells, figure.runs, REGISTRY).label == shown
 
 
 def test_cells_with_other_shares_leave_the_label_alone() -> None:
     """One number would be wrong for some of them."""
     figure = made("short")
     (cell,) = [cell for cell in figure.cells if cell.column == "early"]
-    other = replace(cell, instead_of=cell.instead_of | {"rounds": 100})
-    assert told("round 20", [cell, other], figure.runs) == "round 20"
+    own, other = (replace(cell, instead_of={"rounds": rounds}) for rounds in (400, 100))
+    column = replace(figure.columns[0], label="round 20")
+    assert told(column, [own, other], figure.runs, REGISTRY) == column
+
+
+def test_a_column_with_other_data_names_them() -> None:
+    """In its group, or in its label where it has no group; at full scale nothing is added, nor for a cell without a run,
+    nor for other files of the same images."""
+    demo, full = (planned("fedlaw/table3", scale) for scale in ("demo", "full"))
+    assert demo.columns[0].title == "FashionMNIST (here digits) · MLP, α = 100"
+    assert full.columns[0].title == "FashionMNIST · MLP, α = 100"
+    assert planned("fedima/table1", "short").columns[2].title == "CIFAR-10 · CNN · #C = 2"  # of cifar10-lossless
+    cells = [cell for cell in demo.cells if cell.column == demo.columns[0].key]
+    alone = replace(demo.columns[0], group=None, label="α = 100")
+    assert told(alone, cells, demo.runs, REGISTRY).title == "α = 100, on digits"
+    assert told(alone, [replace(cell, run_id=None) for cell in cells], demo.runs, REGISTRY) == alone

@@ -64,22 +64,6 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
     assert columns(grid.compact(table(plan))) == both
 
 
-def test_columns_say_which_data_they_used() -> None:
-    """Digits in the place of what the column is called after: in the paper's own grid, in the list, at a glance. Where one
-    column of a group used its own data, the group is two."""
-    plan = make_plan("demo")
-    assert columns(grid.printed_grid(table(plan))) == ["FashionMNIST"]
-    for cell in plan["cells"]:
-        cell["instead_of"] = {"dataset": "fashion_mnist"}
-    of = table(plan)
-    assert columns(grid.printed_grid(of)) == ["FashionMNIST (here digits)"]
-    both = ["FashionMNIST · MLP, α = 100 (here digits)", "FashionMNIST · MLP, α = 0.1 (here digits)"]
-    assert columns(grid.listed(of)) == columns(grid.compact(of)) == both
-    for (_, column), cell in places(plan).items():
-        cell["instead_of"] = {} if column == A else cell["instead_of"]
-    assert columns(grid.printed_grid(table(plan))) == ["FashionMNIST", "FashionMNIST (here digits)"]
-
-
 def ranked(measured: dict[str, tuple[float | None, ...]], better: str = "higher") -> dict[str, tuple[str, str]]:
     """Method -> its mean rank as printed and as measured, over two settings and three methods with these values."""
     plan = make_plan("full")

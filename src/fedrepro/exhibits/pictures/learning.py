@@ -35,22 +35,9 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
 
 def draw(plan: Plan, column: Column, lines: list[Series], path: Path) -> None:
     """Draws the curves of one column."""
-    text = " · ".join(part for part in (in_place_of(plan, column) or column.group, column.label) if part)
-    title = style.title(plan, text)
+    title = style.title(plan, column.title)
     labels = [plan.row(line.row).label for line in lines]
     with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, axes):
         KIND.plot(axes, lines, plan, style.quantities([column.metric]))
         axes.set_title(title, fontsize=10, loc="left")
         figure.legend(loc="outside lower left", ncols=style.legend_columns(labels), frameon=False)
-
-
-def in_place_of(plan: Plan, column: Column) -> str | None:
-    """Returns `digits in the place of FashionMNIST` if the column is named after data that the runs did not use; else None."""
-    cells = [place for place in plan.planned if place.column == column.key]
-    used = dict.fromkeys(plan.run(place).config["dataset"] for place in cells)
-    protocol = [place.instead_of.get("dataset") for place in cells]
-    if all(column.key.startswith(f"{name}-") for name in used):
-        return None
-    if not all(column.key.startswith(f"{name}-") for name in protocol):
-        return None
-    return f"{', '.join(used)} in the place of {column.group}"

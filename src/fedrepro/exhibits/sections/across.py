@@ -1,7 +1,7 @@
 """One method against another over all settings of a table, and the mean rank of each."""
 
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.comparisons import Comparison, Score, comparisons
+from fedrepro.exhibits.comparisons import Comparison, Score
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import decimal, metric_label, signed
 from fedrepro.exhibits.paired import mean
@@ -23,7 +23,7 @@ RANKS = (
 @section("table", at=90)
 def across(table: Exhibit) -> list[b.Block]:
     """Pairs of methods, then ranks. There is no section if no pair has two settings."""
-    made = comparisons(table.plan, table.cells)
+    made = table.comparisons
     if all(len(one.columns) < 2 for one in made):
         return []
     names = ["method", "against", "metric"]

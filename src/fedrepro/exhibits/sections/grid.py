@@ -19,8 +19,7 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
     full scale, difference and sign."""
     columns, rows = columns or table.plan.columns, rows or table.plan.printed_first
     starts = [i > 0 and columns[i - 1].group != column.group for i, column in enumerate(columns)]
-    labels = [_with_data(table.plan, column, column.group or "") for column in columns]
-    groups = [(name, len(list(same))) for name, same in itertools.groupby(labels)]
+    groups = [(name or "", len(list(same))) for name, same in itertools.groupby(columns, key=lambda column: column.group)]
     above = [b.Head("", span=1), *(b.Head(name, span=span, start=i > 0) for i, (name, span) in enumerate(groups))]
     names = [b.Head(c.label.replace(" = ", "\u00a0=\u00a0"), True, start=at) for c, at in zip(columns, starts, strict=True)]
     body: list[b.Row] = []
@@ -30,13 +29,6 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
         body.append((row.label, *(_cell(table.cell(row.key, column.key), table.plan) for column in columns)))
     look = "tight table" if len(columns) > 7 else "table"
     return b.Grid(f"{table.plan.source}, measured and printed", (tuple(above), (b.Head("method"), *names)), tuple(body), look)
-
-
-def _with_data(plan: Plan, column: Column, label: str) -> str:
-    """Returns `FashionMNIST · MLP (here digits)` if the runs of the column used other data."""
-    other = [place for place in plan.planned if place.column == column.key and "dataset" in place.instead_of]
-    used = dict.fromkeys(plan.run(place).config["dataset"] for place in other)
-    return f"{label} (here {', '.join(used)})".strip() if used else label
 
 
 def caption(plan: Plan) -> str:
@@ -87,7 +79,7 @@ def listed(table: Exhibit) -> b.Grid:
     for column in table.plan.columns:
         ordered = [table.cell(row.key, column.key) for row in table.plan.printed_first]
         cells = [cell for cell in ordered if cell and cell.per_seed]
-        rows += [b.Apart(_with_data(table.plan, column, column.title))] if cells else []
+        rows += [b.Apart(column.title)] if cells else []
         for cell in cells:
             measured = b.Cell((_measured(cell, "big"),), cell.best_measured)
             difference = [_difference(cell, False) if cell.difference is not None else "–"] if comparable else []
@@ -111,7 +103,7 @@ def compact(table: Exhibit) -> b.Grid:
     if min(len(rows), len(columns)) > WIDEST:
         return printed_grid(table, columns, rows)
     methods = [(row.key, row.label) for row in rows]
-    settings = [(column.key, _with_data(plan, column, column.title)) for column in columns]
+    settings = [(column.key, column.title) for column in columns]
     turned = len(rows) > len(columns)
     across, down = (settings, methods) if turned else (methods, settings)
     printed = "printed" if plan.comparable else "printed, not comparable"
