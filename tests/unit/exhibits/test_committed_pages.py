@@ -78,3 +78,19 @@ def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
     counts = report["header"]["counts"]
     said = f"{counts['reproduced']} are reproduced, {counts['consistent']} consistent, {counts['inconclusive']} inconclusive"
     assert f"Of {len(cells)} cells {said}, {counts['not reproduced']} not reproduced." in alt
+
+
+def test_every_key_of_the_records_is_told_in_the_docs() -> None:
+    """Of tables, figures and pages. Keys such as `measured_wins` are told as `measured_` and `wins`."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / "docs/records.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    told = {word for code in re.findall(r"`([^`]+)`", text) for word in re.findall(r"\w+", code)}
+    figures = [path for path in ROOT.glob("reports/*/*/figure*.json") if path.parts[-3] in ("full", "short")]
+    assert figures
+    keys = set()
+    for path in (*TABLES, *PAGES, *figures):
+        for records in json.loads(path.read_text()).values():
+            for record in records if isinstance(records, list) else [records]:
+                numbers = record.get("numbers", [])
+                keys |= record.keys() | {key for one in (numbers if isinstance(numbers, list) else []) for key in one}
+    joined = {f"{side}_{word}" for side in ("printed", "measured") for word in told}
+    assert keys - told - joined == set()
