@@ -20,14 +20,14 @@ from fedrepro.store import Store
 
 @dataclass(frozen=True)
 class Found:
-    """A run and the cells that it is, or comes closest to. `settled`: of each tuned cell (row, column) the run that its trials
+    """A run with the cells that show it, or that come closest. `settled`: tuned cell (row, column) -> the run that its trials
     chose."""
 
     run: Run
     cells: list[Cell]
     changed: list[Change]
     settled: dict[tuple[str, str], str | None]
-    named: bool  # by itself: its cells are those of all tables of its paper
+    named: bool  # whether the user named the run itself; then all tables of its paper count
 
     @property
     def at(self) -> At:
@@ -36,12 +36,12 @@ class Found:
 
     @property
     def tries(self) -> list[str]:
-        """Names of the settings that tuned cells try, where it is one of theirs."""
+        """The settings that its tuned cells try."""
         return list(dict.fromkeys(key for cell in self.cells for key in cell.tries))
 
     @property
     def trial(self) -> bool:
-        """Whether no cell shows it: it was trained for a choice alone."""
+        """Whether it is only a trial: no cell shows it."""
         return self.asked and not any(map(self._shows, self.cells))
 
     @property
@@ -51,7 +51,7 @@ class Found:
 
     @property
     def shown(self) -> list[Shown]:
-        """What the tables show of it; of a trial what it is compared by."""
+        """The readings that tables show of it; for a trial, the reading that decides the choice."""
         return shown([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
 
     def _shows(self, cell: Cell) -> bool:
@@ -70,7 +70,7 @@ class Chooser:
         self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
 
     def found(self) -> tuple[list[Found], int]:
-        """The runs, in the order of what was named and of tables; how many trials are left out.
+        """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.
 
         UserError for an unknown table, run, row, column or setting.
         """
@@ -87,7 +87,7 @@ class Chooser:
         return kept, len(found) - len(kept)
 
     def _tables(self, text: str) -> list[At]:
-        """The tables that a word means, one or all of a paper, at the scales that may have runs. None for what is a run."""
+        """Returns the tables that a word means (one table, or all of a paper) at scales that may have runs; [] for a run."""
         from fedrepro.registry import unknown
 
         names = [name for name in self._names if text in (name, name.partition("/")[0])]
@@ -107,7 +107,7 @@ class Chooser:
         return found or [(name, scales[0]) for name in names]
 
     def _placed(self, runs: Sequence[Run], tables: list[At], named: bool = False) -> list[Found]:
-        """The runs that belong to `tables`, or to any."""
+        """Returns those runs that belong to `tables`; without tables all that belong to any."""
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
                 of_paper = [(name, place[1]) for name in self._names if name.startswith(f"{place[0]}/")]
@@ -132,7 +132,7 @@ class Chooser:
         return sorted(found, key=self._order)
 
     def _order(self, one: Found) -> tuple[int, int, int, bool, str]:
-        """By table, column and row; trials after what they are for."""
+        """Sorts by table, column and row. Trials come after the cell that they belong to."""
         plan = self._catalogue.plans[one.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
         column, row = keys[0].index(one.cells[0].place[3]), keys[1].index(one.cells[0].place[2])
@@ -151,7 +151,7 @@ class Chooser:
 
 
 def _wanted(options: Namespace) -> Callable[[Run], bool]:
-    """Whether a run has the settings and the parts that the options name."""
+    """Returns a test whether a run has the settings and the parts that the options name."""
     from fedrepro.config.project import at
     from fedrepro.data.partition import SCHEMES, make_scheme
     from fedrepro.engine.spec import RunSpec
@@ -173,7 +173,7 @@ def _wanted(options: Namespace) -> Callable[[Run], bool]:
 
 
 def _planned(root: Path) -> Iterator[At]:
-    """The tables that have been asked for in this folder."""
+    """Lists the tables that have a plan in this folder."""
     from fedrepro.tracking.wanted import plan_files
 
     for path in plan_files(root):

@@ -68,13 +68,13 @@ def _found(options: Namespace) -> list[Found]:
 
 
 def _letters() -> Iterator[str]:
-    """A to Z, then AA, AB."""
+    """Yields A to Z, then AA, AB."""
     for length in itertools.count(1):
         yield from map("".join, itertools.product(string.ascii_uppercase, repeat=length))
 
 
 def _environments(runs: Lettered) -> Iterator[str]:
-    """How the runs were computed, where they differ in it."""
+    """Yields a line for each difference in how the runs were computed."""
     for key in REASONS:
         found = [
             {str(one["environment"][key]) for one in run.receipts.values() if key in one["environment"]}
@@ -86,7 +86,7 @@ def _environments(runs: Lettered) -> Iterator[str]:
 
 
 def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str]:
-    """Each seed's value, mean and deviation, the paired difference to A, and the rounds to the worst value."""
+    """Yields a table: the value of each seed, mean, deviation, paired difference to A, rounds to the worst value."""
     metric, first = shown.reading.metric, runs["A"]
     without = [letter for letter, run in runs.items() if any(metric not in one["curves"] for one in run.receipts.values())]
     if "A" in without or len(without) > len(runs) - 2:
@@ -114,7 +114,7 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
 
 
 def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: Shown) -> tuple[str, str, str, str]:
-    """Mean, deviation, paired difference to A and its interval: "–" where a seed diverged, or seeds are of different code."""
+    """Returns mean, deviation, paired difference to A and its interval; "–" if a seed diverged or seeds have different code."""
     alike = {one: len(by_code(ROOT, runs[one].receipts)) == 1 for one in ("A", letter)}
     own = [*values[letter].values()]
     known = [value for value in own if value is not None]
@@ -131,7 +131,7 @@ def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | Non
 
 
 def _unlike(runs: Lettered) -> Iterator[str]:
-    """Other code; and what a run does not share with A at a seed, where it is drawn anew for each."""
+    """Yields a line for each run of other code, and for what a run and A do not share at a seed."""
     for letter, run in runs.items():
         for note, same in by_code(ROOT, run.receipts):
             if note:

@@ -17,7 +17,7 @@ FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "pa
 
 
 def runs(options: Namespace) -> None:
-    """A line for each table with runs; of what the options name, each run by what tells it from the others of its table."""
+    """Prints a line for each table with runs; for what the options name, a line for each run with the settings that differ."""
     if options.prune or options.dry_run:
         from fedrepro.config.grid import every_run
         from fedrepro.config.project import load_project
@@ -58,7 +58,7 @@ def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
 
 
 def _table(found: "list[Found]") -> Iterator[str]:
-    """Each reading of a table with a line a run; runs with changed settings come last, with what was changed."""
+    """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = found[0].at
     seeds = {seed_list(one.run.receipts) for one in found}
     same = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
@@ -70,7 +70,7 @@ def _table(found: "list[Found]") -> Iterator[str]:
 
 
 def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
-    """A heading for each reading with the settings that all of its runs have, then its runs by those that differ."""
+    """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
     from fedrepro.cli.coded import by_code
     from fedrepro.cli.outcome import middle, reading_of
     from fedrepro.config.differing import columns, shared
@@ -108,7 +108,7 @@ def _origin(found: "list[Found]") -> str:
 
 
 def seed_list(seeds: Iterable[int]) -> str:
-    """`8, 9, 10`; `8–17` of more that follow each other."""
+    """Returns `8, 9, 10`; `8–17` for more than three consecutive seeds."""
     found = sorted(seeds)
     if len(found) > 3 and found[-1] - found[0] == len(found) - 1:
         return f"{found[0]}–{found[-1]}"
@@ -116,7 +116,7 @@ def seed_list(seeds: Iterable[int]) -> str:
 
 
 def aligned(rows: list[tuple[str, ...]], left: Iterable[int] = (0,)) -> list[str]:
-    """Lines with the columns `left` on the left and the others on the right."""
+    """Aligns the columns in `left` to the left and all others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    cell = lambda i, text: text.ljust(widths[i]) if i in left else text.rjust(widths[i])  # noqa: E731
-    return ["  ".join(cell(i, text) for i, text in enumerate(row)).rstrip() for row in rows]
+    sides = [str.ljust if i in left else str.rjust for i in range(len(widths))]
+    return ["  ".join(side(text, width) for side, text, width in zip(sides, row, widths, strict=True)).rstrip() for row in rows]

@@ -15,26 +15,26 @@ LISTED = 10  # runs that an ambiguous part is answered with
 
 @dataclass(frozen=True)
 class Run:
-    """A run with a finished seed. `folders`: those that hold its receipts, the last of them wins."""
+    """A run with a finished seed. `folders` hold its receipts; the last folder wins."""
 
     run_id: str
     folders: tuple[Path, ...]
 
     @cached_property
     def receipts(self) -> dict[int, dict[str, Any]]:
-        """By seed, in their order."""
+        """Seed -> receipt, in the order of seeds."""
         found = {seed: receipt for folder in self.folders for seed, receipt in read_receipts(folder).items()}
         return dict(sorted(found.items()))
 
     @property
     def config(self) -> dict[str, Any]:
-        """The same for all seeds, with the method."""
+        """The settings of the run, which are the same for all seeds, and its method."""
         receipt = next(iter(self.receipts.values()))
         return receipt["config"] | {"method": receipt["method"]}
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """(paper, scale) of its published evidence."""
+        """The (paper, scale) where its evidence is published."""
         parts = [folder.parts for folder in self.folders]
         return [(part[-3], part[-4]) for part in parts if part[-2:-1] == ("evidence",)]
 
@@ -45,7 +45,7 @@ class Run:
 
 
 def stored(root: Path) -> dict[str, Run]:
-    """All of them by run_id; results of this folder win over published evidence."""
+    """Finds all runs, by run_id. Results of this folder win over published evidence."""
     found: dict[str, list[Path]] = {}
     for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
         for path in sorted(Path(root).glob(pattern)):

@@ -32,14 +32,14 @@ class Change:
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:
-    """Every setting of a run by its name, every argument of its method as `part.argument`, and each part."""
+    """Returns every setting by its name, every argument of the method as `part.argument`, and every part as `part()`."""
     settings = {key: value for key, value in config.items() if key != "method"}
     parts = {f"{call.name}()": True for call in parse(config["method"])}
     return settings | parts | named_arguments(config["method"])
 
 
 def changes(config: dict[str, Any], base: dict[str, Any]) -> list[Change]:
-    """What differs between two runs' configurations, each once: arguments of parts that both have, other parts whole."""
+    """Lists the differences between two runs: settings, arguments of parts that both have, and parts that one lacks."""
     found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
     listed = [Change(key, text(config, key), text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
     mine, other = (parse(one["method"]) for one in (config, base))
@@ -126,7 +126,7 @@ def text(values: dict[str, Any], key: str) -> str:
 
 @cache
 def _implied(method: str) -> set[str]:
-    """The parts that a method would have without naming them."""
+    """Returns the parts that the method has by default."""
     calls = parse(method)
     others = {call.name: [one for one in calls if one.name != call.name] for call in calls}
     return {name for name, rest in others.items() if name in {call.name for call in complete(rest)}}

@@ -22,7 +22,7 @@ USUAL = 2 / 3  # share of the runs; names leave out a value that this share has
 
 
 class Name(NamedTuple):
-    """`FedProx`, `mu=0.1` and `MLP α0.1`. Arguments and setting are empty where they are what most runs have."""
+    """`FedProx`, `mu=0.1` and `MLP α0.1`. Arguments and setting are empty if the run has what most runs have."""
 
     method: str
     arguments: str = ""
@@ -36,7 +36,7 @@ class Name(NamedTuple):
 def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     """run_id -> a name that no other of these runs has. `runs`: run_id -> (entry of a plan's runs, its labels in tables).
 
-    All methods say a setting alike. What params.yaml changes is always said.
+    A setting is written the same for all methods. A name always has what params.yaml changes.
     """
     methods, all_alike = _methods(runs), dict.fromkeys(runs, "")
     values = {run_id: _settings(run) for run_id, (run, _) in runs.items()}
@@ -54,13 +54,13 @@ def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
 
 
 def tried(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:
-    """`lr=0.03`: what tells a candidate from the others."""
+    """Returns the values in which a candidate differs from the others, `lr=0.03`."""
     differ = [key for key in values if any(other[key] != values[key] for other in candidates)]
     return " ".join(_said(key, values[key]) for key in differ or values)
 
 
 def _methods(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, str]:
-    """What tables call the method of each run, or else another run of the same parts; where no list has it, its own label."""
+    """Returns the method's name in tables; else the name of another run with the same parts; else the run's own label."""
     parts = {run_id: tuple(call.name for call in run.calls) for run_id, (run, _) in runs.items()}
     known = {
         run_id: next((name for one in labels if look_of(name := name_of(one))), "") for run_id, (_, labels) in runs.items()
@@ -77,9 +77,9 @@ def _apart(
     methods: Mapping[str, str],
     pools: Mapping[str, str],
 ) -> dict[str, str]:
-    """run_id -> values that tell the runs of one group and method apart, and those that are `always` said.
+    """Returns run_id -> the values that differ between runs of one group and method, and the values of the keys in `always`.
 
-    One value of a group goes without saying: what most runs of its pool have, or else most of the group.
+    Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group.
     """
     found: dict[str, list[str]] = {run_id: [] for run_id in values}
     groups = dict(groups)
@@ -99,7 +99,7 @@ def _apart(
 
 
 def _usual(values: Iterable[str]) -> str | None:
-    """The value that most have, where there is one."""
+    """Returns the value that most of them have; None if no value is that frequent."""
     values = list(values)
     value, times = Counter(values).most_common(1)[0]
     return value if times >= USUAL * len(values) else None
@@ -113,7 +113,7 @@ def _grouped(groups: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _settings(run: Run) -> dict[str, str]:
-    """As a name says them; of a partition its arguments first, then its scheme."""
+    """Returns the settings as names have them. A partition gives its arguments first, then its scheme."""
     config = {key: _said(key, value) for key, value in run.config.items() if key not in ("method", "dataset_sha")}
     (call,) = parse(run.config["partition"])
     kind = MODELS.get(run.config["model"], run.config["model"])

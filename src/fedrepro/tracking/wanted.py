@@ -124,7 +124,7 @@ def _shown(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
 
 
 def _settled(plan: Plan, root: Path | None) -> Plan:
-    """With the runs that evidence chooses. A damaged receipt chooses nothing here; where it is shown, its file is named."""
+    """Returns the plan with the runs that evidence chooses. A damaged receipt chooses nothing; sync names its file."""
     if root and plan.candidates:
         with contextlib.suppress(UserError):
             return choose(plan, load_evidence(plan, Store.of(root)))[0]
@@ -132,7 +132,7 @@ def _settled(plan: Plan, root: Path | None) -> Plan:
 
 
 def _has_begun(plan: Plan, root: Path) -> bool:
-    """Whether any of its runs has a result or trains."""
+    """Tells whether a run of the plan has a result or trains now."""
     seeds = ((run_id, seed) for run_id, seeds in plan.asked.items() for seed in seeds)
     store = Store.of(root)
     return any(store.find(*place) or live.file(root, *place).exists() for place in seeds)
@@ -144,7 +144,7 @@ def places(asked: dict[tuple[str, str], Wanted]) -> set[tuple[str, str]]:
 
 
 def _give_names(found: dict[tuple[str, str], Wanted], begun: set[str]) -> None:
-    """Names and colours. `begun`: run_ids of tables that count. A trial is called as its cell, and by what it tries."""
+    """Gives names and colours. `begun`: run_ids of tables that count. A trial has the name of its cell, and what it tries."""
     for experiment in {experiment for experiment, _ in found}:
         here = [one for (place, _), one in found.items() if place == experiment and one.run_id in begun]
         names = run_names({one.run_id: (one.run, one.labels) for one in here if not one.cell})
