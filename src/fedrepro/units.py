@@ -42,6 +42,8 @@ UNITS: dict[str, Unit] = {
         Unit("loss", 3, None),
         Unit("norm", 3, None),
         Unit("eigenvalue", 3, None),
+        Unit("factor", 4, 0.005),  # of weights, near 1: a tenth of the 0.05 that FedLAW's learnt gamma prints below it
+        Unit("correlation", 3, 0.1),  # Pearson's, between -1 and 1
     )
 }
 
