@@ -243,10 +243,6 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         )
     if "proxy" in method.needs and not spec.proxy_per_class:
         raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
-    unread: tuple[str, ...] = ()
-    if "proxy" not in method.needs and not spec.evaluate_proxy:  # beside every proxy set one run: the test set is the same
-        unread = ("proxy", "proxy_sampling")
-        spec = replace(spec, proxy=RunSpec.proxy, proxy_sampling=RunSpec.proxy_sampling)
     if spec.cohorts == "late" and method.sends_own_changes:
         raise UserError(f"{where('cohorts')} = 'late': {LOSES_MESSAGES.format(method.client.name)}")
     run = Run(
@@ -254,7 +250,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         method=spec.method,
         method_label=method.label,
         config=spec.as_dict(),
-        sources={key: item.source for key, item in settings.items() if key not in REPORTED and key not in unread},
+        sources={key: item.source for key, item in settings.items() if key not in REPORTED},
         argument_sources=sources,
         inputs=dict(_inputs(spec, entry.name, entry.sha)),
         keep=keep,

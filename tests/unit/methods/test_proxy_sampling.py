@@ -46,8 +46,8 @@ def test_every_class_is_as_likely_and_every_sample_of_it() -> None:
 
 
 def test_batches_have_the_sizes_of_shuffled_ones() -> None:
-    """Twelve images in batches of 8 and 4, in each of three epochs; others in each epoch, the same at the same seed. The class of
-    text is what follows its window."""
+    """Twelve images in batches of 8 and 4, in each of three epochs; others in each epoch, the same at the same seed. Text has
+    the class of what follows its window."""
     task = toy.make_task()
     assert task.proxy is not None
     both = [list(proxy_batches(toy.server_context(task, proxy_sampling=how), "any", 3)) for how in ("shuffled", "balanced")]
