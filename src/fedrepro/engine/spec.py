@@ -100,6 +100,7 @@ class RunSpec:
         key, share = "corrupted_clients", self.corrupted_clients
         require(0 <= share <= 1, key, share, "must be at least 0 and at most 1")
         require(not (share and is_text(self.input_shape)), key, share, "exchanges class labels, and this is text; set it to 0")
+        require(not share or self.classes >= 2, key, share, "exchanges two classes, and there is one; set it to 0")
         rule = f"is less than one of {self.clients} clients; raise it, or set it to 0"
         require(not share or floor_share(share, self.clients) >= 1, key, share, rule)
 

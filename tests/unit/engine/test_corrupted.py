@@ -50,6 +50,10 @@ def test_clients_and_pairs_are_uniform() -> None:
             {"corrupted_clients": 0.5, "input_shape": (80,)},
             "corrupted_clients = 0.5: exchanges class labels, and this is text; set it",
         ),
+        (
+            {"corrupted_clients": 0.5, "classes": 1},
+            "corrupted_clients = 0.5: exchanges two classes, and there is one; set it to 0",
+        ),
     ],
 )
 def test_settings_that_are_refused(changes: dict, line: str) -> None:
