@@ -26,15 +26,15 @@ TONES = {
 }
 METHODS = {
     "grey": ("FedAvg", "fields marked at random", "plain average"),
-    "blue": ("FedProx", "nearest, of the weights"),
+    "blue": ("FedProx", "FedAvg with FedLAW's gamma", "nearest, of the weights"),
     "vermillion": ("FedAdam", "FedLAW", "threshold, of the weights", "lowest point of the line"),
-    "green": ("SCAFFOLD", "FedFA", "FedDyn", "nearest, of the scores before the softmax"),
-    "pink": ("FedYogi", "FedDF", "IGFL-S", "mean attention between the others"),
-    "orange": ("FedAvgM", "FedNova", "FedBE"),
+    "green": ("SCAFFOLD", "FedFA", "FedDyn", "FedLAW, quad", "nearest, of the scores before the softmax"),
+    "pink": ("FedYogi", "FedDF", "FedAvg with FedLAW's weights", "IGFL-S", "mean attention between the others"),
+    "orange": ("FedAvgM", "FedNova", "FedBE", "adaptive GWS"),
     "purple": ("FedAdagrad", "FedASAM", "FedLAW-SWA", "IGFL", "mean attention between clients that share a label"),
-    "brown": ("PFNM", "FedGMA", "Server-FT"),
-    "cyan": ("Per-FedAvg, own models", "IGFL-C"),
-    "wine": ("pFedMe, own models",),
+    "brown": ("PFNM", "FedGMA", "Server-FT", "LAW, early-stopped"),
+    "cyan": ("Per-FedAvg, own models", "IGFL-C", "LAW"),
+    "wine": ("pFedMe, own models", "LAW + SWA"),
 }
 PARTS = (" + GH", " + IMA", " + elastic")
 SAME = {"naive": "FedAvg", "elastic": "FedAvg + elastic", "moving average": "FedAvg + IMA"}
