@@ -48,6 +48,7 @@ METHODS = {
         "SCAFFOLD",
         "FedFA",
         "FedDyn",
+        "FedLAW, quad",
         "nearest, of the scores before the softmax",
         "FedAvg with FedLAW's weights",
         "norm of the global gradient",
