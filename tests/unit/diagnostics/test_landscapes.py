@@ -6,63 +6,21 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from bowl import NONE, bowl, kept, measured, numbers, quadratic
 from torch import Tensor
 
 import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make, spaced
 from fedrepro.diagnostics.plane import Basis
-from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.evaluate import evaluate
 from fedrepro.engine.kept import Global, Kept
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.several import combined, samples_of, stacked
-from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.models import Model
 from fedrepro.tree import Layout, Tree
 from tests import toy
-
-LAYOUT, NONE = Layout.of({"w": (3,)}), Layout.of({})
-CENTRE, CURVES = torch.tensor([1.0, 2.0, 0.5]).double(), torch.tensor([1.0, 3.0, 2.0]).double()
-
-
-def bowl(w: Tensor) -> float:
-    """sum_d c_d (w_d - m_d)^2 / 2."""
-    return float((CURVES * (w.double() - CENTRE) ** 2).sum() / 2)
-
-
-def model_of(w: Tensor) -> Global:
-    return Global(Tree(LAYOUT, w.double()), Tree(NONE, torch.zeros(0).double()))
-
-
-def quadratic() -> Task:
-    """Logits are the weights themselves, and the loss is the bowl, whatever the sample."""
-
-    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-        return params["w"].expand(len(x), 3), buffers
-
-    def loss(logits: Tensor, y: Tensor) -> Tensor:
-        return (CURVES * (logits - CENTRE) ** 2).sum(-1).mean() / 2
-
-    task = toy.make_task(rounds=1)
-    return dataclasses.replace(task, model=Model("bowl", (1, 4, 4), 3, LAYOUT, NONE, forward, loss=loss))
-
-
-def kept(rows: list[list[float]], after: list[float], round: int = 5, others: dict[int, Kept] | None = None) -> Kept:
-    flat, weights = torch.tensor(rows).double().reshape(-1, 3), torch.full((len(rows),), 1 / max(1, len(rows))).double()
-    clients, own = Tree(LAYOUT, flat), Tree(NONE, torch.zeros(len(rows), 0).double())
-    ends = model_of(torch.tensor(after))
-    return Kept(round, ends, ends, list(range(len(rows))), clients, own, weights, others=others or {})
-
-
-def measured(text: str, of: Kept, task: Task) -> list[Value]:
-    return list(make(text).measure(of, lambda: task))
-
-
-def numbers(values: list[Value]) -> dict[str, float]:
-    return {v.metric: v.value for v in values if v.x is None and v.value is not None}
-
 
 ROWS = [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [1.0, 3.0, 0.0], [9.0, 9.0, 9.0]]
 

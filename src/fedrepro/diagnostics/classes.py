@@ -1,0 +1,25 @@
+"""Which classes the clients' training samples are of."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.engine.task import Task
+
+
+def class_shares(task: "Task") -> np.ndarray:
+    """D_i, the share of each class among client i's training samples, float64 [N, C]; zeros of a client without any. Of text
+    every character is a sample. UserError for a model that detects boxes."""
+    if task.model.detects:
+        raise UserError(f"{task.spec.model}: learns boxes, not classes; take a diagnostic that needs none")
+    classes, labels = task.model.classes, task.train.y.cpu().numpy()
+    counts_NC = np.array([np.bincount(labels[index].ravel(), minlength=classes) for index in task.client_positions], float)
+    return counts_NC / np.maximum(counts_NC.sum(1, keepdims=True), 1)
+
+
+def data_sizes(task: "Task") -> np.ndarray:
+    """N_i, what aggregation counts clients by, float64 [N]; 0 of a client that has nothing to train on."""
+    return task.client_sizes.double().cpu().numpy() * [task.trains(client) for client in range(len(task.client_index))]

@@ -1,0 +1,37 @@
+"""The weights lambda that a method learned for its clients in a round. FedLAW, ICML 2023, Figure 5 (right)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
+from fedrepro.diagnostics.groups import learned, members, require_groups
+from fedrepro.engine.diagnosed import Value
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("client_weights")
+@dataclass(frozen=True)
+class ClientWeights(Diagnostic):
+    """`client_weight` is each client's. `groups`: the first clients, by id, are a group: `weight_first` is the sum of their
+    weights. Nothing where no client trained."""
+
+    groups: int = 0
+    metrics: ClassVar[tuple[str, ...]] = ("client_weight", "weight_first")
+
+    def __post_init__(self) -> None:
+        require_groups(self.groups)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Each client's, then the group's. UserError for a method that learns none."""
+        if not kept.clients:
+            return
+        each = learned(kept, self.name).double().tolist()
+        for client, value in zip(kept.clients, each, strict=True):
+            yield Value(kept.round, "client_weight", value, client=client)
+        if self.groups:
+            first = members(kept.clients, self.groups)["first"]
+            yield Value(kept.round, "weight_first", sum(each[place] for place in first))

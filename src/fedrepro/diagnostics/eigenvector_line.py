@@ -1,0 +1,61 @@
+"""The loss along the direction in which it curves most, from the global model. FedLAW, ICML 2023, Figure 4 (right).
+
+The models are w + x v, where v is the unit eigenvector of the largest eigenvalue of the training loss's Hessian. The paper does
+not say how far it goes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.along import evaluated_along
+from fedrepro.diagnostics.curvature import EVALUATIONS_ONE, Hessian
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.lazy import torch
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("eigenvector_line")
+@dataclass(frozen=True)
+class EigenvectorLine(Diagnostic):
+    """`points` distances x from -`reach` to `reach` (0.5 is our choice). The largest element of v is positive.
+
+    The eigenvector is that of `samples` training samples, as in `hessian`. The loss is that of as many samples `on` the
+    training set (train) or the test set (test). Running statistics stay as they are.
+    """
+
+    reach: float = 0.5
+    points: int = 21
+    on: str = "train"
+    samples: int | None = 1000
+
+    metrics: ClassVar[tuple[str, ...]] = ("eigen_loss",)
+    x: ClassVar[str] = "distance along the top eigenvector"
+
+    def __post_init__(self) -> None:
+        require(self.reach > 0, "reach", self.reach, "must be greater than 0")
+        require(self.points >= 2, "points", self.points, "must be at least 2")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """The eigenvector, then every point."""
+        return Passes(EVALUATIONS_ONE, "train", self.samples), Passes(self.points, self.on, self.samples)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """The curve."""
+        from fedrepro.engine import several
+
+        setting, at = task(), np.linspace(-self.reach, self.reach, self.points)
+        train, data = (several.samples_of(setting, on, self.samples) for on in ("train", self.on))
+        _, vectors = Hessian(setting.model, kept.after, train).top(1, setting.seed, kept.round)
+        flat = kept.after.params.flat
+        direction = kept.after.params.like(torch.from_numpy(vectors[:, 0].copy()).to(flat.device, flat.dtype))
+        for x, found in zip(at, evaluated_along(setting.model, kept.after, direction, at, data), strict=True):
+            yield Value(kept.round, "eigen_loss", found.loss, x=float(x))

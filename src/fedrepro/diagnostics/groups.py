@@ -1,0 +1,31 @@
+"""Two groups of clients, by id, and what a method learned for each client of a round."""
+
+from typing import TYPE_CHECKING
+
+from fedrepro.errors import UserError
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fedrepro.engine.kept import Kept
+
+
+def require_groups(groups: int) -> None:
+    """UserError unless it is a number of clients."""
+    require(groups >= 0, "groups", groups, "must be the number of clients in the first group, or 0 for no groups")
+
+
+def members(clients: list[int], groups: int) -> dict[str, list[int]]:
+    """Places in `clients` of the `first` group, whose ids are below `groups`, and of the `second`; empty without groups."""
+    if not groups:
+        return {}
+    first = [place for place, client in enumerate(clients) if client < groups]
+    return {"first": first, "second": [place for place in range(len(clients)) if place not in first]}
+
+
+def learned(kept: "Kept", diagnostic: str) -> "Tensor":
+    """The weights lambda [K] that the method learned for the round's clients. UserError for a method that learns none."""
+    if "lambda" not in kept.server:
+        raise UserError(f"{diagnostic}: the method leaves no learned weights of its clients; take fedlaw or attentive_law")
+    return kept.server["lambda"]

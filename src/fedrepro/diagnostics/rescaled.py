@@ -1,0 +1,51 @@
+"""Loss and error of the global model with all its weights multiplied by a factor. FedLAW, ICML 2023, Figure 4 (left)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.along import evaluated_along
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("rescaled")
+@dataclass(frozen=True)
+class Rescaled(Diagnostic):
+    """`points` factors x from `low` to `high`, on all trainable parameters, biases included; running statistics stay as they
+    are. `on`: the test set or all clients' training samples; `samples` of them, or all."""
+
+    low: float = 0.5
+    high: float = 1.5
+    points: int = 21
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = ("rescaled_loss", "rescaled_error")
+    x: ClassVar[str] = "factor on all weights"
+
+    def __post_init__(self) -> None:
+        require(self.points >= 2, "points", self.points, "must be at least 2")
+        require(self.high > self.low, "high", self.high, "must lie above low")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Every point."""
+        return (Passes(self.points, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Of both metrics the curve."""
+        from fedrepro.engine import several
+
+        setting, at = task(), np.linspace(self.low, self.high, self.points)
+        data = several.samples_of(setting, self.on, self.samples)
+        found = evaluated_along(setting.model, kept.after, kept.after.params, at - 1, data)
+        for metric, key in zip(self.metrics, ("loss", "error"), strict=True):
+            yield from (Value(kept.round, metric, getattr(one, key), x=float(x)) for x, one in zip(at, found, strict=True))

@@ -1,0 +1,121 @@
+"""How the server's learning of gamma and lambda goes over its epochs in one round. FedLAW, ICML 2023, Figure 14.
+
+The server's step of the round is made again from what is kept of it: the global model before the round, the clients' models and
+their data-size weights. The proxy set and the order of its batches follow from the seed. So the last values of `fedlaw` and
+`attentive_law` are those of the run, to the bit. `adaptive_gws` learns on the mean of the clients' updates. Their models are
+kept instead, so its values may differ in the last digits.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes
+from fedrepro.engine.diagnosed import Value
+from fedrepro.errors import UserError
+from fedrepro.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+    from fedrepro.methods.compose import Method
+    from fedrepro.tree import Tree
+
+PARTS = ("fedlaw", "fedlaw_swa", "attentive_law", "adaptive_gws")
+
+
+@DIAGNOSTICS.register("server_learning")
+@dataclass(frozen=True)
+class ServerLearning(Diagnostic):
+    """`learning_gamma` and, of each client, `learning_lambda` after x server epochs; 0 is the start. The round's value of
+    `learning_gamma` is the last one.
+
+    The method has one part that learns on the proxy set. Of `fedlaw_swa` the two stages follow each other, and the last lambda
+    of the first is not yet averaged. `adaptive_gws` has no `learning_lambda`. A round in which nothing is learned has no value.
+    """
+
+    metrics: ClassVar[tuple[str, ...]] = ("learning_gamma", "learning_lambda")
+    x: ClassVar[str] = "server epoch"
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """A hundred epochs on a proxy set of a thousand images, forwards and backwards: what the method really asks for is not
+        known here."""
+        return (Passes(300, "test", 1000),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """gamma's curve and last value, then each client's curve. UserError for a method that cannot be made again."""
+        if not kept.clients:
+            return
+        seen = learned(kept, task())
+        if not seen:
+            return
+        gammas = [float(x[-1].exp()) for x in seen]
+        yield from (Value(kept.round, "learning_gamma", gamma, x=float(epoch)) for epoch, gamma in enumerate(gammas))
+        yield Value(kept.round, "learning_gamma", gammas[-1])
+        if len(seen[0]) != len(kept.clients) + 1:
+            return
+        lambdas = [x[:-1].softmax(0).tolist() for x in seen]
+        for place, client in enumerate(kept.clients):
+            for epoch, each in enumerate(lambdas):
+                yield Value(kept.round, "learning_lambda", each[place], client=client, x=float(epoch))
+
+
+def learned(kept: "Kept", task: "Task") -> "list[Tensor]":
+    """The logits [K + 1] that the server's learning starts from, then those after each epoch; the last is gamma's."""
+    from fedrepro.engine.loop import server_context
+    from fedrepro.methods.compose import compose
+
+    seen: list[Tensor] = []
+    method = compose(task.spec.method)
+    part, before = learning(method)
+    state = method.init(kept.before.params, kept.before.buffers)
+    carried = [state.shared, *(one.init(kept.before.params) for one in before)]
+    if any(one is not None for one in carried):
+        raise UserError(f"server_learning: {method.label}: keeps a state between rounds that is not kept; take another method")
+    method = recording(method, part, seen)
+    method.apply(state, server_context(task, state, _cohort(kept, task), kept.round - 1, {}))
+    return seen
+
+
+def learning(method: "Method") -> "tuple[Any, list[Any]]":
+    """(the part that learns on the proxy set, the server's parts before it). UserError unless there is one, and one alone."""
+    served = [*method.transforms, method.aggregate, *method.rescales, method.server_opt, *method.refines]
+    found = [place for place, part in enumerate(served) if part.name in PARTS]
+    if len(found) != 1:
+        raise UserError(f"server_learning: {method.label}: has {len(found)} parts of {', '.join(PARTS)}; take one with one")
+    return served[found[0]], served[: found[0]]
+
+
+def recording(method: "Method", part: Any, seen: "list[Tensor]") -> "Method":
+    """The same method, whose `part` adds the logits that it starts from and those after each epoch to `seen`."""
+
+    class Recording(type(part)):
+        """Nothing else about the part changes."""
+
+        def optimise(self, models: Any, x: Any, *args: Any, **more: Any) -> Iterator[Any]:
+            seen.extend([] if seen else [x])
+            for after in super().optimise(models, x, *args, **more):
+                seen.append(after)
+                yield after
+
+    found: Any = Recording(**{field.name: getattr(part, field.name) for field in fields(part)})
+    aggregate = found if part is method.aggregate else method.aggregate
+    return replace(method, aggregate=aggregate, refines=tuple(found if one is part else one for one in method.refines))
+
+
+def _cohort(kept: "Kept", task: "Task") -> Any:
+    """As the server met it. What a client rule sends besides its model is not kept."""
+    from fedrepro.types import Cohort
+
+    class Met(Cohort):
+        """Its models are the kept ones: the sum of update and global model may differ from them in the last digit."""
+
+        @property
+        def models(self) -> "Tree":
+            """The clients' weights, [K, D]."""
+            return kept.params
+
+    steps = torch.ones_like(kept.weights)  # what follows knows nothing of them
+    fraction = len(kept.clients) / task.training_clients
+    of = kept.clients, kept.updates, kept.weights, steps, steps, fraction, task.spec.clients
+    return Met(*of, kept.before.params, kept.buffers)

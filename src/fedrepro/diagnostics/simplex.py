@@ -1,0 +1,88 @@
+"""The loss of sum_i lambda_i w_i over all weights lambda >= 0 of three clients that sum to 1. FedLAW, ICML 2023, Figure 12.
+
+The paper finds that weights by data size are not the best where clients' data differ.
+
+(x, y) is a place in a triangle of side 1 with the clients in its corners: the first in (0, 0), the second in (1, 0), the third
+in (1/2, sqrt(3)/2); lambda are the barycentric coordinates.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
+from fedrepro.engine.diagnosed import Value
+from fedrepro.lazy import torch
+from fedrepro.registry import require
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
+ORDER = ("first", "second", "third")
+
+
+@DIAGNOSTICS.register("simplex")
+@dataclass(frozen=True)
+class Simplex(Diagnostic):
+    """Of the first three clients of the cohort after local training; a round in which fewer trained has no value. Each lambda_i
+    goes from 0 to 1 in `points` - 1 steps. `on`: the test set or all clients' training samples; `samples` of them, or all.
+    Running statistics are summed with the same weights (our choice).
+
+    `simplex_loss` has a value at each point. `simplex_loss/model_1` to `model_3` are the clients' models,
+    `simplex_loss/average` is their mean by data size, which FedAvg takes, and `simplex_loss/lowest` is the best point of the
+    grid; they are the round's numbers and stand at (x, y) too. `simplex_best_first`, `_second` and `_third` are the best
+    point's lambda.
+    """
+
+    points: int = 21
+    on: str = "test"
+    samples: int | None = None
+
+    metrics: ClassVar[tuple[str, ...]] = (
+        *("simplex_loss", *(f"simplex_loss/{mark}" for mark in ("model_1", "model_2", "model_3", "average", "lowest"))),
+        *(f"simplex_best_{which}" for which in ORDER),
+    )
+
+    def __post_init__(self) -> None:
+        require(self.points >= 2, "points", self.points, "must be at least 2")
+        require_data(self.on, self.samples)
+
+    def passes(self, clients: int) -> tuple[Passes, ...]:
+        """Every point, and the marks."""
+        return (Passes(self.points * (self.points + 1) // 2 + 4, self.on, self.samples),)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Every point, then the marks, then the best weights."""
+        from fedrepro.engine import several
+        from fedrepro.engine.kept import Global
+
+        if len(kept.clients) < 3:
+            return
+        setting = task()
+        models = Global(*(tree.like(tree.flat[:3]) for tree in (kept.params, kept.buffers)))
+        sizes = kept.weights[:3].double().cpu().numpy()
+        own, grid = np.stack([*np.eye(3), sizes / sizes.sum()]), lattice(self.points - 1)
+        data = several.samples_of(setting, self.on, self.samples)
+        found = several.evaluated_sums(setting.model, torch.from_numpy(np.concatenate([own, grid])), models, data)
+        losses = np.array([one.loss for one in found])
+        best = len(own) + (int(np.nanargmin(losses[len(own) :])) if np.isfinite(losses[len(own) :]).any() else 0)
+        lambdas = np.concatenate([own, grid])
+        for (x, y), loss in zip((grid @ CORNERS).tolist(), losses[len(own) :].tolist(), strict=True):
+            yield Value(kept.round, "simplex_loss", loss, x=x, y=y)
+        for mark, place in zip(("model_1", "model_2", "model_3", "average", "lowest"), (0, 1, 2, 3, best), strict=True):
+            x, y = (lambdas[place] @ CORNERS).tolist()
+            yield Value(kept.round, f"simplex_loss/{mark}", float(losses[place]))
+            yield Value(kept.round, f"simplex_loss/{mark}", float(losses[place]), x=x, y=y)
+        for which, value in zip(ORDER, lambdas[best].tolist(), strict=True):
+            yield Value(kept.round, f"simplex_best_{which}", value)
+
+
+def lattice(steps: int) -> np.ndarray:
+    """All (i, j, k) / steps of whole numbers i + j + k = steps, [P, 3]."""
+    found = [(steps - second - third, second, third) for third in range(steps + 1) for second in range(steps + 1 - third)]
+    return np.array(found, float) / steps
