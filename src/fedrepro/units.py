@@ -35,6 +35,7 @@ UNITS: dict[str, Unit] = {
     for unit in (
         Unit("percent", 2, 1.0, " %", "points"),
         Unit("rounds", 1, 1.0, " rounds", "rounds", none="not reached"),
+        Unit("epochs", 1, 1.0, " epochs", "epochs"),
         Unit("count", 0, 1.0),
         Unit("fraction", 3, 0.01),  # a share between 0 and 1, mAP too
         Unit("weight", 3, 0.01),  # of an average, between 0 and 1
