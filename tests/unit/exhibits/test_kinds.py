@@ -180,7 +180,9 @@ def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
     document = json.loads(figure_text(of))
     points = [(one["row"], one["column"], f"{y:.8g}") for one in document["series"] for y in one["y"]]
     assert lines(of, "row", "column", document["header"]["y"]) == points
-    assert {make_kind(one).name for one in EVERY} | {"matrix", "counts", "plane", "line"} == set(KINDS.names())
+    assert {make_kind(one).name for one in EVERY} | {"matrix", "counts", "plane", "line", "simplex", "clients"} == set(
+        KINDS.names()
+    )
 
 
 def test_matrix(tmp_path: Path) -> None:

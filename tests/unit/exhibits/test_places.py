@@ -163,3 +163,66 @@ def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
     diverged = {("fedavg", A): [82.0, None, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0]}
     assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).figure.series} == {"fedlaw"}
     assert made("plane", "plane_loss", lambda *_: [], PLANE).figure.series == ()
+
+
+SIMPLEX, WEIGHTS, LEARNING = canonical("simplex"), canonical("client_weights"), canonical("server_learning")
+
+
+def triangle(seed: int, round: int) -> list[Value]:
+    """Six points; the best one moves with the round."""
+    places = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.25, 0.4), (0.75, 0.4), (0.5, 0.8)]
+    marks = [("model_1", 0.0, 0.0), ("average", 0.5, 0.3), ("lowest", round / 10, 0.0)]
+    found = [Value(round, "simplex_loss", round + x + y, x=x, y=y) for x, y in places]
+    return [*found, *(Value(round, f"simplex_loss/{mark}", 1.0, x=x, y=y) for mark, x, y in marks)]
+
+
+def test_a_simplex_and_the_way_of_its_best_points(tmp_path: Path) -> None:
+    """As a plane; with `path` the lowest points of both kept rounds, and not of round 3, which another figure wants."""
+    of = made("simplex(path=true)", "simplex_loss", triangle, SIMPLEX)
+    found = lines(of, "column", "metric", "x", "to", "value")
+    assert [line[2:] for line in found if line[:2] == (A, "simplex_loss/path")][:2] == [("0.2", "0", "1"), ("0.4", "0", "1")]
+    assert (A, "simplex_loss", "0.5", "0.8", "5.3") in found
+    plain = made("simplex", "simplex_loss", triangle, SIMPLEX)
+    assert {line[0] for line in lines(plain, "metric")} == {
+        "simplex_loss",
+        *(f"simplex_loss/{m}" for m in ("model_1", "average", "lowest")),
+    }
+    for kind in ("simplex(path=true)", "simplex"):
+        make_kind(kind).draw((of if "path" in kind else plain).figure, tmp_path / "a.svg")
+        assert ("lowest points of all rounds" in (tmp_path / "a.svg").read_text()) == ("path" in kind)
+        assert "average by data size" in (tmp_path / "a.svg").read_text()
+
+
+def of_clients(seed: int, round: int) -> list[Value]:
+    """Three clients' weights in a round; and their sum, which is the round's."""
+    each = [Value(round, "client_weight", seed + round + client / 10, client=client) for client in (0, 1, 12)]
+    return [*each, Value(round, "weight_first", 0.5)]
+
+
+def learning(seed: int, round: int) -> list[Value]:
+    """Two clients' weights over two epochs."""
+    return [
+        Value(round, "learning_lambda", round + client / 10 + x, client=client, x=x) for client in (0, 1) for x in (0.0, 1.0)
+    ]
+
+
+def test_a_line_for_each_client(tmp_path: Path) -> None:
+    """Of the first seed: over the kept rounds that a column reaches, or over x in the last of them."""
+    of = made("clients(groups=10)", "client_weight", of_clients, WEIGHTS)
+    assert of.figure.x == "round"
+    found = lines(of, "column", "metric", "round", "value", "seeds")
+    assert [line[2:] for line in found if line[:2] == (A, "client_weight/12")][:2] == [("2", "11.2", "8"), ("4", "13.2", "8")]
+    assert [line[2:] for line in found if line[:2] == (B, "client_weight/0")] == [("2", "10", "8")]
+    curves = made("clients", "learning_lambda", learning, LEARNING)
+    assert curves.figure.x == "server epoch"
+    found = lines(curves, "column", "metric", "server epoch", "value")
+    assert [line[2:] for line in found if line[:2] == (A, "learning_lambda/1")][:2] == [("0", "4.1"), ("1", "5.1")]
+    for kind, figure, said in (
+        ("clients(groups=10, log=true)", of, ("clients 0 to 9", "the others", "communication round")),
+        ("clients", curves, ("client 0", "client 1", "server epoch")),
+    ):
+        make_kind(kind).draw(figure.figure, tmp_path / "a.svg")
+        assert all(one in (tmp_path / "a.svg").read_text() for one in said)
+    assert made("clients(seed=77)", "client_weight", of_clients, WEIGHTS).figure.series == ()
+    with pytest.raises(UserError, match=r"draws values of clients, 'weight_first' has none"):
+        _ = made("clients", "weight_first", of_clients, WEIGHTS).figure

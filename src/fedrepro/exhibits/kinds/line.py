@@ -52,7 +52,7 @@ class Line:
             low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
             place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(of))
             series.append(Series(*place, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
-            names[_x(cell.diagnostic or "")] = None
+            names[x_of(cell.diagnostic or "")] = None
         return Figure(plan, tuple(series), ", ".join(names) or "x")
 
     def draw(self, figure: Figure, path: Path) -> None:
@@ -70,7 +70,8 @@ class Line:
                     axes.set_yscale("log")
 
 
-def _x(call: str) -> str:
+def x_of(call: str) -> str:
+    """What the x of a diagnostic's curves counts."""
     import fedrepro.diagnostics  # noqa: F401  (registers them)
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 

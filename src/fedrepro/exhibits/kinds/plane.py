@@ -37,6 +37,7 @@ class PlaneKind:
 
     name: ClassVar[str]
     reads: ClassVar[bool] = True
+    looks: ClassVar[dict[str, tuple[str, str, str]]] = LOOKS
 
     def __post_init__(self) -> None:
         require(self.levels >= 2, "levels", self.levels, "must be at least 2")
@@ -56,7 +57,7 @@ class PlaneKind:
             surface = values.surface(metric, [number])
             if not surface:
                 advice = f"{metric!r} has none; take another metric or kind"
-                raise UserError(f"{plan.paper}/{plan.table}: kind: plane draws a metric with values at (x, y), {advice}")
+                raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
             place, run, points = (cell.row, cell.column), (cell.run_id or "", (seed,)), sorted(surface)
             xs, ys = zip(*points, strict=True)
             found.append(Series(*place, metric, *run, y=tuple(surface[at] for at in points), x=xs, to=ys))
@@ -67,24 +68,28 @@ class PlaneKind:
     def draw(self, figure: Figure, path: Path) -> None:
         """Every panel has its own colours."""
         cells = {(one.row, one.column): None for one in figure.series}
-        names = [name for *_, name in LOOKS.values()]
+        names = [name for *_, name in self.looks.values()]
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as every:
             for axes, place in zip(every, cells, strict=True):
                 surface, *marks = [one for one in figure.series if (one.row, one.column) == place]
                 mesh = self._contours(axes, surface)
                 for one in marks:
-                    shape, colour, name = LOOKS[one.metric.rpartition("/")[2].partition("_")[0]]
+                    shape, colour, name = self.looks[one.metric.rpartition("/")[2].partition("_")[0]]
                     size = 9 if shape in "*X" else 6
                     look: dict[str, Any] = {"marker": shape, "color": colour, "markeredgecolor": "black", "label": name}
                     axes.plot(one.x, one.to, linestyle="none", markersize=size, markeredgewidth=0.8, **look)
                 axes.set_aspect("equal")
-                axes.set_xlabel("x (distance in weights)")
-                axes.set_ylabel("y")
+                self._frame(axes)
                 if mesh is not None:
                     said = style.quantities([figure.metrics[surface.metric]])
                     ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more would run into each other
                     scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
                     axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
+
+    def _frame(self, axes: Any) -> None:
+        """What stands around a panel."""
+        axes.set_xlabel("x (distance in weights)")
+        axes.set_ylabel("y")
 
     def _contours(self, axes: Any, surface: Series) -> Any:
         """Fields between contours, dark where the value is high; None where all values are the same. What has no value is left
