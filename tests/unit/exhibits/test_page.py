@@ -335,11 +335,13 @@ def test_a_page_of_another_schema_is_one_line():
         assert "\n" not in str(caught.value)
 
 
-def test_where_nothing_is_judged_claims_without_runs_are_one_line() -> None:
-    """At scale full each has a row, which says what is missing."""
+def test_claims_on_what_has_not_been_run_are_one_line() -> None:
+    """At scale full a claim on a table of which a part has run has a row, which says what is missing. The details have all texts."""
     other = CLAIM | {"id": "K2", "text": "Another table says so", "table": "table10"}
-    short, full = (make_page(scale, claims=[CLAIM, other])["md"].read_text() for scale in ("short", "full"))
-    assert "Claims whose runs this scale does not have: K2." in short
-    assert "Another table says so" not in short
-    assert "Another table says so" in full
-    assert "does not have" not in full
+    behind = CLAIM | {"id": "K3", "text": "A row that waits", "pairs": {"fedlaw": "feddyn"}}
+    for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
+        page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details stand on its page
+        assert f"Claims whose runs this scale does not have: {named}." in page
+        assert "| K2, Table 3<br>" not in page
+        assert ("| K3, Table 3<br>" in page) is there
+        assert "- K2, Table 3: Another table says so" in page

@@ -14,26 +14,41 @@ CHANGES = (
 )
 
 WAITING = "Claims whose runs this scale does not have: {}."
+UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words stand in papers/{}/claims.yaml."
 
 
 @section("paper", at=20)
 def claims(paper: Paper) -> list[b.Block]:
-    """Each claim with the paper's words, the verdict and the reason."""
+    """Each claim with the paper's words, the verdict and the reason; of claims on what has not been run their names."""
     if not paper.claims:
         return []
-    judged = paper.plan.scale == "full"
-    waiting = [] if judged else [one.claim.id for one in paper.claims if one.verdict == "not run"]
-    rows = []
+    waiting, rows = _waiting(paper), []
     for one in paper.claims:
         claim = one.claim
-        if claim.id in waiting:
+        if one in waiting:
             continue
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
         said = b.Cell((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
         rows.append((said, words.verdict(one.verdict), one.why))
     made = b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
-    left = [b.Paragraph(WAITING.format(", ".join(waiting)))] if waiting else []
+    left = [b.Paragraph(WAITING.format(", ".join(one.claim.id for one in waiting)))] if waiting else []
     return [b.Section("What the paper claims", (*([made] if rows else []), *left), True, words.counts(paper.verdicts))]
+
+
+@section("details", at=15)
+def untouched(paper: Paper) -> list[b.Block]:
+    """The claims that the paper's page only names."""
+    listed = tuple(f"{one.claim.id}, {one.claim.where}: {one.claim.text}" for one in _waiting(paper))
+    if not listed:
+        return []
+    said = b.Paragraph(UNTOUCHED.format(paper.plan.paper))
+    return [b.Section("Claims that wait for runs", (said, b.Bullets(listed)), folded=True, note=f"{len(listed)} claims")]
+
+
+def _waiting(paper: Paper) -> list[ClaimVerdict]:
+    """Lists claims that are not run; at full scale those alone on whose table nothing is."""
+    run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
+    return [one for one in paper.claims if one.verdict == "not run" and one.claim.table not in run]
 
 
 @section("paper", at=40)
