@@ -25,16 +25,51 @@ TONES = {
     "wine": ("#A5144F", "#FF8FB3"),
 }
 METHODS = {
-    "grey": ("FedAvg", "fields marked at random", "plain average"),
-    "blue": ("FedProx", "nearest, of the weights"),
-    "vermillion": ("FedAdam", "FedLAW", "threshold, of the weights", "lowest point of the line"),
-    "green": ("SCAFFOLD", "FedFA", "FedDyn", "nearest, of the scores before the softmax"),
-    "pink": ("FedYogi", "FedDF", "IGFL-S", "mean attention between the others"),
-    "orange": ("FedAvgM", "FedNova", "FedBE"),
-    "purple": ("FedAdagrad", "FedASAM", "FedLAW-SWA", "IGFL", "mean attention between clients that share a label"),
+    "grey": ("FedAvg", "fields marked at random", "plain average", "all clients", "by data size"),
+    "blue": (
+        "FedProx",
+        "nearest, of the weights",
+        "γ of adaptive GWS",
+        "FedAvg with FedLAW's γ",
+        "dataset size (DS)",
+        "client 0",
+        "factor γ",
+    ),
+    "vermillion": (
+        "FedAdam",
+        "FedLAW",
+        "threshold, of the weights",
+        "lowest point of the line",
+        "imbalanced clients",
+        "heterogeneity degree (HD)",
+        "client 1",
+    ),
+    "green": (
+        "SCAFFOLD",
+        "FedFA",
+        "FedDyn",
+        "FedLAW, quad",
+        "nearest, of the scores before the softmax",
+        "FedAvg with FedLAW's weights",
+        "norm of the global gradient",
+        "balanced clients",
+        "client 2",
+        "weights λ",
+    ),
+    "pink": ("FedYogi", "FedDF", "IGFL-S", "mean attention between the others", "attentive LAW, SWA"),
+    "orange": ("FedAvgM", "FedNova", "FedBE", "attentive LAW, early-stopped", "norm of the shrinking"),
+    "purple": (
+        "FedAdagrad",
+        "FedASAM",
+        "FedLAW-SWA",
+        "IGFL",
+        "mean attention between clients that share a label",
+        "r, ratio of the two norms",
+        "DS × HD",
+    ),
     "brown": ("PFNM", "FedGMA", "Server-FT"),
-    "cyan": ("Per-FedAvg, own models", "IGFL-C"),
-    "wine": ("pFedMe, own models",),
+    "cyan": ("Per-FedAvg, own models", "IGFL-C", "adaptive GWS"),
+    "wine": ("pFedMe, own models", "attentive LAW", "by learnt weight"),
 }
 PARTS = (" + GH", " + IMA", " + elastic")
 SAME = {"naive": "FedAvg", "elastic": "FedAvg + elastic", "moving average": "FedAvg + IMA"}
@@ -47,6 +82,7 @@ VARIED = (
     ("FedAvg + elastic", tuple(f"elastic, server_lr = {value}" for value in (0.7, 0.8, 0.9))),
     ("FedAvg + IMA", tuple(f"from round {start}, window {size}" for start in (150, 200, 250, 300) for size in (3, 5, 10, 20))),
     ("FedAvg + GH", ("FedAvg + GH, server_lr = 0.5",)),
+    ("fixed GWS", tuple(f"γ = {value}" for value in (1, 0.99, 0.97, 0.95, 0.93, 0.9))),
     (
         "FedAvg + GH",
         (

@@ -116,7 +116,7 @@ class ClientContext:
     anchor: Tree  # the global weights received this round, [D]
     client_lr: float | Tensor  # this round's learning rate, after the schedule
     num_steps: int | Tensor  # T, how many steps this client takes this round
-    cohort_size: int | Tensor = 1  # K, clients that train this round
+    cohort_size: int | Tensor = 1  # K, clients whose models the server takes this round
     round: int = 0  # from 0; the same for all clients that are handed in at once
     rounds: int = 1  # R, of the whole run
     local_epochs: int = 1  # E in this round; `num_steps` is a multiple of it
@@ -192,6 +192,7 @@ class ServerContext:
     round: int
     rounds: int
     proxy_batch_size: int
+    proxy_sampling: str = "shuffled"  # or balanced, see `methods.parts.proxy_batches`
     smallest_batch: int = 1  # smaller ones are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
     kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept where the round's models are

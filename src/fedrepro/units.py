@@ -35,6 +35,7 @@ UNITS: dict[str, Unit] = {
     for unit in (
         Unit("percent", 2, 1.0, " %", "points"),
         Unit("rounds", 1, 1.0, " rounds", "rounds", none="not reached"),
+        Unit("epochs", 1, 1.0, " epochs", "epochs"),
         Unit("count", 0, 1.0),
         Unit("fraction", 3, 0.01),  # a share between 0 and 1, mAP too
         Unit("weight", 3, 0.01),  # of an average, between 0 and 1
@@ -42,6 +43,8 @@ UNITS: dict[str, Unit] = {
         Unit("loss", 3, None),
         Unit("norm", 3, None),
         Unit("eigenvalue", 3, None),
+        Unit("factor", 4, 0.005),  # of weights, near 1: a tenth of the 0.05 that FedLAW's learnt gamma prints below it
+        Unit("correlation", 3, 0.1),  # Pearson's, between -1 and 1
     )
 }
 

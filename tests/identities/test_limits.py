@@ -31,6 +31,12 @@ IDENTITIES = [
     ("adaptive_gws(server_epochs=0)+fedprox(mu=0.3)", "fedprox(mu=0.3)", 0),
     ("fedlaw_swa(server_epochs=0)", "fedavg", 0),
     ("fedlaw_swa(server_epochs=1)", "fedavg", 0),  # half an epoch for each stage is none
+    ("fedlaw_quad(server_epochs=0)", "mean(weighting=uniform)", 1e-12),
+    ("fedlaw_only(server_epochs=0)", "fedavg", 0),
+    ("fedlaw_only(use=lambda, server_epochs=0)", "fedavg", 1e-12),
+    ("law_swa(server_epochs=0)", "fedavg", 0),
+    ("early_stopped_law(stop=0)", "fedavg", 0),
+    ("early_stopped_law(stop=3, server_epochs=4)", "attentive_law(server_epochs=4)", 0),  # of three rounds
     ("feddf(server_epochs=0)", "fedavg", 0),
     ("fedbe(server_epochs=0)", "fedavg", 0),
     ("server_ft(server_epochs=0)", "fedavg", 0),
@@ -139,7 +145,9 @@ def test_at_equal_sizes_uniform_is_by_size(model) -> None:
     torch.testing.assert_close(by_size.params.flat, uniform.params.flat, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("text", ["server_ft", "feddf", "fedbe", "fedlaw_swa", "adaptive_gws", "fedlaw", "attentive_law"])
+@pytest.mark.parametrize(
+    "text", ["server_ft", "feddf", "fedbe", "fedlaw_swa", "law_swa", "adaptive_gws", "fedlaw", "attentive_law"]
+)
 def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text: str) -> None:
     """Weights only: FedLAW and its relatives keep the server's own statistics, which nothing has moved then."""
     task = toy.make_task(model=toy.norm_model(), rounds=2)

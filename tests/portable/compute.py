@@ -33,6 +33,9 @@ SCHEMES = (
     "dirichlet_first_come(beta=0.01)",
     "dirichlet_unmapped(beta=0.5)",
     "dirichlet_balanced(alpha=0.1)",
+    "dirichlet_hybrid",
+    "dirichlet_hybrid_equal(alpha_first=100, alpha_rest=0.1)",
+    "long_tailed(ratio=5)",
     "log_normal_sizes(sigma=2)",
     "log_normal_dirichlet(sigma=0.3, alpha=100)",
     "classes_per_client(k=2)",
@@ -69,7 +72,8 @@ FEW = {
 }
 # For the same reason: fewer inner steps of pFedMe, which takes them for every client, and smaller images for large networks.
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
-SMALLER = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
+SMALLER: dict[str, int] = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
+SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121"), 8)
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63, "fedima_alexnet_64px": 63}
 
 
@@ -126,6 +130,8 @@ def _runs() -> Iterator[dict[str, Any]]:
     from tests.golden.regenerate import concerns_statistics
     from tests.toy import PART_METHODS
 
+    skewed = {"corrupted_clients": 0.5, "proxy": "long_tailed(ratio=4)", "proxy_sampling": "balanced", "proxy_per_class": 4}
+    yield SETTINGS | FEW | skewed | {"method": "server_ft", "model": "mlp", "input_shape": (1, 8, 8)}
     yield SETTINGS | {"clients": 24, "participation": 1 / 8, "method": "fedavg", "model": "mlp", "input_shape": (1, 28, 28)}
     texts = [FEWER_STEPS.get(text, text) for text in [*PRESETS, *PART_METHODS, "fedprox(mu=0.1)+gh+fedavgm"]]
     for method in {str(compose(text)): text for text in reversed(texts)}.values():  # several names of one method are one run

@@ -184,7 +184,7 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
         parts = index_arrays(clients, len(train_y))
     split = [partitions.split_locally(part, spec.local_validation, seed, client) for client, part in enumerate(parts)]
     rounds = participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts)
-    proxy_index, evaluation_index = proxy.draw(test_y, spec.classes, spec.proxy_per_class, seed)
+    proxy_index, evaluation_index = proxy.draw(test_y, spec.classes, spec.proxy_per_class, seed, spec.proxy)
     return Drawn(
         train=[one for one, _ in split],
         held_out=[other for _, other in split],

@@ -40,7 +40,7 @@ def proxy(options: Namespace) -> None:
     from fedrepro.data import proxy
     from fedrepro.data.registry import load_registry
 
-    definition = proxy.definition(load_registry()[options.dataset], options.per_class)
+    definition = proxy.definition(load_registry()[options.dataset], options.per_class, options.kind)
     print(*draw_seeds("proxy", definition, options.seeds), sep="\n")
 
 

@@ -323,6 +323,7 @@ def _draw(add: Add) -> None:
     proxy = add("proxy", "drawing", "draw and save the server's proxy set, taken from the test set")
     proxy.add_argument("dataset")
     proxy.add_argument("--per-class", type=int, required=True)
+    proxy.add_argument("--kind", default="balanced", help='balanced, or for example "long_tailed(ratio=10)"')
 
     init = add("init", "drawing", "draw and save an initial model")
     init.add_argument("model")

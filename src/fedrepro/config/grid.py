@@ -30,7 +30,7 @@ from fedrepro.engine.artifacts import artifacts
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
-from fedrepro.methods.compose import Method, compose, with_arguments
+from fedrepro.methods.compose import LOSES_MESSAGES, Method, compose, with_arguments
 from fedrepro.models.names import MODELS
 from fedrepro.registry import parse, require, unknown
 
@@ -231,7 +231,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
             **values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method)
         )
     except UserError as error:
-        raise UserError(f"{where(str(error).partition(' ')[0])}: {error}") from error
+        key = str(error).partition(" ")[0]
+        raise UserError(f"{where(key) if key in settings else file}: {error}") from error
     with at(file):
         read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
         keep, diagnostic = layers.keep(spec.rounds), layers.metric.diagnostic
@@ -242,6 +243,8 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
         )
     if "proxy" in method.needs and not spec.proxy_per_class:
         raise UserError(f"{where('proxy_per_class')} = 0: {row.label} needs a proxy set; set it to at least 1")
+    if spec.cohorts == "late" and method.sends_own_changes:
+        raise UserError(f"{where('cohorts')} = 'late': {LOSES_MESSAGES.format(method.client.name)}")
     run = Run(
         run_id=run_id(spec, method),
         method=spec.method,

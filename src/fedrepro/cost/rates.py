@@ -101,7 +101,8 @@ class Rates:
             return None
         train, test = counts[0] * (1 - config["local_validation"]), counts[1]
         evaluated = test + (train if config.get("evaluate_train") else 0)
-        trained = train * config["participation"] * _epochs(config)
+        late = config.get("cohorts") == "late"  # then all clients train
+        trained = train * (1 if late else config["participation"]) * _epochs(config)
         return trained + EVALUATED * evaluated / config.get("evaluate_every", 1)
 
     def _of(self, model: str) -> list[Took]:

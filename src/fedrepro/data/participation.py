@@ -5,7 +5,8 @@ a shorter one. Cohort size m = max(1, floor(ratio * clients)), the truncation of
 that was written, so that 0.29 of 100 clients are 29 where binary floating point truncates to 28.
 
 With cohorts = "fixed" the cohort of round 0 takes part in every round: a reading of papers that do not say how often clients
-are drawn. Our choice is "drawn", anew for each round.
+are drawn. Our choice is "drawn", anew for each round. "late" cohorts are the drawn ones, the same files: all clients train, and
+the server takes the cohort from their messages, as in FedLAW's Algorithm 1 and its authors' code.
 
 The cohorts know nothing of the partition: the engine leaves out a client that holds no sample.
 """
@@ -21,7 +22,7 @@ from fedrepro.data import artifact
 from fedrepro.registry import require
 
 PARTICIPATION = Path("data/participation")
-COHORTS = ("drawn", "fixed")
+COHORTS = ("drawn", "fixed", "late")
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,16 @@ class Participation(artifact.Artifact):
 def definition(clients: int, ratio: float, rounds: int, cohorts: str = "drawn") -> dict[str, Any]:
     """Everything that decides the cohorts except the seed. ratio: share of the clients in each round, in (0, 1].
 
-    cohorts: drawn anew for each round, or fixed, one for all. Drawn ones do not say so: older files keep their names.
+    cohorts: drawn anew for each round (late ones too), or fixed, one for all. Drawn ones do not say so: older files keep their
+    names.
     """
     artifact.require_whole("clients", clients, least=1)
     artifact.require_whole("rounds", rounds, least=1)
     numeric = isinstance(ratio, int | float) and not isinstance(ratio, bool)
     require(numeric and 0 < ratio <= 1, "participation", ratio, "must lie in (0, 1]")
     require(cohorts in COHORTS, "cohorts", cohorts, f"must be one of {', '.join(COHORTS)}")
-    return {"clients": clients, "ratio": float(ratio), "rounds": rounds} | ({} if cohorts == "drawn" else {"cohorts": cohorts})
+    own = {"cohorts": cohorts} if cohorts == "fixed" else {}
+    return {"clients": clients, "ratio": float(ratio), "rounds": rounds} | own
 
 
 def cohort_size(definition: dict[str, Any]) -> int:

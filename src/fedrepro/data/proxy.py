@@ -1,9 +1,13 @@
-"""The server's proxy set: class-balanced images from the TEST set, and what is left of it for evaluation.
+"""The server's proxy set: images from the TEST set, and what is left of it for evaluation.
 
-FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) trains its server on such a set and tests every method, also
-those that use no proxy data, on the remainder. Each class is shuffled by the stream of (seed, class) and gives its first
-`per_class` images, so that at one seed a smaller proxy set is part of a larger one. per_class = 0 leaves the whole test set for
-evaluation.
+FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) trains its server on a class-balanced set and tests every
+method, also those that use no proxy data, on the remainder. Each class is shuffled by the stream of (seed, class) and gives its
+first `per_class` images, so that at one seed a smaller proxy set is part of a larger one. per_class = 0 leaves the whole test
+set for evaluation.
+
+With kind = long_tailed (Table 6) class c of C keeps the first floor(per_class * ratio^(-c / (C - 1))) of these images, as in
+the authors' code. The others are in neither set (our choice), so that the test set is that of the balanced proxy set; the paper
+prints the same accuracies of FedAvg beside both.
 """
 
 from dataclasses import dataclass
@@ -14,36 +18,79 @@ import numpy as np
 
 from fedrepro import rng
 from fedrepro.data import artifact
+from fedrepro.data.long_tail import tail_size
 from fedrepro.errors import UserError
+from fedrepro.registry import Registry, parse, require
 
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
 
 PROXY = Path("data/proxy")
+KINDS = Registry("kind of proxy set")
+BALANCED = "balanced"
+
+
+@KINDS.register(BALANCED)
+@dataclass(frozen=True)
+class Balanced:
+    """All classes alike."""
+
+    def size(self, per_class: int, c: int, classes: int) -> int:
+        """Images of class c."""
+        return per_class
+
+
+@KINDS.register("long_tailed")
+@dataclass(frozen=True)
+class LongTailed:
+    """`ratio`: images of the first class to those of the last, at least 1 and finite; FedLAW's is 10."""
+
+    ratio: float = 10.0
+
+    def __post_init__(self) -> None:
+        require(self.ratio >= 1, "long_tailed(ratio=...)", self.ratio, "must be at least 1")
+
+    def size(self, per_class: int, c: int, classes: int) -> int:
+        """Images of class c; late classes of a small set may have none."""
+        return tail_size(per_class, c, classes, self.ratio)
 
 
 @dataclass(frozen=True)
 class Proxy(artifact.Artifact):
-    """Two disjoint index sets that make up the test set."""
+    """Two disjoint index sets, which make up the test set where all classes are alike."""
 
-    proxy_index: np.ndarray  # int64 [classes * per_class], ascending
-    evaluation_index: np.ndarray  # int64 [the rest], ascending
+    proxy_index: np.ndarray  # int64 [classes * per_class, or fewer], ascending
+    evaluation_index: np.ndarray  # int64 [test images - classes * per_class], ascending
 
 
-def definition(entry: "Entry", per_class: int) -> dict[str, Any]:
-    """Everything that decides the split except the seed. per_class: images of each class in the proxy set, >= 0."""
+def definition(entry: "Entry", per_class: int, kind: str = BALANCED) -> dict[str, Any]:
+    """Everything that decides the split except the seed. per_class: images of each class that the test set gives up, >= 0.
+
+    kind: how many of them are in the proxy set. A balanced one does not say so: older files keep their names.
+    """
     artifact.require_whole("proxy_per_class", per_class, least=0)
-    return {"dataset": entry.name, "dataset_sha": entry.sha, "per_class": per_class}
+    kind = canonical(kind)
+    own = {} if kind == BALANCED else {"kind": kind}
+    return {"dataset": entry.name, "dataset_sha": entry.sha, "per_class": per_class} | own
+
+
+def canonical(kind: str) -> str:
+    """`balanced`, or `long_tailed(ratio=10.0)` with every argument. UserError for what is unknown."""
+    return str(KINDS.canonical(_kind(kind)))
 
 
 def artifact_id(definition: dict[str, Any]) -> str:
-    """For example `digits-perclass10-1a2b3c`."""
-    return artifact.make_id(f"{definition['dataset']}-perclass{definition['per_class']}", definition)
+    """For example `digits-perclass10-1a2b3c`, `digits-perclass10-long_tailed-ratio10-1a2b3c`."""
+    slug = f"{definition['dataset']}-perclass{definition['per_class']}"
+    if "kind" in definition:
+        call = parse(definition["kind"])[0]
+        slug = "-".join([slug, call.name, *(f"{key}{value:g}" for key, value in call.arguments.items())])
+    return artifact.make_id(slug, definition)
 
 
-def draw(labels: np.ndarray, classes: int, per_class: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(labels: np.ndarray, classes: int, per_class: int, seed: int, kind: str = BALANCED) -> tuple[np.ndarray, np.ndarray]:
     """(proxy_index, evaluation_index) for test labels [N]. UserError when a class would keep no image for evaluation."""
-    chosen = []
+    chosen, made = [], _kind(kind)
     for c in range(classes):
         members = np.flatnonzero(labels == c)
         if per_class and per_class >= len(members):
@@ -52,8 +99,19 @@ def draw(labels: np.ndarray, classes: int, per_class: int, seed: int) -> tuple[n
                 f"evaluation; use {max(len(members) - 1, 0)} at most"
             )
         chosen.append(rng.stream(seed, "proxy", c).permutation(members)[:per_class])
-    proxy_index = np.sort(np.concatenate(chosen)).astype(np.int64)
-    return proxy_index, np.setdiff1d(np.arange(len(labels), dtype=np.int64), proxy_index)
+    taken = [members[: made.size(per_class, c, classes)] for c, members in enumerate(chosen)]
+    rest = np.setdiff1d(np.arange(len(labels), dtype=np.int64), np.concatenate(chosen))
+    return np.sort(np.concatenate(taken)).astype(np.int64), rest
+
+
+def _kind(text: str) -> Balanced | LongTailed:
+    try:
+        calls = parse(text)
+        if len(calls) == 1:
+            return KINDS.make(calls[0])
+    except UserError as error:
+        raise UserError(f"proxy = {text!r}: {error}") from error
+    raise UserError(f"proxy = {text!r}: must be one of {', '.join(KINDS.names())}")
 
 
 def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
@@ -63,7 +121,8 @@ def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
     artifact.require_seed(seed)
     name = artifact_id(definition)
     labels = read_labels(definition, "test", root)
-    proxy_index, evaluation_index = draw(labels.values, labels.classes, definition["per_class"], seed)
+    kind = definition.get("kind", BALANCED)
+    proxy_index, evaluation_index = draw(labels.values, labels.classes, definition["per_class"], seed, kind)
     manifest = {
         "id": name,
         "definition": definition,

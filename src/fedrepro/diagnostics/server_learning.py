@@ -14,6 +14,7 @@ from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
+from fedrepro.registry import require
 
 if TYPE_CHECKING:
     from fedrepro.engine.kept import Kept
@@ -28,14 +29,23 @@ PARTS = ("fedlaw", "fedlaw_swa", "attentive_law", "adaptive_gws")
 @dataclass(frozen=True)
 class ServerLearning(Diagnostic):
     """`learning_gamma` and, of each client, `learning_lambda` after x server epochs; 0 is the start. The round's value of
-    `learning_gamma` is the last one.
+    `learning_gamma` is the last one. `learning_gamma_epochs` and `learning_lambda_epochs`: epochs until gamma, and all lambdas
+    together (the sum of their distances), stay within `settled` of the farthest that they were from their end. The paper says
+    that they converge, not by what rule; a tenth is our choice.
 
     The method has one part that learns on the proxy set. Of `fedlaw_swa` the two stages follow each other, and the last lambda
     of the first is not yet averaged. `adaptive_gws` has no `learning_lambda`. A round in which nothing is learned has no value.
     """
 
-    metrics: ClassVar[tuple[str, ...]] = ("learning_gamma", "learning_lambda")
+    settled: float = 0.1
+    metrics: ClassVar[tuple[str, ...]] = (
+        *("learning_gamma", "learning_lambda"),
+        *("learning_gamma_epochs", "learning_lambda_epochs"),
+    )
     x: ClassVar[str] = "server epoch"
+
+    def __post_init__(self) -> None:
+        require(0 < self.settled < 1, "settled", self.settled, "must be greater than 0 and below 1")
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """A hundred epochs on a proxy set of a thousand images, forwards and backwards: what the method really asks for is not
@@ -52,12 +62,21 @@ class ServerLearning(Diagnostic):
         gammas = [float(x[-1].exp()) for x in seen]
         yield from (Value(kept.round, "learning_gamma", gamma, x=float(epoch)) for epoch, gamma in enumerate(gammas))
         yield Value(kept.round, "learning_gamma", gammas[-1])
+        yield Value(kept.round, "learning_gamma_epochs", settles([abs(gamma - gammas[-1]) for gamma in gammas], self.settled))
         if len(seen[0]) != len(kept.clients) + 1:
             return
         lambdas = [x[:-1].softmax(0).tolist() for x in seen]
         for place, client in enumerate(kept.clients):
             for epoch, each in enumerate(lambdas):
                 yield Value(kept.round, "learning_lambda", each[place], client=client, x=float(epoch))
+        apart = [sum(abs(one - end) for one, end in zip(each, lambdas[-1], strict=True)) for each in lambdas]
+        yield Value(kept.round, "learning_lambda_epochs", settles(apart, self.settled))
+
+
+def settles(distances: list[float], share: float) -> float:
+    """The first epoch from which on all `distances` to the end are at most `share` of the largest."""
+    far = [epoch for epoch, distance in enumerate(distances) if distance > share * max(distances)]
+    return float(far[-1] + 1) if far else 0.0
 
 
 def learned(kept: "Kept", task: "Task") -> "list[Tensor]":

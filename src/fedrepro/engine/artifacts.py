@@ -45,7 +45,7 @@ def definitions(spec: RunSpec, entry: Any) -> dict[str, dict[str, Any]]:
     return {
         "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
         "participation": participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts),
-        "proxy": proxy.definition(entry, spec.proxy_per_class),
+        "proxy": proxy.definition(entry, spec.proxy_per_class, spec.proxy),
         "init": initial.definition(spec.model, spec.input_shape, spec.classes),
     }
 

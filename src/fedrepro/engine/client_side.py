@@ -61,7 +61,7 @@ def spread_of(each: list[Tally], name: str) -> dict[str, float]:
 
 def _own_model(clients: Clients, client: int, state: ServerState, round: int) -> tuple[Tree, Tree]:
     """(weights, running statistics) of a client's own model, from an epoch of its training samples."""
-    task, cohort_size = clients.task, len(clients.taking_part(round))
+    task, cohort_size = clients.task, clients.cohort_size(round)
     network = TrainingNetwork(task.model, state.buffers, closed_form=True, keys=_keys(task, client, round))
     batches = _batches(task, client, round)
     ctx = clients.context(client, state, round, network, len(batches), cohort_size)

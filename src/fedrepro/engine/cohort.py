@@ -1,7 +1,7 @@
 """What engines share: who trains in a round, from what, and how their results become the cohort that the server sees."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,8 +67,18 @@ class Clients:
     own: dict[int, dict[str, Tree]] = field(default_factory=dict)
 
     def taking_part(self, round: int) -> list[int]:
-        """Ids of the cohort's clients that have something to train on, ascending."""
+        """Ids of the cohort's clients that have something to train on, ascending: the server takes their models."""
         return [client for client in self.task.cohorts[round].tolist() if self.task.trains(client)]
+
+    def training(self, round: int) -> list[int]:
+        """Ids of the clients that train, ascending: these, or all that can where the cohort is taken late."""
+        if self.task.spec.cohorts != "late":
+            return self.taking_part(round)
+        return [client for client in range(len(self.task.client_index)) if self.task.trains(client)]
+
+    def cohort_size(self, round: int) -> int:
+        """K for the client rules; at least 1, since they divide by it also in a round of which the server takes nothing."""
+        return max(1, len(self.taking_part(round)))
 
     @cached_property
     def solver(self) -> Solver:
@@ -122,10 +132,15 @@ class Clients:
             own=self.rule_state(client, state),
         )
 
-    def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort:
-        """Keeps what is each client's own, and hands the rest to the server."""
+    def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort | None:
+        """Keeps what is each client's own, of all that trained; the cohort's results go to the server, if there are any."""
         for k, client in enumerate(ids if trained.own else []):
             self.own[client] = {name: value.like(value.flat[k].clone()) for name, value in trained.own.items()}
+        taken = self.taking_part(round)
+        if not taken:
+            return None
+        if taken != ids:
+            trained, ids = Trained.joined([replace(trained, own={})], [ids.index(client) for client in taken]), taken
         sizes, spec = self.task.client_sizes[ids], self.task.spec
         setting = Solver(spec.client_momentum, spec.weight_decay)
         worth = self.method.client.effective_steps(setting, spec.client_lr_at(round), trained.num_steps)

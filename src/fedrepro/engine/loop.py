@@ -25,7 +25,7 @@ from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.engine.vectorised import VectorisedEngine, run_together
 from fedrepro.errors import UserError
-from fedrepro.methods.compose import Method, ServerState
+from fedrepro.methods.compose import LOSES_MESSAGES, Method, ServerState
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Asked, Cohort, ServerContext, Start
@@ -160,6 +160,8 @@ def check(task: Task, method: Method) -> None:
         raise UserError(
             f"method {method}: learns on a proxy set of class labels, but {task.model.name} detects boxes; leave it out"
         )
+    if task.spec.cohorts == "late" and method.sends_own_changes:
+        raise UserError(f"cohorts = 'late': {LOSES_MESSAGES.format(method.client.name)}")
     for key in ("batch_size", *(["proxy_batch_size"] if "proxy" in method.needs else [])):
         if getattr(task.spec, key) < task.model.smallest_batch:
             raise UserError(
@@ -333,6 +335,7 @@ def server_context(
         round=round,
         rounds=task.spec.rounds,
         proxy_batch_size=task.spec.proxy_batch_size,
+        proxy_sampling=task.spec.proxy_sampling,
         smallest_batch=task.model.smallest_batch,
         notes=notes,
         together=together,

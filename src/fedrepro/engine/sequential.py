@@ -38,7 +38,7 @@ class SequentialEngine:
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(what the clients of `round` send, training samples seen). None when no client of the cohort has training data."""
         clients = Clients(self.task, self.method, self.own)
-        ids = clients.taking_part(round)
+        ids = clients.training(round)
         if not ids:
             return None, 0
         if self.workers > 1:
@@ -71,7 +71,7 @@ class SequentialEngine:
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""
         clients = Clients(self.task, self.method, self.own)
-        cohort_size = len(clients.taking_part(round))
+        cohort_size = clients.cohort_size(round)
         # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
         each = zip(ids, batches, [into[row] for row in rows], strict=True)

@@ -6,11 +6,14 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from fedrepro.data import proxy as proxy_sets
 from fedrepro.data.arrays import is_text
+from fedrepro.data.artifact import floor_share
 from fedrepro.data.participation import COHORTS
 from fedrepro.engine import augment, schedule
 from fedrepro.engine.schedule import DEFAULTS
 from fedrepro.errors import UserError
+from fedrepro.methods.proxy_sampling import SAMPLINGS
 from fedrepro.registry import require
 
 NORMALISATIONS = ("unit", "centred", "standard")
@@ -49,7 +52,7 @@ class RunSpec:
     # The precision of matmuls. Our choice: no paper says; reduced precision is faster and gives other results.
     # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
     products: str = "float32"
-    cohorts: str = "drawn"  # for each round, or fixed: one for all rounds
+    cohorts: str = "drawn"  # for each round, or fixed: one for all rounds; late: drawn, and taken after all clients trained
     schedule: str = DEFAULTS["schedule"]  # of client_lr over the rounds, see `fedrepro.engine.schedule`
     augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
     epochs: str = DEFAULTS["epochs"]  # the schedule of local_epochs over the rounds, likewise
@@ -58,6 +61,9 @@ class RunSpec:
 
     evaluate_train: bool = False  # on the samples that clients train on too, unchanged by `augment`
     local_test: float = 0.0  # share of each client's held-out samples that test models on its own data, and nothing else
+    corrupted_clients: float = 0.0  # share of the clients that hold two classes with exchanged labels
+    proxy: str = proxy_sets.BALANCED  # how many of proxy_per_class images the server holds; long_tailed: fewer of later classes
+    proxy_sampling: str = SAMPLINGS[0]  # mini-batches of the proxy set: shuffled, or balanced over the classes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_shape", tuple(self.input_shape))
@@ -87,8 +93,25 @@ class RunSpec:
         require(0 <= self.weight_decay < 1, "weight_decay", self.weight_decay, "must be at least 0 and below 1")
         require(self.proxy_per_class >= 0, "proxy_per_class", self.proxy_per_class, "must be at least 0")
         require(0 <= self.local_test <= 1, "local_test", self.local_test, "must be at least 0 and at most 1")
-        held_back = self.proxy_per_class >= 1 or not self.evaluate_proxy
-        require(held_back, "evaluate_proxy", self.evaluate_proxy, "needs a proxy set; set proxy_per_class to at least 1")
+        self._check_proxy()
+        self._check_corrupted()
+
+    def _check_corrupted(self) -> None:
+        key, share = "corrupted_clients", self.corrupted_clients
+        require(0 <= share <= 1, key, share, "must be at least 0 and at most 1")
+        require(not (share and is_text(self.input_shape)), key, share, "exchanges class labels, and this is text; set it to 0")
+        require(not share or self.classes >= 2, key, share, "exchanges two classes, and there is one; set it to 0")
+        rule = f"is less than one of {self.clients} clients; raise it, or set it to 0"
+        require(not share or floor_share(share, self.clients) >= 1, key, share, rule)
+
+    def _check_proxy(self) -> None:
+        object.__setattr__(self, "proxy", proxy_sets.canonical(self.proxy))
+        rule = f"must be one of {', '.join(SAMPLINGS)}"
+        require(self.proxy_sampling in SAMPLINGS, "proxy_sampling", self.proxy_sampling, rule)
+        for key in ("evaluate_proxy", "proxy", "proxy_sampling"):
+            value = getattr(self, key)
+            held_back = self.proxy_per_class >= 1 or value == _defaults(type(self))[key]
+            require(held_back, key, value, "needs a proxy set; set proxy_per_class to at least 1")
 
     def client_lr_at(self, round: int) -> float:
         """By the schedule; as a rule client_lr * client_lr_decay^t, where round 0 is undecayed (FedLAW, authors' code)."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fedrepro import rng, tree
 from fedrepro.data import arrays, participation, partition, proxy
+from fedrepro.engine import corrupted
 from fedrepro.engine.augment import Pipeline, augmentations
 from fedrepro.engine.evaluate import Evaluated, Groups
 from fedrepro.engine.spec import RunSpec
@@ -29,7 +30,7 @@ class Task:
     spec: RunSpec
     seed: int
     model: Model
-    train: Batch  # all training samples; clients index into it
+    train: Batch  # all training samples, with the labels that clients see; clients index into it
     client_index: list[Tensor]  # per client, positions of its training samples in `train`
     held_out: list[Tensor]  # per client, positions of its held-out samples in `train`, less those of `local_test`
     client_sizes: Tensor  # N_i of the full client part, before the local validation split, [N]
@@ -85,6 +86,11 @@ class Task:
     def train_sizes(self) -> list[int]:
         """n_i, the number of samples that client i trains on."""
         return [len(index) for index in self.client_index]
+
+    @property
+    def most_at_once(self) -> int:
+        """The most clients that train in a round."""
+        return len(self.client_index) if self.spec.cohorts == "late" else self.cohorts.shape[1]
 
     @cached_property
     def training_clients(self) -> int:
@@ -194,11 +200,15 @@ def make_task(
     device = images.train.x.device
     on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
     kept = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
+    train = images.train
+    if spec.corrupted_clients:
+        parts = [np.concatenate(pair) for pair in zip(drawn.train, drawn.held_out, strict=True)]
+        train = corrupted.exchanged(train, parts, corrupted.pairs(spec.corrupted_clients, len(parts), spec.classes, seed))
     return Task(
         spec=spec,
         seed=seed,
         model=model,
-        train=images.train,
+        train=train,
         client_index=[on_device(index) for index in drawn.train],
         held_out=[on_device(held_out) for held_out, _ in kept],
         client_sizes=torch.as_tensor(drawn.sizes, dtype=dtype, device=device),

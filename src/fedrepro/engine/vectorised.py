@@ -78,9 +78,11 @@ def run_together(
     """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    rows.sort(key=lambda row: (rounds[row.seed], -row.epochs, -row.full, -row.rest))
+    # Seeds whose clients see other labels of the same samples do not train in one chunk, which has one training set.
+    own = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
+    rows.sort(key=lambda row: (rounds[row.seed], own[row.seed], -row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
-    alike = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], row.epochs))]
+    alike = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], own[row.seed], row.epochs))]
     trained = [_Chunk(seeds, group[at : at + size]).train() for group in alike for at in range(0, len(group), size)]
     order = {(row.seed, row.client): place for place, row in enumerate(rows)}
     found: list[tuple[Cohort | None, int]] = []
@@ -96,7 +98,8 @@ class _Seed:
 
     def __init__(self, clients: Clients, state: ServerState, round: int) -> None:
         self.clients, self.state, self.round = clients, state, round
-        self.ids = clients.taking_part(round)
+        self.ids = clients.training(round)
+        self.cohort_size = clients.cohort_size(round)
 
     def rows(self, number: int) -> list[_Row]:
         """The clients that train."""
@@ -122,7 +125,7 @@ class _Chunk:
     """Rows of one round that train together and have the same number of epochs, sorted by full batches, most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
-        self.seeds, self.rows, first = seeds, rows, seeds[0]
+        self.seeds, self.rows, first = seeds, rows, seeds[rows[0].seed]
         self.task, self.rule, self.solver = first.clients.task, first.clients.method.client, first.clients.solver
         self.device = first.state.params.flat.device
         states = [seed.state for seed in seeds]
@@ -137,7 +140,7 @@ class _Chunk:
         self.num_steps = torch.tensor([row.num_steps for row in rows], device=self.device)
         rates = [seeds[row.seed].clients.task.spec.client_lr_at(seeds[row.seed].round) for row in rows]
         self.client_lr = torch.tensor(rates, dtype=self.params.flat.dtype, device=self.device)
-        self.cohort_size = self.client_lr.new_tensor([len(seeds[row.seed].ids) for row in rows])
+        self.cohort_size = self.client_lr.new_tensor([seeds[row.seed].cohort_size for row in rows])
         self.local = self._begin()
         self.velocity = self.local.get(VELOCITY)
 
@@ -246,7 +249,7 @@ class _Chunk:
         for row in self.rows:
             seed = self.seeds[row.seed]
             network = TrainingNetwork(self.task.model, seed.state.buffers)  # which `probes` replaces
-            ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, len(seed.ids))
+            ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, seed.cohort_size)
             found.append(probes(seed.clients, row.client, ctx, seed.state))
         return {name: tree.stack([one[name] for one in found]) for name in found[0]}
 

@@ -67,14 +67,14 @@ class Workers:
 
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
-        size, dtype, cohort = first.params.flat.numel(), first.params.flat.dtype, engine.task.cohorts.shape[1]
+        size, dtype, most = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
         mapped = lambda rows: _mapped(rows, size, dtype)  # noqa: E731
         # Takes no memory until something is kept.
         kept = {
-            name: one.like(_mapped(cohort, one.flat.numel(), one.flat.dtype))
+            name: one.like(_mapped(most, one.flat.numel(), one.flat.dtype))
             for name, one in engine.templates(first.params).items()
         }
-        self._desk = _Desk(engine, first, _Tickets(), mapped(1)[0], mapped(cohort), kept)
+        self._desk = _Desk(engine, first, _Tickets(), mapped(1)[0], mapped(most), kept)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []

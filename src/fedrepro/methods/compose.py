@@ -28,6 +28,8 @@ from fedrepro.registry import Call, parse, unknown
 from fedrepro.tree import Tree
 from fedrepro.types import Network, ServerContext, Start
 
+LOSES_MESSAGES = "clients of {} send what changed of their states, and the server must take all of it; set it to drawn"
+
 
 @dataclass(frozen=True)
 class ServerState:
@@ -71,6 +73,11 @@ class Method:
     def probing(self) -> tuple[Part, ...]:
         """The parts that measure something on clients' held-out samples."""
         return tuple(part for part in self.parts if type(part).probe is not Part.probe)
+
+    @property
+    def sends_own_changes(self) -> bool:
+        """Whether clients send what changed of the state that they keep: a message that the server does not take is lost."""
+        return self.client.sends > 0 and type(self.client).init_own is not LocalRule.init_own
 
     @property
     def personalises(self) -> bool:

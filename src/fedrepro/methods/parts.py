@@ -8,10 +8,12 @@ Tree, a tensor, a number, or a tuple or dict of those.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from fedrepro import tree
 from fedrepro.lazy import Tensor, torch
+from fedrepro.methods.proxy_sampling import balanced
 from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, Network, ServerContext, Solver, Start
@@ -230,11 +232,15 @@ class Buffers(Part):
 
 
 def proxy_batches(ctx: ServerContext, purpose: str, epochs: int) -> Iterator[tuple[int, Tensor]]:
-    """Shuffled mini-batches of the proxy set as (epoch, positions [B]); the order is fixed by (seed, round, purpose)."""
+    """Mini-batches of the proxy set as (epoch, positions [B]), shuffled or class-balanced (`ServerContext.proxy_sampling`); the
+    order is fixed by (seed, round, purpose)."""
     assert ctx.proxy is not None
-    generator = ctx.rng(purpose)
+    generator, y = ctx.rng(purpose), ctx.proxy.y
+    draw = partial(generator.permutation, len(ctx.proxy))
+    if ctx.proxy_sampling == "balanced":
+        draw = partial(balanced, (y if y.dim() == 1 else y[:, -1]).cpu().numpy(), generator)  # of text: what follows a window
     for epoch in range(epochs):
-        order = torch.from_numpy(generator.permutation(len(ctx.proxy))).to(ctx.proxy.y.device)
+        order = torch.from_numpy(draw()).to(y.device)
         yield from ((epoch, index_B) for index_B in order.split(ctx.proxy_batch_size) if len(index_B) >= ctx.smallest_batch)
 
 

@@ -1,4 +1,4 @@
-"""Learning aggregation weights on the proxy set: what FedLAW, adaptive GWS and attentive LAW share.
+"""Learning aggregation weights on the proxy set: what FedLAW, adaptive GWS, attentive LAW and their variants share.
 
 The blended model is v = gamma * sum_i lambda_i w_i, with gamma = exp(x_gamma) and lambda = softmax(x). Its gradients follow
 from one backward pass: with G = dL/dv, u_i = <G, w_i> and ubar = sum_i lambda_i u_i,
@@ -23,7 +23,7 @@ from fedrepro.types import Cohort, ServerContext
 
 @dataclass(frozen=True)
 class ProxyLearning:
-    """Arguments of the server's optimisation, the same for the three parts that learn on the proxy set.
+    """Arguments of the server's optimisation, the same for all parts that learn gamma or lambda on the proxy set.
 
     The defaults are those of FedLAW's paper (server_epochs, betas) and, where it is silent, of its authors' code.
     """

@@ -6,7 +6,8 @@ norm). The norm is BatchNorm or, with `groups`, GroupNorm over `groups` groups: 
 and no sample meets another. Two groups, as in Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, appendix C.
 
 stem 3, widths 16, 32, 64 (section 4.2, depth 6 * blocks + 2, for 32x32 images): conv k3. The networks of FedLAW's tables:
-78,042 parameters at 1 block (ResNet-8, FedDF's model) and 272,474 at 3 (ResNet-20), 10 classes.
+78,042 parameters at 1 block (ResNet-8, FedDF's model), 272,474 at 3 (ResNet-20), 855,770 at 9 (ResNet-56) and 1,730,714 at 18
+(ResNet-110), 10 classes. With widths 64, 128, 256 and 9 blocks it is WRN56-4: 13,628,234.
 stem 7, widths 64 to 512, 2 blocks (table 1, ResNet-18): conv k7 and a 3x3 maximum, both with stride 2. FedGH's network for
 Tiny-ImageNet: 11,279,112 parameters at 200 classes, as it prints (11.27M).
 """

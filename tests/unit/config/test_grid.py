@@ -14,6 +14,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.layers import REPORTED, SETTINGS
 from fedrepro.config.project import load_project
 from fedrepro.engine.spec import RunSpec
+from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.typed import plain
 
@@ -129,6 +130,9 @@ OTHER = {
     "evaluate_proxy": True,
     "evaluate_train": True,
     "local_test": 0.5,
+    "corrupted_clients": 0.25,
+    "proxy": "long_tailed(ratio=10)",
+    "proxy_sampling": "balanced",
     "augment": "crop(padding=2)+flip",
 }
 # Without it the setting changes nothing.
@@ -147,6 +151,13 @@ def test_a_cohort_of_everybody_is_the_same_run_fixed_or_drawn(files: Files) -> N
     settings = ({"participation": 1.0, "cohorts": cohorts} for cohorts in ("drawn", "fixed"))
     drawn, fixed = (ids(files.plan({**FULL, "settings": one})) for one in settings)
     assert drawn == fixed
+
+
+def test_a_rule_whose_messages_must_all_arrive_is_planned_with_no_late_cohorts(files: Files) -> None:
+    """SCAFFOLD's server sums up what changed of the clients' control variates."""
+    files.table["rows"][0]["method"] = "scaffold"
+    with pytest.raises(UserError, match=r"params.yaml: settings.cohorts = 'late': clients of scaffold send what changed"):
+        files.plan({**FULL, "settings": {"participation": 0.5, "cohorts": "late"}})
 
 
 def test_every_setting_is_tried_above() -> None:

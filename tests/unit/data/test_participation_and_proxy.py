@@ -70,7 +70,7 @@ COHORTS_REFUSED = [
     ((0, 0.5, 5), "clients = 0"),
     ((10, 0.0, 5), r"participation = 0\.0: must lie in \(0, 1\]"),
     ((10, float("nan"), 5), "participation = nan"),
-    ((10, 0.5, 5, "same"), "cohorts = 'same': must be one of drawn, fixed"),
+    ((10, 0.5, 5, "same"), "cohorts = 'same': must be one of drawn, fixed, late"),
     ((10, 0.5, 0), "rounds = 0: must be a whole number >= 1"),
 ]
 
@@ -109,6 +109,22 @@ def test_proxy_is_balanced_and_excluded_from_evaluation(digits):
     assert not set(loaded.proxy_index) & set(loaded.evaluation_index)
     assert np.sort(np.concatenate([loaded.proxy_index, loaded.evaluation_index])).tolist() == list(range(500))
     assert loaded.manifest["sizes"] == {"proxy": 100, "evaluation": 400}
+
+
+def test_a_long_tailed_proxy(digits):
+    """Ten of class 0 down to one of class 9, 10^(1 - c/9) rounded down, of the very images of the balanced set; the test set is
+    the same."""
+    made = proxy.definition(ENTRY, 10, "long_tailed(ratio=10)")
+    proxy.create(made, 8, digits)
+    name = proxy.artifact_id(made)
+    assert name.startswith("digits-perclass10-long_tailed-ratio10-")
+    loaded = proxy.load(digits, name, 8)
+    labels = load_arrays(arrays_folder(digits, "digits", (1, 8, 8))).test_labels
+    assert np.bincount(labels[loaded.proxy_index]).tolist() == [10, 7, 5, 4, 3, 2, 2, 1, 1, 1]
+    balanced_index, evaluation_index = proxy.draw(labels, 10, 10, 8)
+    assert set(loaded.proxy_index) < set(balanced_index)
+    assert loaded.evaluation_index.tolist() == evaluation_index.tolist()
+    assert proxy.definition(ENTRY, 10, "balanced") == proxy.definition(ENTRY, 10)
 
 
 def test_an_empty_proxy_leaves_the_whole_test_set(digits):

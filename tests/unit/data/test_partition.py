@@ -28,6 +28,7 @@ COMPLETE = [
     "dirichlet_balanced(alpha=100.0, min_size=1, max_redraws=500)",
     "classes_per_client(k=5)",
     "log_normal_dirichlet(sigma=0.5, alpha=0.1)",
+    "dirichlet_hybrid",
 ]
 EXAMPLES = [
     *COMPLETE,
@@ -35,6 +36,8 @@ EXAMPLES = [
     "dirichlet_per_client(beta=10.0)",
     "dirichlet_first_come(beta=0.01)",
     "dirichlet_unmapped(beta=0.5)",
+    "dirichlet_hybrid_equal(alpha_first=10, alpha_rest=0.1)",
+    "long_tailed(ratio=5)",
     "shards(per_client=1)",
     "shards(per_client=1, distinct_labels=true)",
     "classes_per_client(k=2)",

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make
+from fedrepro.diagnostics.server_learning import settles
 from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.kept import Global, Kept
 from fedrepro.engine.sequential import SequentialEngine
@@ -196,6 +197,15 @@ def test_learning_ends_where_the_run_did(dtype: torch.dtype, build: Any) -> None
     assert [lambdas[client, 5.0] for client in of.clients] == of.server["lambda"].tolist()
     assert [lambdas[client, 0.0] for client in of.clients] == pytest.approx(of.weights.tolist(), rel=1e-6)
     assert len(set(gammas.values())) == 6
+
+
+@pytest.mark.parametrize(
+    ("distances", "epochs"),
+    [([4.0, 1.0, 0.3, 0.0], 2.0), ([1.0, 5.0, 0.4, 0.6, 0.0], 4.0), ([0.0, 0.0], 0.0), ([9.0, 0.9, 0.0], 1.0)],
+)
+def test_when_something_has_settled(distances: list[float], epochs: float) -> None:
+    """Within a tenth of the largest distance, from then on: what comes near and leaves again has not settled."""
+    assert settles(distances, 0.1) == epochs
 
 
 def test_learning_of_weights_alone() -> None:

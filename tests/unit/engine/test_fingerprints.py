@@ -16,6 +16,8 @@ from fedrepro.files import write_json
 
 ROOT = Path(__file__).parents[3]
 GH = "methods/transform/gh.py"
+RESNETS = ("8", "18", "20", "20_gn", "56", "110")
+LAWS = ("attentive_law", "early_stopped_law", "fedlaw", "fedlaw_only", "fedlaw_quad", "fedlaw_swa", "law_swa")
 CONFIG = {
     "method": "local_sgd+gh(against=original)+mean(weighting=size)+server_sgd(server_lr=1.0)+mean_buffers(weighting=size)",
     "model": "mlp",
@@ -95,12 +97,13 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
     ("file", "users"),
     [
         ("methods/pairs.py", {"part attention"}),
-        ("methods/adam.py", {f"part {name}" for name in ("adaptive_gws", "attentive_law", "fedlaw", "fedlaw_swa")}),
+        ("methods/adam.py", {"part adaptive_gws", *(f"part {name}" for name in LAWS)}),
+        ("methods/aggregate/attentive_law.py", {"part attentive_law", "part early_stopped_law"}),
         ("methods/adaptive.py", {"part fedadagrad", "part fedadam", "part fedyogi"}),
         ("data/partition/hierarchy.py", {"partition pachinko"}),
         (
             "models/batch_norm.py",
-            {f"model {name}" for name in ("fedima_resnet18", *(f"resnet{n}" for n in ("8", "18", "20", "20_gn")))},
+            {f"model {name}" for name in ("fedima_resnet18", "wrn56_4", "densenet121", *(f"resnet{n}" for n in RESNETS))},
         ),
         ("methods/parts.py", {ENGINE}),
         ("tree.py", {ENGINE}),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -179,7 +180,9 @@ def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
     document = json.loads(figure_text(of))
     points = [(one["row"], one["column"], f"{y:.8g}") for one in document["series"] for y in one["y"]]
     assert lines(of, "row", "column", document["header"]["y"]) == points
-    assert {make_kind(one).name for one in EVERY} | {"matrix", "plane", "line", "simplex", "clients"} == set(KINDS.names())
+    assert {make_kind(one).name for one in EVERY} | {"matrix", "counts", "plane", "line", "simplex", "clients"} == set(
+        KINDS.names()
+    )
 
 
 def test_matrix(tmp_path: Path) -> None:
@@ -201,6 +204,19 @@ def test_matrix(tmp_path: Path) -> None:
     assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
     make_kind("matrix").draw(of.figure, tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
+
+
+def test_counts(tmp_path: Path) -> None:
+    """Clients downwards, classes across; a field of zero has no number."""
+    plan = make_plan("demo", "figure2", kind="counts", caption="", source="Figure 2", title="A picture", seeds=[8])
+    of = exhibit(plan, make_evidence(plan, {("fedavg", A): [82.0]}))
+    for receipts in of.evidence.values():
+        receipts[8].surfaces["test_accuracy"] = {(0.0, 0.0): 17.0, (0.0, 1.0): 0.0, (2.0, 1.0): 31.0}
+    assert lines(of, "x", "to", "value") == [("0", "0", "17"), ("0", "1", "0"), ("2", "1", "31")]
+    make_kind("counts").draw(of.figure, tmp_path / "a.svg")
+    texts = re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text())
+    assert {"17", "31"} <= set(texts)
+    assert texts.count("0") == 2, "a tick on each axis alone"
 
 
 def test_a_matrix_of_what_is_none() -> None:

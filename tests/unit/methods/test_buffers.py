@@ -82,6 +82,11 @@ def moved(start: tuple[float, float], passes: int) -> list[float]:
         ("fedlaw_swa(server_epochs=2)", [0.38, 1.19]),  # one epoch for each stage
         ("fedlaw_swa(server_epochs=3)", [0.38, 1.19]),
         ("fedlaw(server_epochs=2)+mean_buffers", [3.62, 6.86]),
+        ("fedlaw_quad(server_epochs=2)", [0.38, 1.19]),
+        ("law_swa(server_epochs=2)", [0.38, 1.19]),
+        ("early_stopped_law(server_epochs=2, stop=1)", [3.62, 6.86]),
+        ("early_stopped_law(server_epochs=2, stop=0)", [4, 8]),
+        ("fedlaw_only(server_epochs=2)+proxy_buffers(passes=1)", [0.542, 1.271]),  # two passes learn, one measures
         ("proxy_buffers(passes=1)", [0.2, 1.1]),
         ("proxy_buffers(passes=3)", [0.542, 1.271]),  # 2 - 2 * 0.729, 2 - 0.729
         ("server_ft(server_epochs=2)+proxy_buffers(passes=1)", [0.542, 1.271]),

@@ -1,4 +1,6 @@
-"""FedLAW with SWA: its learning rate against torch's two schedulers, and a whole server optimisation against torch."""
+"""Whole server optimisations against torch: FedLAW and LAW with SWA, under torch's two schedulers, and FedLAW with squares."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -7,10 +9,14 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, StepLR
 from torch.optim.swa_utils import SWALR
 
 from fedrepro.engine.sequential import SequentialEngine
+from fedrepro.engine.task import Task
+from fedrepro.methods.aggregate.fedlaw_quad import FedLawQuad
 from fedrepro.methods.aggregate.fedlaw_swa import FedLawSwa
+from fedrepro.methods.aggregate.law_swa import LawSwa
 from fedrepro.methods.compose import compose
 from fedrepro.models import ops
 from fedrepro.tree import Tree
+from fedrepro.types import Cohort
 from tests import toy
 
 
@@ -47,6 +53,21 @@ def test_learning_rate_of_the_weights_equals_torchs_schedulers(server_lr: float)
     assert [part.weights_lr(epoch) for epoch in range(50)] == pytest.approx(reference.rates, rel=1e-12)
 
 
+def one_batch() -> tuple[Task, Cohort, Callable[[Tensor, Tensor], Tensor]]:
+    """A cohort, and the loss at gamma * sum_i lambda_i w_i of the whole proxy set, which is one batch."""
+    task, fedavg = toy.make_task(proxy_batch_size=12), compose("fedavg")
+    cohort, _ = SequentialEngine(task, fedavg).run_cohort(fedavg.init(task.params, task.buffers), 0)
+    assert cohort is not None
+    proxy, models = task.proxy, cohort.models.flat
+    assert proxy is not None
+
+    def loss(gamma: Tensor, lambda_K: Tensor) -> Tensor:
+        v = Tree(task.model.layout, (gamma * lambda_K).unsqueeze(1).mul(models).sum(0))
+        return ops.cross_entropy(task.model.forward(v, task.buffers, proxy.x, True)[0], proxy.y)
+
+    return task, cohort, loss
+
+
 @pytest.mark.parametrize("server_epochs", [2, 13, 16, 60])
 def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
     """Autograd through softmax, exp and sum_i lambda_i w_i; Adam, CosineAnnealingLR, SWALR, StepLR(20, 0.5) of torch.
@@ -54,18 +75,9 @@ def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
     60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 average one and two epochs, 2
     and 13 (6 and 6) none: then the last logits stand. The proxy set is one batch.
     """
-    task, server_lr = toy.make_task(proxy_batch_size=12), 0.02
-    fedavg = compose("fedavg")
-    cohort, _ = SequentialEngine(task, fedavg).run_cohort(fedavg.init(task.params, task.buffers), 0)
-    assert cohort is not None
-    proxy = task.proxy
-    assert proxy is not None
+    server_lr = 0.02
+    task, cohort, loss = one_batch()
     models = cohort.models.flat
-
-    def loss(gamma: Tensor, lambda_K: Tensor) -> Tensor:
-        v = Tree(task.model.layout, (gamma * lambda_K).unsqueeze(1).mul(models).sum(0))
-        return ops.cross_entropy(task.model.forward(v, task.buffers, proxy.x, True)[0], proxy.y)
-
     one = torch.ones((), dtype=torch.float64)
     x = cohort.weights.log().requires_grad_()
     stage1 = Stage1(x, server_lr, 0.05)
@@ -88,3 +100,41 @@ def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
     assert ctx.notes["lambda_max"] == pytest.approx(float(lambda_K.max()), abs=1e-10)
     assert abs(ctx.notes["gamma"] - 1) > 1e-3
     assert (lambda_K - cohort.weights).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("server_epochs", [1, 6, 7, 30])
+def test_law_with_swa_equals_torchs(server_epochs: int) -> None:
+    """Stage 1 over all epochs, gamma = 1. Up to 6 epochs average none: then the last logits stand."""
+    task, cohort, loss = one_batch()
+    x = cohort.weights.log().requires_grad_()
+    reference = Stage1(x, 0.02, 0.05)
+    for epoch in range(server_epochs):
+        reference.epoch(epoch, loss(x.new_ones(()), x.softmax(0)))
+    lambda_K = (torch.stack(reference.seen).mean(0) if reference.seen else x.detach()).softmax(0)
+    part, ctx = LawSwa(server_lr=0.02, server_epochs=server_epochs), toy.server_context(task)
+    update, _ = part(cohort, None, ctx)
+    torch.testing.assert_close(update.flat, lambda_K @ cohort.updates.flat, rtol=0, atol=1e-9)
+    torch.testing.assert_close(ctx.kept["lambda"], lambda_K, rtol=0, atol=1e-9)
+    assert (lambda_K - cohort.weights).abs().max() > 1e-3
+
+
+def test_fedlaw_of_squares_equals_torchs() -> None:
+    """Autograd through x_gamma^2 and x_i^2 / sum_j x_j^2 for 50 epochs; Adam and StepLR(20, 0.5) of torch."""
+    task, cohort, loss = one_batch()
+    clients = len(cohort.clients)
+    x = torch.tensor([*[clients**-0.5] * clients, 1.0], dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([x], lr=0.02, betas=(0.5, 0.999))
+    halving = StepLR(optimiser, 20, 0.5)
+    for _ in range(50):
+        optimiser.zero_grad()
+        loss(x[-1] ** 2, x[:-1] ** 2 / (x[:-1] ** 2).sum()).backward()
+        optimiser.step()
+        halving.step()
+    gamma, lambda_K = x.detach()[-1] ** 2, x.detach()[:-1] ** 2 / (x.detach()[:-1] ** 2).sum()
+    part, ctx = FedLawQuad(server_lr=0.02, server_epochs=50), toy.server_context(task)
+    update, _ = part(cohort, None, ctx)
+    expected = gamma * (lambda_K @ cohort.models.flat) - cohort.anchor.flat
+    torch.testing.assert_close(update.flat, expected, rtol=0, atol=1e-9)
+    assert ctx.notes == pytest.approx({"gamma": float(gamma), "lambda_max": float(lambda_K.max())}, abs=1e-9)
+    torch.testing.assert_close(ctx.kept["lambda"], lambda_K, rtol=0, atol=1e-9)
+    assert abs(float(gamma) - 1) > 1e-3

@@ -12,6 +12,7 @@ from fedrepro import rng, tree
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.adam import Adam
+from fedrepro.methods.aggregate.fedlaw_quad import root_gradient
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, proxy_batches
 from fedrepro.methods.proxy_weights import ProxyLearning, logit_gradient
@@ -70,6 +71,20 @@ def test_closed_form_gradients_against_autograd_through_the_sum(clients: int, aw
     )
 
 
+@pytest.mark.parametrize("clients", [1, 2, 5, 20])
+@pytest.mark.parametrize("away", [0.0, 0.7])
+def test_gradients_of_squares_against_autograd(clients: int, away: float) -> None:
+    """The base function "quad": through x_gamma^2 and x_i^2 / sum_j x_j^2, at the start and away from it."""
+    models, loss = models_and_loss(clients)
+    start = torch.tensor([*[1 / math.sqrt(clients)] * clients, 1.0], dtype=torch.float64)
+    x = (start + away * normal(clients + 1, seed=9)).requires_grad_()
+    weights = x[-1] ** 2 * x[:-1] ** 2 / sum(x[:-1] ** 2)
+    v = models.like(sum(weight * model for weight, model in zip(weights, models.flat, strict=True)))
+    (expected,) = torch.autograd.grad(loss(v), x)
+    g = tree.gradient(loss, v.like(v.flat.detach()))
+    torch.testing.assert_close(root_gradient(models, x.detach(), g), expected, rtol=0, atol=1e-12)
+
+
 # Client models 1 and 3 with data-size weights 1/4 and 3/4, from the global weight 0.5.
 COHORT = Cohort(
     clients=[0, 1],
@@ -92,15 +107,25 @@ def one_weight_context():
     return toy.server_context(task, network=TrainingNetwork(toy.ONE_WEIGHT, COHORT.buffers), cohort=COHORT, proxy=proxy)
 
 
-LAMBDA_2 = 3 * math.exp(2 * STEP) / (1 + 3 * math.exp(2 * STEP))
+GAMMA, LAMBDA_2 = math.exp(STEP), 3 * math.exp(2 * STEP) / (1 + 3 * math.exp(2 * STEP))
+BOTH = {"gamma": GAMMA, "lambda_max": LAMBDA_2}
+QUAD = (0.5**0.5 + STEP) ** 2 / ((0.5**0.5 - STEP) ** 2 + (0.5**0.5 + STEP) ** 2)
+# x - w = 2 and w = 0.5: the two gradients of equation 4.
+SHRUNK = {"gamma": GAMMA, "global_gradient_norm": 2 * GAMMA, "shrink_gradient_norm": 0.5 * (GAMMA - 1)}
+SHRUNK |= {"r": 4 * GAMMA / (GAMMA - 1)}
 
 
 @pytest.mark.parametrize(
     ("part", "expected", "notes"),
     [
-        ("fedlaw", math.exp(STEP) * (1 + 2 * LAMBDA_2), {"gamma": math.exp(STEP), "lambda_max": LAMBDA_2}),
-        ("attentive_law", 1 + 2 * LAMBDA_2, {"lambda_max": LAMBDA_2}),
-        ("adaptive_gws", math.exp(STEP) * 2.5, {"gamma": math.exp(STEP)}),
+        ("fedlaw(", GAMMA * (1 + 2 * LAMBDA_2), BOTH),
+        ("fedlaw_quad(", 1.1**2 * (1 + 2 * QUAD), {"gamma": 1.21, "lambda_max": QUAD}),
+        ("fedlaw_only(use=gamma, ", GAMMA * 2.5, BOTH),
+        ("fedlaw_only(use=lambda, ", 1 + 2 * LAMBDA_2, BOTH),
+        ("attentive_law(", 1 + 2 * LAMBDA_2, {"lambda_max": LAMBDA_2}),
+        ("law_swa(", 1 + 2 * LAMBDA_2, {"lambda_max": LAMBDA_2}),
+        ("early_stopped_law(stop=1, ", 1 + 2 * LAMBDA_2, {"lambda_max": LAMBDA_2, "stopped": 0}),
+        ("adaptive_gws(", GAMMA * 2.5, SHRUNK),
     ],
 )
 def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, float]) -> None:
@@ -110,12 +135,32 @@ def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, fl
       dL/dx_gamma = 2.5 G < 0: x_gamma = +0.1.
       dL/dx_1 = 1/4 (G - 2.5 G) > 0: x_1 = ln 1/4 - 0.1;  dL/dx_2 = 3/4 (3 G - 2.5 G) < 0: x_2 = ln 3/4 + 0.1.
       lambda_2 / lambda_1 = 3 e^0.2, so the blended model is lambda_1 * 1 + lambda_2 * 3 = 1 + 2 lambda_2, times gamma = e^0.1.
+    Squares begin at x_1 = x_2 = sqrt(1/2), x_gamma = 1, so v = 2 and ubar = 2 G; the signs of u_i - ubar and ubar are the same:
+      x_1 = sqrt(1/2) - 0.1, x_2 = sqrt(1/2) + 0.1, x_gamma = 1.1.
     Adam's eps of 1e-8 beside gradients of at least 0.02 moves a step by a relative 5e-7.
     """
-    method, ctx = compose(f"{part}(server_lr={STEP}, server_epochs=1)"), one_weight_context()
+    method, ctx = compose(f"{part}server_lr={STEP}, server_epochs=1)"), one_weight_context()
     state = method.apply(method.init(COHORT.anchor, COHORT.buffers), ctx)
     assert state.params.flat.item() == pytest.approx(expected, rel=1e-6)
     assert ctx.notes == pytest.approx(notes, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("part", "gamma", "r"),
+    [
+        ("fixed_gamma(gamma=0.9)", 0.9, 18),
+        ("fixed_gamma(gamma=1)", 1, None),
+        (f"adaptive_gws(server_lr={STEP}, server_epochs=1)", GAMMA, 2 * GAMMA / (GAMMA - 1)),
+    ],
+)
+def test_shrinking_behind_a_server_learning_rate_by_hand(part: str, gamma: float, r: float | None) -> None:
+    """Table 10: w <- gamma (w - eta_g g). With w = 0.5, g = -2 and eta_g = 0.5, w - eta_g g = 1.5. In equation 4 the norms are
+    gamma * 1 and |1 - gamma| * 0.5; at gamma = 1 there is no r."""
+    method, ctx = compose(f"fedavg+server_sgd(server_lr=0.5)+{part}"), one_weight_context()
+    state = method.apply(method.init(COHORT.anchor, COHORT.buffers), ctx)
+    assert state.params.flat.item() == pytest.approx(gamma * 1.5, rel=1e-6)
+    expected = {"gamma": gamma, "global_gradient_norm": gamma, "shrink_gradient_norm": abs(1 - gamma) / 2, "r": r}
+    assert ctx.notes == pytest.approx({key: value for key, value in expected.items() if value is not None}, rel=2e-6)
 
 
 def test_the_rate_is_halved_after_every_so_many_epochs() -> None:

@@ -17,6 +17,10 @@ WIDTHS = {
     "logistic_sigmoid": 10,  # its last layer is the sigmoid
     "lenet": 1568,
     "resnet8": 64,
+    "resnet110": 64,
+    "wrn56_4": 256,
+    "densenet121": 1024,
+    "alexnet_cifar": 256,
     "resnet18": 512,
     "fedgh_cnn": 128,
     "mcmahan_cifar": 192,

@@ -33,6 +33,23 @@ def resnet18_inputs(layer: str) -> int:
     return 4 * resnet_inputs(layer)
 
 
+def wrn_inputs(layer: str) -> int:
+    """As above with four times the channels and a 3x3 stem."""
+    return {"conv": 27, "fc": 256}.get(layer) or 4 * resnet_inputs(layer)
+
+
+def densenet_inputs(layer: str) -> int:
+    """A block begins with 64, 128, 256, 512 channels and each of its layers adds 32; the second convolution reads 9 x 128."""
+    if layer in ("conv", "fc"):
+        return {"conv": 27, "fc": 1024}[layer]
+    block, *place = layer.split(".")
+    first = 32 * 2 ** int(block[-1])
+    if block.startswith("transition"):
+        return 4 * first
+    number, conv = int(place[0].removeprefix("layer")), place[1]
+    return first + 32 * (number - 1) if conv == "conv1" else 9 * 128
+
+
 def fedima_resnet_inputs(layer: str) -> int:
     """As above with a 3x3 stem, and 128 features behind a layer of 512 inputs."""
     return {"conv": 27, "fc": 512, "head": 128}.get(layer) or resnet18_inputs(layer)
@@ -55,6 +72,11 @@ INPUTS = {
     "simple_cnn": {"conv1": 27, "conv2": 288, "conv3": 576, "fc1": 1024, "fc2": 64}.__getitem__,
     "resnet8": resnet_inputs,
     "resnet20": resnet_inputs,
+    "resnet56": resnet_inputs,
+    "resnet110": resnet_inputs,
+    "wrn56_4": wrn_inputs,
+    "densenet121": densenet_inputs,
+    "alexnet_cifar": (ALEXNET | {"fc": 256}).__getitem__,
     "resnet20_gn": resnet_inputs,
     "resnet18": resnet18_inputs,
     "fedgh_cnn": FEDGH_CNN.__getitem__,

@@ -116,12 +116,45 @@ def linears(*widths: int) -> list[nn.Module]:
     return layers[:-1]
 
 
-def resnet(blocks: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d) -> nn.Sequential:
-    """3x3 stem, three stages of 16, 32, 64 channels, average over all places, linear."""
-    widths = [16] * (blocks + 1) + [32] * blocks + [64] * blocks
-    stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), norm(16), nn.ReLU()]
+def resnet(blocks: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d, first: int = 16) -> nn.Sequential:
+    """3x3 stem, three stages of `first`, twice and four times as many channels, average over all places, linear."""
+    widths = [first] * (blocks + 1) + [2 * first] * blocks + [4 * first] * blocks
+    stem = [nn.Conv2d(3, first, 3, padding=1, bias=False), norm(first), nn.ReLU()]
     body = [Block(before, after, norm) for before, after in pairwise(widths)]
-    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * first, 10))
+
+
+class Dense(nn.Module):
+    """A layer of a dense block: norm, ReLU, 1x1 to 128; norm, ReLU, 3x3 to 32, joined to what came in."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        narrow = [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 128, 1, bias=False)]
+        self.inner = nn.Sequential(*narrow, nn.BatchNorm2d(128), nn.ReLU(), nn.Conv2d(128, 32, 3, padding=1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.inner(x)], 1)
+
+
+def densenet121() -> nn.Sequential:
+    """3x3 stem of 64; 6, 12, 24 and 16 dense layers; between them 1x1 to half the channels and 2x2 means."""
+    layers, channels = [nn.Conv2d(3, 64, 3, padding=1, bias=False)], 64
+    for count in (6, 12, 24, 16):
+        layers += [Dense(channels + 32 * layer) for layer in range(count)]
+        channels += 32 * count
+        layers += [nn.BatchNorm2d(channels), nn.ReLU()]
+        if count != 16:
+            layers += [nn.Conv2d(channels, channels // 2, 1, bias=False), nn.AvgPool2d(2)]
+            channels //= 2
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+def alexnet_cifar() -> nn.Sequential:
+    """64 k11 stride 4 padding 5, M, 192 k5 padding 2, M, 384, 256, 256 k3 padding 1, M; linear 256-10."""
+    first = [nn.Conv2d(3, 64, 11, 4, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 192, 5, padding=2), nn.ReLU()]
+    second = [nn.MaxPool2d(2), nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(), nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()]
+    third = [nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*first, *second, *third, nn.Linear(256, 10))
 
 
 # FedLAW: MLP 784-200-200-10; "LeNet" conv 16 and 32, k5 pad 2, each with ReLU and 2x2 pooling, then linear 1568-10; "SimpleCNN"
@@ -176,7 +209,12 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     ),
     "resnet8": lambda: resnet(1),
     "resnet20": lambda: resnet(3),
+    "resnet56": lambda: resnet(9),
+    "resnet110": lambda: resnet(18),
+    "wrn56_4": lambda: resnet(9, first=64),
     "resnet20_gn": lambda: resnet(3, lambda width: nn.GroupNorm(2, width)),
+    "densenet121": densenet121,
+    "alexnet_cifar": alexnet_cifar,
     "resnet18": resnet18,
     "fedgh_cnn": fedgh_cnn,
     "fedgh_cnn_relu": lambda: fedgh_cnn(nn.ReLU()),
@@ -211,6 +249,13 @@ PARAMETERS = [
     ("resnet8", (3, 64, 64), 10, 78_042),
     ("resnet20", (3, 32, 32), 10, 272_474),
     ("resnet20", (3, 32, 32), 100, 278_324),
+    ("resnet56", (3, 32, 32), 10, 855_770),
+    ("resnet110", (3, 32, 32), 10, 1_730_714),
+    ("wrn56_4", (3, 32, 32), 10, 13_628_234),
+    ("densenet121", (3, 32, 32), 10, 6_956_298),
+    ("densenet121", (1, 28, 29), 100, 6_956_298 - 2 * 9 * 64 + 90 * 1025),
+    ("alexnet_cifar", (3, 32, 32), 10, 2_472_266),
+    ("alexnet_cifar", (3, 64, 64), 100, 2_472_266 + 90 * 257 + 300 * 256),  # 64 -> 16 -> 8 -> 4 -> 2: four places
     ("resnet20_gn", (3, 32, 32), 10, 272_474),
     ("resnet20_gn", (3, 32, 32), 100, 278_324),
     ("resnet18", (3, 64, 64), 200, 11_279_112),
@@ -253,7 +298,14 @@ SMALL |= {
     "fedima_alexnet": (1, 63, 66),
     "fedima_alexnet_64px": (1, 63, 66),
 }
-NORMS = ["resnet8", "resnet20", "resnet18"]
+SMALL |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4"), (1, 8, 8)) | {
+    "densenet121": (2, 16, 19),
+    "alexnet_cifar": (2, 29, 61),
+}
+NORMS = ["resnet8", "resnet20", "resnet56", "resnet110", "wrn56_4", "resnet18", "densenet121"]
+# Where the images of the paper would take long in float64.
+SHAPES = {name: known.input_shape for name, known in MODELS.items()}
+SHAPES |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121"), (3, 16, 16))
 SMALLEST = {
     "mlp": 1,
     "mnist_cnn": 16,
@@ -262,6 +314,8 @@ SMALLEST = {
     "resnet8": 1,
     "resnet20": 1,
     "resnet20_gn": 1,
+    "densenet121": 8,
+    "alexnet_cifar": 29,
     "resnet18": 1,
     "fedgh_cnn": 10,
     "mcmahan_cifar": 4,
@@ -277,7 +331,7 @@ CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and k
 # AlexNet on 64 pixels is the same network, and 224 take their time. Training and evaluation differ where there is BatchNorm or
 # dropout.
 BOTH_MODES = [(name, True) for name in CLASSIFIERS if name != "fedima_alexnet"]
-BOTH_MODES += [(name, False) for name in ("resnet8", "resnet18", "fedgh_cnn")]
+BOTH_MODES += [(name, False) for name in ("resnet8", "resnet18", "densenet121", "fedgh_cnn")]
 # One of each module, and of each kind of norm.
 EVERY_MODULE = [*{MODELS[name].module: name for name in CLASSIFIERS if name != "resnet18"}.values(), "resnet8"]
 
@@ -330,12 +384,12 @@ def running_of(module: nn.Module) -> Tensor:
 def test_forward_gradient_and_statistics_equal_the_module(name: str, train: bool) -> None:
     """Same weights, same images, in float64: logits, gradients and the running statistics after two passes; in evaluation mode
     the very buffers that went in come back, and what was handed in is never touched."""
-    model = build(name, MODELS[name].input_shape, 10)
+    model = build(name, SHAPES[name], 10)
     params = Tree(model.layout, initial.draw(model, 8).flat.double() + 0.01 * normal(model.parameters))
     buffers = statistics(model)
     kept = buffers.flat.clone()
     module = as_module(name, params, buffers).train(train)
-    x, y = normal(3, *MODELS[name].input_shape), torch.tensor([0, 3, 9])
+    x, y = normal(3, *SHAPES[name]), torch.tensor([0, 3, 9])
     after = buffers
     for _ in range(2 if name in NORMS else 1):
         logits, after = model.forward(params, after, x, train)
@@ -371,6 +425,20 @@ def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
         torch.testing.assert_close(together.flat[k], expected.flat, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["resnet8", "densenet121"])
+def test_padding_has_no_part(name: str) -> None:
+    """Of two clients' batches of five the second has three real samples: logits and statistics of those alone."""
+    model = build(name, SMALL[name], 5)
+    params, buffers = initial.draw(model, 8), statistics(model, 2)
+    both, x = Tree(model.layout, params.flat.double().expand(2, -1)), normal(2, 5, *SMALL[name])
+    logits, after = model.forward(both, buffers, x, True, valid=torch.tensor([5, 3]))
+    for k, real in enumerate((5, 3)):
+        own = Tree(model.buffer_layout, buffers.flat[k])
+        alone, left = model.forward(both.like(both.flat[k]), own, x[k, :real], True)
+        torch.testing.assert_close(logits[k, :real], alone, rtol=0, atol=1e-10)
+        torch.testing.assert_close(after.flat[k], left.flat, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("places", [*range(1, 15), 20])
 def test_alexnet_means_over_windows_as_torch(places: int) -> None:
     """Means and gradients of torch's adaptive pooling to 6 x 6, for maps of one to twenty places a side."""
@@ -396,8 +464,9 @@ def test_statistics_before_any_training(name: str) -> None:
 @pytest.mark.parametrize("name", NORMS)
 def test_one_sample_is_too_few(name: str) -> None:
     """At one place an image there is no variance for a batch of one, and says so; evaluation does not mind."""
-    model = build(name, (1, 4, 4), 3)
-    params, x = initial.draw(model, 8), torch.ones(1, 1, 4, 4)
+    side = max(4, MODELS[name].smallest_side)
+    model = build(name, (1, side, side), 3)
+    params, x = initial.draw(model, 8), torch.ones(1, 1, side, side)
     with pytest.raises(ValueError, match="more than one value a channel"):
         model.forward(params, model.first_buffers(), x, True)
     assert torch.isfinite(model.forward(params, model.first_buffers(), x, False)[0]).all()

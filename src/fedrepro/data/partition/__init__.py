@@ -18,6 +18,8 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     classes_per_client,
     dirichlet_balanced,
     dirichlet_first_come,
+    dirichlet_hybrid,
+    dirichlet_hybrid_equal,
     dirichlet_per_class,
     dirichlet_per_client,
     dirichlet_unmapped,
@@ -25,6 +27,7 @@ from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols i
     label_sets,
     log_normal_dirichlet,
     log_normal_sizes,
+    long_tailed,
     pachinko,
     shards,
 )

@@ -1,6 +1,9 @@
 """Attentive LAW. FedLAW, ICML 2023, section 5: FedLAW with gamma held at 1.
 
 w <- sum_i lambda_i w_i, lambda learned on the proxy set, afresh each round, from the clients' data sizes.
+
+The weights of every client are added up over the rounds (appendix, Table 11). For diagnostics it leaves `lambda` [K] of the
+round, `lambda_sum` [N] by client id, and `lambda_rounds` [N], how many rounds each client took part in.
 Limiting case: server_epochs = 0 is FedAvg.
 """
 
@@ -8,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.methods.proxy_weights import ProxyLearning
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
+
+Sums = dict[str, Tensor]  # lambda_sum and lambda_rounds, each [N]; empty before the first round
 
 
 @register("aggregate", "attentive_law")
@@ -21,7 +27,20 @@ class AttentiveLaw(ProxyLearning, Aggregate):
 
     needs = frozenset({"proxy"})
 
+    def init(self, params: Tree) -> Any:
+        return {}
+
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         _, lambda_K = self.learn(x.models, x.weights, ctx, gamma=False, weights_too=True)
-        ctx.notes["lambda_max"] = float(lambda_K.max())
-        return tree.weighted_sum(lambda_K, x.updates), state
+        return weighted(x, lambda_K, state or {}, ctx)
+
+
+def weighted(x: Cohort, lambda_K: Tensor, sums: Sums, ctx: ServerContext) -> tuple[Tree, Sums]:
+    """The mean of the updates with these weights [K], and the sums after the round; notes and leaves what there is of them."""
+    at, found = torch.tensor(x.clients, device=lambda_K.device), {}
+    for name, values_K in (("lambda_sum", lambda_K), ("lambda_rounds", torch.ones_like(lambda_K))):
+        before = sums[name] if sums else lambda_K.new_zeros(x.population)
+        found[name] = before.index_add(0, at, values_K)
+    ctx.notes["lambda_max"] = float(lambda_K.max())
+    ctx.kept.update({"lambda": lambda_K, **found})
+    return tree.weighted_sum(lambda_K, x.updates), found

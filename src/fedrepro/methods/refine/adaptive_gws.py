@@ -2,6 +2,7 @@
 
 w <- gamma * w after the server step, gamma learned on the proxy set, afresh each round, from 1. As it shrinks whatever the
 server step produced, it also covers a server learning rate (Table 10) and joins any aggregation rule.
+Each round notes gamma, the norms of the two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`).
 Limiting case: server_epochs = 0 is FedAvg.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.proxy_weights import ProxyLearning
+from fedrepro.methods.shrinking import shrunk
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
@@ -25,5 +27,4 @@ class AdaptiveGws(ProxyLearning, Refine):
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         alone = tree.stack([x])
         gamma, _ = self.learn(alone, x.flat.new_ones(1), ctx, gamma=True, weights_too=False)
-        ctx.notes["gamma"] = gamma
-        return tree.scale(x, gamma), state
+        return shrunk(x, gamma, ctx), state

@@ -1,13 +1,14 @@
 """Global weight shrinking with a fixed factor. FedLAW, ICML 2023, section 4 (Tables 1 and 9).
 
-w <- gamma * w after the server step, over all trainable parameters (biases included). Limiting case: gamma = 1 is FedAvg.
+w <- gamma * w after the server step, over all trainable parameters (biases included). Each round notes gamma, the norms of the
+two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`). Limiting case: gamma = 1 is FedAvg.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
+from fedrepro.methods.shrinking import shrunk
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
@@ -24,4 +25,4 @@ class FixedGamma(Refine):
         require(0 < self.gamma <= 1, "fixed_gamma: gamma", self.gamma, "must be greater than 0 and at most 1 (1 is FedAvg)")
 
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        return tree.scale(x, self.gamma), state
+        return shrunk(x, self.gamma, ctx), state

@@ -1,0 +1,32 @@
+"""How many training samples of each class every client has: the data distribution that papers draw beside a partition.
+
+It looks at no model, and is a diagnostic so that a figure of a paper can show it (FedLAW's Figure 13). Samples that a client
+holds out (`local_validation`) are left out.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
+from fedrepro.engine.diagnosed import Value
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("class_counts")
+@dataclass(frozen=True)
+class ClassCounts(Diagnostic):
+    """`class_counts` at (client, class), of every client that has samples, in each kept round the same."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("class_counts",)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """A count for each client and class, zeros too."""
+        loaded = task()
+        for client, index in enumerate(loaded.client_index):
+            counts = loaded.train.y[index].bincount(minlength=loaded.spec.classes).tolist()
+            for label, count in enumerate(counts if sum(counts) else ()):
+                yield Value(kept.round, "class_counts", float(count), x=float(client), y=float(label))

@@ -1,0 +1,37 @@
+"""Clients that hold wrong labels, the setting `corrupted_clients`.
+
+FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, section 6.2 and Table 8) corrupts a share of the clients "by swapping two
+labels in their local training data", and does not say which. Our choice: each of these clients has one pair of classes, drawn
+among all classes and the same in every round. Its whole part is corrupted, what it holds out from training too: a client does
+not know its labels to be wrong. The test set and the proxy set stay as they are.
+"""
+
+import numpy as np
+import torch
+
+from fedrepro import rng
+from fedrepro.data.artifact import floor_share
+from fedrepro.errors import UserError
+from fedrepro.types import Batch
+
+
+def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tuple[int, int]]:
+    """Client -> the two classes that are exchanged, for floor(share * clients) clients.
+
+    Clients and pairs are drawn by streams of their own: a larger share corrupts the clients of a smaller one, alike, and more.
+    """
+    chosen = rng.stream(seed, "corrupted-clients").permutation(clients)[: floor_share(share, clients)].tolist()
+    drawn = [rng.stream(seed, "corrupted-labels", client).choice(classes, 2, replace=False).tolist() for client in chosen]
+    return {client: (a, b) for client, (a, b) in zip(chosen, drawn, strict=True)}
+
+
+def exchanged(train: Batch, parts: list[np.ndarray], swapped: dict[int, tuple[int, int]]) -> Batch:
+    """`train` with new labels at the positions `parts` of those clients. UserError for boxes."""
+    if train.y.is_floating_point():
+        raise UserError("corrupted_clients: exchanges class labels, and this data set has boxes; set it to 0")
+    y = train.y.clone()
+    for client, (a, b) in swapped.items():
+        index = torch.as_tensor(parts[client], device=y.device)
+        before = y[index]
+        y[index] = before.masked_fill(before == a, b).masked_fill(before == b, a)
+    return Batch(train.x, y)

@@ -1,0 +1,52 @@
+"""Counts by client and class: clients downwards, classes across, a panel for each row and column of the figure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.kinds import panels, style
+from fedrepro.exhibits.kinds.kind import KINDS, Figure
+from fedrepro.exhibits.kinds.matrix import Matrix
+from fedrepro.exhibits.receipt import Evidence
+
+NUMBERS = 24  # with more clients or classes there is no room for them
+
+
+@KINDS.register("counts")
+@dataclass(frozen=True)
+class Counts:
+    """What a diagnostic counts at (client, class), `class_counts`; of several seeds the mean. Fields without any stay empty."""
+
+    name: ClassVar[str]
+    reads: ClassVar[bool] = False
+
+    def check(self, rows: Sequence[str]) -> None:
+        """All rows are fine."""
+
+    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+        """Returns series with the clients as `x`, the classes as `to` and the counts as `y`."""
+        return Matrix(diagonal=True).drawn(plan, evidence)
+
+    def draw(self, figure: Figure, path: Path) -> None:
+        """Colours are those of the panel; counts are written where there is room for them."""
+        titles = panels.titles(figure)
+        with style.panelled(path, style.title(figure.plan), titles, [], 5.0) as every:
+            for axes, one in zip(every, figure.series, strict=True):
+                clients, classes, top = int(max(one.x)) + 1, int(max(one.to)) + 1, max(one.y)
+                fields = [[math.nan] * classes for _ in range(clients)]
+                for client, label, count in zip(one.x, one.to, one.y, strict=True):
+                    fields[int(client)][int(label)] = count or math.nan
+                    if count and max(clients, classes) <= NUMBERS:
+                        colour = "white" if count > 0.6 * top else "black"
+                        axes.text(label + 0.5, client + 0.5, f"{count:.0f}", ha="center", va="center", color=colour, fontsize=6)
+                axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, vmin=0, vmax=top)
+                axes.invert_yaxis()
+                for axis, size in ((axes.xaxis, classes), (axes.yaxis, clients)):
+                    ticks = range(0, size, max(1, math.ceil(size / 20)))
+                    axis.set_ticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
+                axes.tick_params(length=0)
+                axes.set_xlabel("class")
+                axes.set_ylabel("client")

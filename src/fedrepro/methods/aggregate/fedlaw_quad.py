@@ -1,0 +1,66 @@
+"""FedLAW with squares. The base function "quad" of the authors' code of FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911,
+Algorithm 1; the paper itself uses "exp", which is the part `fedlaw`.
+
+w <- gamma * sum_i lambda_i w_i with gamma = x_gamma^2 and lambda_i = x_i^2 / sum_j x_j^2. Every round begins at x_gamma = 1 and
+x_i = 1 / sqrt(K), so at equal weights and not at the clients' data sizes. With G the gradient of the proxy loss at the blended
+model, u_i = <G, w_i> and ubar = sum_i lambda_i u_i, the gradients are
+
+    dL/dx_gamma = 2 x_gamma ubar        dL/dx_i = gamma * 2 x_i / (sum_j x_j^2) * (u_i - ubar).
+
+The closed form is ours and is tested against autograd. Limiting case: server_epochs = 0 is FedAvg with equal weights.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro import tree
+from fedrepro.lazy import Tensor, torch
+from fedrepro.methods.adam import Adam
+from fedrepro.methods.parts import Aggregate, proxy_batches, register
+from fedrepro.methods.proxy_weights import ProxyLearning, blended_update
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@register("aggregate", "fedlaw_quad")
+@dataclass(frozen=True)
+class FedLawQuad(ProxyLearning, Aggregate):
+    """Joint learning of gamma and lambda by Adam, as `fedlaw` does it, with the other base function."""
+
+    needs = frozenset({"proxy"})
+
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        assert ctx.proxy is not None
+        models, labels, adam = x.models, ctx.proxy.y, Adam(self.beta1, self.beta2)
+        roots = first_roots(x.weights)
+        moments = adam.init(roots)
+        for epoch, index_B in proxy_batches(ctx, "server-weights", self.server_epochs):
+            gamma, lambda_K = squares(roots)
+            blended = tree.weighted_sum(gamma * lambda_K, models)
+            g = ctx.gradient(blended, index_B, lambda logits, i: ctx.network.loss(logits, labels[i]))
+            roots, moments = adam.step(roots, root_gradient(models, roots, g), moments, self.halved_lr(epoch))
+        gamma, lambda_K = squares(roots)
+        ctx.notes.update({"gamma": float(gamma), "lambda_max": float(lambda_K.max())})
+        ctx.kept.update({"gamma": gamma, "lambda": lambda_K})
+        return blended_update(x, float(gamma), lambda_K), state
+
+
+def first_roots(weights_K: Tensor) -> Tensor:
+    """The x [K + 1] that a round begins with: 1 / sqrt(K) for every client, then x_gamma = 1."""
+    clients = len(weights_K)
+    return torch.cat([weights_K.new_full((clients,), clients**-0.5), weights_K.new_ones(1)])
+
+
+def squares(roots: Tensor) -> tuple[Tensor, Tensor]:
+    """(gamma [], lambda [K]) of x [K + 1]."""
+    squared = roots.square()
+    return squared[-1], squared[:-1] / squared[:-1].sum()
+
+
+def root_gradient(models: Tree, roots: Tensor, g: Tree) -> Tensor:
+    """dL/dx [K + 1] from the gradient g [D] of L at the blended model, by K dot products with `models` [K, D]."""
+    gamma, lambda_K = squares(roots)
+    u_K = models.flat @ g.flat
+    ubar = lambda_K @ u_K
+    to_weights = gamma * 2 * roots[:-1] / roots[:-1].square().sum() * (u_K - ubar)
+    return torch.cat([to_weights, (2 * roots[-1] * ubar).reshape(1)])

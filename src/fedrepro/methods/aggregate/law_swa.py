@@ -1,0 +1,41 @@
+"""LAW with SWA. FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911, Figure 7: attentive LAW with logits averaged over the
+server's epochs, as FedLAW with SWA averages them.
+
+This is stage 1 of `fedlaw_swa`, with its learning rates and its average, and gamma = 1. The paper gives no settings for it. It
+runs all of the `server_epochs`, where that stage runs half of them (our choice): so it makes as many passes over the proxy set
+as `attentive_law`, and the two differ in the averaging and the learning rates alone.
+Limiting case: server_epochs = 0 is FedAvg.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro import tree
+from fedrepro.lazy import torch
+from fedrepro.methods.aggregate.fedlaw_swa import FedLawSwa
+from fedrepro.methods.parts import register
+from fedrepro.methods.proxy_weights import ProxyLearning
+from fedrepro.registry import require
+from fedrepro.tree import Tree
+from fedrepro.types import Cohort, ServerContext
+
+
+@register("aggregate", "law_swa")
+@dataclass(frozen=True)
+class LawSwa(FedLawSwa):
+    """Arguments as of `fedlaw_swa`; `halve_every` has no effect, since the rate of this stage is not halved."""
+
+    def __post_init__(self) -> None:
+        ProxyLearning.__post_init__(self)
+        require(self.swa_lr > 0, "law_swa: swa_lr", self.swa_lr, "must be greater than 0")
+        for key, least in (("swa_start", 0), ("swa_anneal", 1), ("cosine_epochs", 1)):
+            require(getattr(self, key) >= least, f"law_swa: {key}", getattr(self, key), f"must be at least {least}")
+
+    def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
+        how = (ctx, "server-weights", self.server_epochs, self.weights_lr)
+        seen = list(self.optimise(x.models, self.start(x.weights), *how, gamma=False))
+        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs to average any: the last
+        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
+        ctx.notes["lambda_max"] = float(lambda_K.max())
+        ctx.kept["lambda"] = lambda_K
+        return tree.weighted_sum(lambda_K, x.updates), state

@@ -1,0 +1,18 @@
+"""How the server goes through its proxy set, the setting `proxy_sampling`.
+
+FedLAW's Table 6 (ICML 2023) has a column "balanced sampling" for long-tailed proxy sets. The paper does not explain it, and its
+authors' code does not have it. Our choice: class-balanced mini-batches with replacement.
+"""
+
+import numpy as np
+
+SAMPLINGS = ("shuffled", "balanced")
+
+
+def balanced(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Positions [N] of as many samples as there are `labels` [N]: of each a class, all that occur being as likely, then one of
+    its samples, likewise."""
+    order = np.argsort(labels, kind="stable")
+    _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
+    drawn = rng.integers(len(counts), size=len(labels))
+    return order[starts[drawn] + rng.integers(counts[drawn])]
