@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fedrepro.methods.compose import Method
     from fedrepro.tree import Tree
 
-PARTS = ("fedlaw", "fedlaw_swa", "attentive_law", "adaptive_gws")
+# Those that learn by `ProxyLearning.optimise`. Not `early_stopped_law`, whose state says whether it still learns.
+PARTS = ("fedlaw", "fedlaw_only", "fedlaw_swa", "attentive_law", "law_swa", "adaptive_gws")
 
 
 @DIAGNOSTICS.register("server_learning")
@@ -33,8 +34,9 @@ class ServerLearning(Diagnostic):
     together (the sum of their distances), stay within `settled` of the farthest that they were from their end. The paper says
     that they converge, not by what rule; a tenth is our choice.
 
-    The method has one part that learns on the proxy set. Of `fedlaw_swa` the two stages follow each other, and the last lambda
-    of the first is not yet averaged. `adaptive_gws` has no `learning_lambda`. A round in which nothing is learned has no value.
+    The method has one part that learns on the proxy set. Of `fedlaw_swa` the two stages follow each other. In its first
+    stage, and in `law_swa`, lambda is that before the average over epochs. `adaptive_gws` has no `learning_lambda`. A round in
+    which nothing is learned has no value.
     """
 
     settled: float = 0.1

@@ -321,6 +321,7 @@ COSTS = {
     "decomposition(draws=2)": (Passes(4, "train"), Passes(10)),
     "client_distance": (),
     "label_sharing": (),
+    "class_counts": (),
     "coherence": (),
     "heterogeneity": (),
     "client_weights": (),

@@ -18,7 +18,6 @@ from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
-from fedrepro.methods.proxy_weights import ProxyLearning
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 from tests import toy
@@ -185,9 +184,10 @@ LEARNING = "server_epochs=5, halve_every=2, server_lr=0.05"
 
 @pytest.mark.parametrize("build", [toy.tiny_model, toy.norm_model])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_learning_ends_where_the_run_did(dtype: torch.dtype, build: Any) -> None:
+@pytest.mark.parametrize("part", ["fedlaw", "fedlaw_only"])
+def test_learning_ends_where_the_run_did(part: str, dtype: torch.dtype, build: Any) -> None:
     """FedLAW's gamma and lambda, to the bit; from 1 and the data sizes on, in five epochs of which none stands still."""
-    task, of, notes = served(f"fedlaw({LEARNING})", dtype, build=build)
+    task, of, notes = served(f"{part}({LEARNING})", dtype, build=build)
     values = measured("server_learning", of, task)
     gammas = {v.x: v.value for v in values if v.metric == "learning_gamma" and v.x is not None}
     lambdas = {(v.client, v.x): v.value for v in values if v.metric == "learning_lambda"}
@@ -209,17 +209,15 @@ def test_when_something_has_settled(distances: list[float], epochs: float) -> No
 
 
 def test_learning_of_weights_alone() -> None:
-    """Attentive LAW: lambda as the part itself learns it, gamma at 1."""
-    text = f"attentive_law({LEARNING})"
-    task, of, notes = served(text, torch.float32)
-    part = compose(text).aggregate
-    assert isinstance(part, ProxyLearning)
-    ctx = toy.server_context(task, round=1)
-    _, expected = part.learn(of.params, of.weights, ctx, gamma=False, weights_too=True)
+    """Attentive LAW's lambda, to the bit, in a round before which it has summed others; gamma stays at 1. LAW with SWA that
+    averages one epoch ends with that."""
+    task, of, _ = served(f"attentive_law({LEARNING})", torch.float32)
     values = measured("server_learning", of, task)
     assert {v.value for v in values if v.metric == "learning_gamma"} == {1.0}
-    assert [v.value for v in values if v.metric == "learning_lambda" and v.x == 5] == expected.tolist()
-    assert float(expected.max()) == notes["lambda_max"]
+    assert [v.value for v in values if v.metric == "learning_lambda" and v.x == 5] == of.server["lambda"].tolist()
+    task, of, _ = served(f"law_swa({LEARNING}, swa_start=4)", torch.float64)
+    last = [v.value for v in measured("server_learning", of, task) if v.metric == "learning_lambda" and v.x == 5]
+    assert last == pytest.approx(of.server["lambda"].tolist(), rel=1e-12)
 
 
 def test_learning_of_gamma_alone_and_in_two_stages() -> None:
