@@ -6,7 +6,7 @@ their data-size weights. The proxy set and the order of its batches follow from 
 kept instead, so its values may differ in the last digits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -75,7 +75,7 @@ class ServerLearning(Diagnostic):
         yield Value(kept.round, "learning_lambda_epochs", settles(apart, self.settled))
 
 
-def settles(distances: list[float], share: float) -> float:
+def settles(distances: Sequence[float], share: float) -> float:
     """The first epoch from which on all `distances` to the end are at most `share` of the largest."""
     far = [epoch for epoch, distance in enumerate(distances) if distance > share * max(distances)]
     return float(far[-1] + 1) if far else 0.0
