@@ -1,11 +1,11 @@
-"""The weights lambda that a method learned for its clients in a round. FedLAW, ICML 2023, Figure 5 (right)."""
+"""The weights lambda that a method learned for its clients in a round, or those by data size. FedLAW, ICML 2023, Figure 5 (right)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.diagnostics.groups import learned, members, require_groups
+from fedrepro.diagnostics.groups import members, require_groups
 from fedrepro.engine.diagnosed import Value
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @DIAGNOSTICS.register("client_weights")
 @dataclass(frozen=True)
 class ClientWeights(Diagnostic):
-    """`client_weight` is each client's. `groups`: the first clients, by id, are a group: `weight_first` is the sum of their
+    """`client_weight` is each client's; where the method learns none, its share of the cohort's data. `groups`: the first clients, by id, are a group: `weight_first` is the sum of their
     weights. Nothing where no client trained."""
 
     groups: int = 0
@@ -26,10 +26,10 @@ class ClientWeights(Diagnostic):
         require_groups(self.groups)
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
-        """Each client's, then the group's. UserError for a method that learns none."""
+        """Each client's, then the group's."""
         if not kept.clients:
             return
-        each = learned(kept, self.name).double().tolist()
+        each = kept.server.get("lambda", kept.weights).double().tolist()
         for client, value in zip(kept.clients, each, strict=True):
             yield Value(kept.round, "client_weight", value, client=client)
         if self.groups:

@@ -121,11 +121,13 @@ def test_heterogeneity_by_hand() -> None:
 
 
 def test_weights_of_clients() -> None:
-    """Each client's, and the sum of the first group's, of those that are there."""
+    """Each client's, and the sum of the first group's, of those that are there; by data size where none are learned."""
     of = kept(UPDATES[:3], [0.4, 0.3, 0.3], [1, 4, 6], **{"lambda": doubles(0.5, 0.25, 0.25)})
     values = measured("client_weights(groups=5)", of)
     assert [(v.client, v.value) for v in values[:-1]] == [(1, 0.5), (4, 0.25), (6, 0.25)]
     assert numbers(values) == {"weight_first": 0.75}
+    plain = measured("client_weights", kept(UPDATES[:3], [0.4, 0.3, 0.3], [1, 4, 6]))
+    assert [v.value for v in plain] == [0.4, 0.3, 0.3]
     assert measured("client_weights", kept([], [])) == []
 
 
@@ -146,7 +148,6 @@ def test_correlations_by_hand() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("client_weights", "leaves no learned weights"),
         ("coherence(weights=learned)", "leaves no learned weights"),
         ("weight_correlation", "leaves no lambda_sum and no lambda_rounds"),
     ],
