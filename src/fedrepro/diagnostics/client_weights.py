@@ -1,4 +1,4 @@
-"""The weights lambda that a method learned for its clients in a round, or those by data size. FedLAW, ICML 2023, Figure 5 (right)."""
+"""The weights that clients have in a round, learned or by data size. FedLAW, ICML 2023, Figure 5 (right)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @DIAGNOSTICS.register("client_weights")
 @dataclass(frozen=True)
 class ClientWeights(Diagnostic):
-    """`client_weight` is each client's; where the method learns none, its share of the cohort's data. `groups`: the first clients, by id, are a group: `weight_first` is the sum of their
-    weights. Nothing where no client trained."""
+    """`client_weight` is each client's lambda; where the method learns none, its share of the cohort's data. `groups`: the first
+    clients, by id, are a group: `weight_first` is the sum of their weights. Nothing where no client trained."""
 
     groups: int = 0
     metrics: ClassVar[tuple[str, ...]] = ("client_weight", "weight_first")

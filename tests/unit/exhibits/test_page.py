@@ -336,7 +336,7 @@ def test_a_page_of_another_schema_is_one_line():
 
 
 def test_claims_on_what_has_not_been_run_are_one_line() -> None:
-    """At scale full a claim on a table of which a part has run has a row, which says what is missing. The details have all texts."""
+    """At scale full a claim on a table of which a part has run has a row, which says what is missing."""
     other = CLAIM | {"id": "K2", "text": "Another table says so", "table": "table10"}
     behind = CLAIM | {"id": "K3", "text": "A row that waits", "pairs": {"fedlaw": "feddyn"}}
     for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
