@@ -33,7 +33,8 @@ class Counts:
     def draw(self, figure: Figure, path: Path) -> None:
         """Colours are those of the panel; counts are written where there is room for them."""
         titles = panels.titles(figure)
-        with style.panelled(path, style.title(figure.plan), titles, [], 5.0) as every:
+        tall = 1.0 + 0.2 * max((max(one.x) + 1 for one in figure.series), default=1.0)
+        with style.panelled(path, style.title(figure.plan), titles, [], tall) as every:
             for axes, one in zip(every, figure.series, strict=True):
                 clients, classes, top = int(max(one.x)) + 1, int(max(one.to)) + 1, max(one.y)
                 fields = [[math.nan] * classes for _ in range(clients)]

@@ -81,10 +81,15 @@ def title(plan: Plan, text: str = "") -> str:
 
 
 def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
-    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away."""
+    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away. Of metrics
+    that are kinds of one of them (`coherence_first` of `coherence`) the legend tells, and the axis has that one alone."""
     signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
     named = ", ".join(
-        dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
+        dict.fromkeys(
+            metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "")
+            for one in metrics
+            if not any(one.name.startswith(f"{other.name}_") for other in metrics)
+        )
     )
     part = minus.removeprefix(WITHOUT).strip(" +")
     less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
