@@ -95,19 +95,25 @@ def _seconds(path: Path) -> float:
 
 
 def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
-    """(run, evidence file) of every training that `options` mean. UserError when nothing has been published of them."""
+    """(run, evidence file) of every training that `options` mean. UserError when nothing has been published of them. For a
+    run_id, a table that cannot be planned matters only where no other has the run."""
     from fedrepro.config.grid import plan
 
     scales = [options.scale] if options.scale else list(SCALES)
     by_table = "/" in options.target
     tables = [options.target] if by_table else project.table_names()
     found: dict[Path, Run] = {}
+    refused: list[UserError] = []
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
             evidence = ROOT / "reports" / scale / paper / "evidence"
-            if not evidence.is_dir():
+            if not any(evidence.glob("*" if by_table else f"*{options.target}")):
                 continue
-            made = plan(project.as_published(scale), paper, table, scale)
+            try:
+                made = plan(project.as_published(scale), paper, table, scale)
+            except UserError as error:
+                refused.append(error)
+                continue
             for run in selection.runs(made, selection.cells(made, options)):
                 if by_table or run.run_id.endswith(options.target):
                     found |= dict.fromkeys(sorted((evidence / run.run_id).glob("seed*.json")), run)
@@ -115,6 +121,8 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
             break
     if options.seeds:
         found = {path: run for path, run in found.items() if int(path.stem[4:]) in options.seeds}
+    if refused and not found:
+        raise refused[0]
     if not found:
         where = " or ".join(f"reports/{scale}" for scale in scales)
         raise UserError(
