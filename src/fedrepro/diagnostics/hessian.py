@@ -40,7 +40,7 @@ class HessianDiagnostic(Diagnostic):
         require_data("train", self.samples)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """The work of products with vectors, as so many evaluated models."""
+        """The work of products with vectors, counted in evaluated models."""
         return (Passes(EVALUATIONS_FIVE * self.top // 5, "train", self.samples),)
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
