@@ -15,7 +15,7 @@ HEIGHT = 3**0.5 / 2
 CORNERS = (
     ((0.0, 0.0), "first", "right", "top"),
     ((1.0, 0.0), "second", "left", "top"),
-    ((0.5, HEIGHT), "third", "center", "bottom"),
+    ((0.5, HEIGHT), "third  ", "right", "center"),
 )
 PATH = "path"
 
@@ -63,7 +63,7 @@ class SimplexKind(PlaneKind):
         axes.plot([0, 1, 0.5, 0], [0, 0, HEIGHT, 0], color="black", linewidth=0.6)
         for (x, y), name, across, up in CORNERS:
             axes.annotate(name, (x, y), (0, -6 if up == "top" else 6), textcoords="offset points", ha=across, va=up, fontsize=8)
-        axes.margins(0.12, 0.25)
+        axes.margins(0.12)
         axes.set_axis_off()
 
     def _contours(self, axes: Any, surface: Series) -> Any:

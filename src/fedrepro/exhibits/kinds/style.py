@@ -1,5 +1,6 @@
 """The style that all pictures share: colours, a figure with one pair of axes or several, titles, names of files."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -81,15 +82,17 @@ def title(plan: Plan, text: str = "") -> str:
 
 
 def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
-    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away. Of metrics
-    that are kinds of one of them (`coherence_first` of `coherence`) the legend tells, and the axis has that one alone."""
+    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away. Metrics of
+    one diagnostic that begin alike (`coherence`, `coherence_first`) are told apart by the legend; the axis has what they share.
+    """
+    names = {one.name for one in metrics}
+    words = zip(*(name.split("_") for name in names), strict=False)
+    shared = "_".join(each[0] for each in itertools.takewhile(lambda each: len({*each}) == 1, words))
+    if len(names) > 1 and shared and len({one.diagnostic for one in metrics} - {None}) == 1:
+        metrics = [metrics[0].model_copy(update={"name": shared})]
     signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
     named = ", ".join(
-        dict.fromkeys(
-            metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "")
-            for one in metrics
-            if not any(one.name.startswith(f"{other.name}_") for other in metrics)
-        )
+        dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
     )
     part = minus.removeprefix(WITHOUT).strip(" +")
     less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
