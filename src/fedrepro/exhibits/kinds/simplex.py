@@ -11,11 +11,11 @@ from fedrepro.exhibits.kinds.plane import LOOKS, UP_TO, PlaneKind
 from fedrepro.exhibits.receipt import Evidence
 
 HEIGHT = 3**0.5 / 2
-# Corner, name, and on which side of the corner it stands: as the diagnostic `simplex` places the clients.
+# Corner, name, and how many points beside and above the corner the name ends or begins: as the diagnostic `simplex` places clients.
 CORNERS = (
-    ((0.0, 0.0), "first", "right", "top"),
-    ((1.0, 0.0), "second", "left", "top"),
-    ((0.5, HEIGHT), "third  ", "right", "center"),
+    ((0.0, 0.0), "first", "right", (0, -10)),
+    ((1.0, 0.0), "second", "left", (0, -10)),
+    ((0.5, HEIGHT), "third", "right", (-10, -4)),
 )
 PATH = "path"
 
@@ -61,8 +61,8 @@ class SimplexKind(PlaneKind):
 
     def _frame(self, axes: Any) -> None:
         axes.plot([0, 1, 0.5, 0], [0, 0, HEIGHT, 0], color="black", linewidth=0.6)
-        for (x, y), name, across, up in CORNERS:
-            axes.annotate(name, (x, y), (0, -6 if up == "top" else 6), textcoords="offset points", ha=across, va=up, fontsize=8)
+        for place, name, across, beside in CORNERS:
+            axes.annotate(name, place, beside, textcoords="offset points", ha=across, va="center", fontsize=8)
         axes.margins(0.12)
         axes.set_axis_off()
 
