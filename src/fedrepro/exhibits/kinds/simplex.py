@@ -11,7 +11,7 @@ from fedrepro.exhibits.kinds.plane import LOOKS, UP_TO, PlaneKind
 from fedrepro.exhibits.receipt import Evidence
 
 HEIGHT = 3**0.5 / 2
-# Corner, name, and how many points beside and above the corner the name ends or begins: as the diagnostic `simplex` places clients.
+# Corner, name, and where in points the name stands beside it: as the diagnostic `simplex` places clients.
 CORNERS = (
     ((0.0, 0.0), "first", "right", (0, -10)),
     ((1.0, 0.0), "second", "left", (0, -10)),
