@@ -4,21 +4,28 @@ from typing import Any
 
 from fedrepro.config.plan import Plan, Run, Varied
 
-READ = "what is read"
+READ, PARTS = "what is read", "methods"
 
 
 def varied(plan: Plan, base: Plan) -> Varied:
     """The varied table's source, and {setting, part.argument or "what is read": the new values}.
 
     A value is new in a column when no run of that column of `base` has it; where `base` has no such column, when none of its
-    runs has it. Both are plans, `base` that of the table that is varied.
+    runs has it. Parts of methods that no run of `base` has are listed under `methods`, without their arguments. Both are plans,
+    `base` that of the table that is varied.
     """
     theirs = _by_column(base)
     everywhere = [run for column in theirs.values() for run in column]
     found: dict[str, list[Any]] = {}
+    parts = {call.name for run, _ in everywhere for call in run.calls}
     for column, runs in _by_column(plan).items():
         known = _values(theirs.get(column, everywhere))
+        for name in dict.fromkeys(call.name for run, _ in runs for call in run.calls if call.name not in parts):
+            if name not in found.setdefault(PARTS, []):
+                found[PARTS].append(name)
         for key, values in _values(runs).items():
+            if key.partition(".")[0] in found.get(PARTS, []):
+                continue
             new = [value for value in values if value not in [*known.get(key, []), *found.get(key, [])]]
             found.setdefault(key, []).extend(new)
     return Varied(base.source, {key: values for key, values in sorted(found.items()) if values})

@@ -1,11 +1,16 @@
 """A table that varies another: what it takes from it, what its rows change, and the mistakes that are named."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from small_papers import Files, cell, run_of
 
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
+
+ROOT = Path(__file__).parents[3]
 
 FULL = {"scale": "full"}
 SCHEME = "dirichlet_per_class(alpha=1)"
@@ -81,3 +86,10 @@ def test_a_value_of_another_column_is_a_difference(files: Files) -> None:
     assert same["values"] == {}
     made = varied(files, setting={"client_lr": 0.2}, read="last(2)").plan(FULL, VARIANTS)["varied"]
     assert made["values"] == {"client_lr": [0.2], "what is read": ["last(rounds=2)"]}
+
+
+def test_other_methods_are_named_without_their_arguments() -> None:
+    """The control on FedLAW's Table 3 has the settings of that table, and parts of methods that no row of it has."""
+    made = plan(load_project(ROOT), "fedlaw", "table3-control", "full")
+    assert made.varied is not None
+    assert made.varied.values == {"methods": ["fedlaw_only", "proxy_buffers", "adaptive_gws", "attentive_law"]}
