@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from fedrepro.diagnostics.classes import class_counts
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
 from fedrepro.engine.diagnosed import Value
 
@@ -24,9 +25,7 @@ class ClassCounts(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("class_counts",)
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
-        """A count for each client and class, zeros too."""
-        loaded = task()
-        for client, index in enumerate(loaded.client_index):
-            counts = loaded.train.y[index].bincount(minlength=loaded.spec.classes).tolist()
+        """A count for each client and class, zeros too. UserError for a model that detects boxes."""
+        for client, counts in enumerate(class_counts(task()).tolist()):
             for label, count in enumerate(counts if sum(counts) else ()):
-                yield Value(kept.round, "class_counts", float(count), x=float(client), y=float(label))
+                yield Value(kept.round, "class_counts", count, x=float(client), y=float(label))

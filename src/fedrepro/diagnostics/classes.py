@@ -10,13 +10,23 @@ if TYPE_CHECKING:
     from fedrepro.engine.task import Task
 
 
-def class_shares(task: "Task") -> np.ndarray:
-    """D_i, the share of each class among client i's training samples, float64 [N, C]; zeros of a client without any. Of text
-    every character is a sample. UserError for a model that detects boxes."""
+def class_counts(task: "Task") -> np.ndarray:
+    """How many training samples of each class client i has, float64 [N, C]. Of text every character is a sample.
+
+    UserError for a model that detects boxes.
+    """
     if task.model.detects:
         raise UserError(f"{task.spec.model}: learns boxes, not classes; take a diagnostic that needs none")
     classes, labels = task.model.classes, task.train.y.cpu().numpy()
-    counts_NC = np.array([np.bincount(labels[index].ravel(), minlength=classes) for index in task.client_positions], float)
+    return np.array([np.bincount(labels[index].ravel(), minlength=classes) for index in task.client_positions], float)
+
+
+def class_shares(task: "Task") -> np.ndarray:
+    """D_i, the share of each class among client i's training samples, float64 [N, C]; zeros of a client without any.
+
+    UserError as `class_counts`.
+    """
+    counts_NC = class_counts(task)
     return counts_NC / np.maximum(counts_NC.sum(1, keepdims=True), 1)
 
 

@@ -124,6 +124,18 @@ def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
     )
 
 
+def test_where_training_diverged() -> None:
+    """The last recorded round of each seed; it waits where a seed has not diverged, and where nothing has run."""
+    plan = make_plan("full", seeds=[8])
+    table = exhibit(plan, make_evidence(plan, {("fedavg", A): [None], ("fedlaw", A): [88.0]}))
+    rounds = len(table.evidence[table.cell("fedavg", A).run_id][8].curves["round"])
+    said = filled(
+        [f"{{diverged:{row}/{A}}}" for row in ("fedavg", "fedlaw", "ours")], Facts({"table3": table}, own="table3"), WHERE
+    )
+    assert said[0] == [str(rounds)]
+    assert len(said[1]) == 2
+
+
 def test_a_quoted_word_compares_nothing() -> None:
     """What the paper says stands in quotation marks."""
     prose.check('The paper says "faster convergence rate", and no more.', WHERE)

@@ -11,6 +11,7 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
     count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict; of one `|table=`
     status           of a cell
+    diverged         the round in which each seed of a cell diverged
     verdict          of a claim, by its id
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`

@@ -223,6 +223,17 @@ def _statuses(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     return [Quantity(_cell(*place, where).status) for place in _places(asked, facts, where)]
 
 
+def _diverged(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    """The last round, from 1, that each seed recorded. Waits unless all diverged."""
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        receipts = exhibit.evidence.get(_cell(exhibit, row, column, where).run_id or "", {})
+        if not receipts or not all(one.diverged for one in receipts.values()):
+            raise Waits(f"{exhibit.plan.table}: {row}, {column}: no seed, or one that has not diverged")
+        found += [Quantity(float(len(one.curves["round"])), "count") for one in receipts.values()]
+    return found
+
+
 def _verdict(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     if asked.place not in facts.claims:
         raise UserError(f"{where}: {unknown('claim', asked.place, sorted(facts.claims))}")
@@ -243,5 +254,6 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "distance": _distances,
     "count": _count,
     "status": _statuses,
+    "diverged": _diverged,
     "verdict": _verdict,
 }
