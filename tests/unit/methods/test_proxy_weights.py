@@ -85,6 +85,41 @@ def test_gradients_of_squares_against_autograd(clients: int, away: float) -> Non
     torch.testing.assert_close(root_gradient(models, x.detach(), g), expected, rtol=0, atol=1e-12)
 
 
+def test_learning_ends_at_the_minimum_of_a_grid() -> None:
+    """Two clients with models trained on different labels: gamma and lambda end where the loss on the proxy set is least on a
+    grid of both, within its meshes, and not above it."""
+    task = toy.make_task()
+    network, train, proxy = TrainingNetwork(task.model, task.buffers), task.train, task.proxy
+    assert proxy is not None
+
+    def trained(index: Tensor) -> Tensor:
+        """Thirty steps of gradient descent from the initial model."""
+        v = task.params
+        for _ in range(30):
+            gradient = tree.gradient(lambda w: ops.cross_entropy(network(w, train.x[index]), train.y[index]), v)
+            v = v.like(v.flat - 0.1 * gradient.flat)
+        return v.flat
+
+    first, second = (trained((train.y == 0).nonzero().ravel()), trained((train.y != 0).nonzero().ravel()))
+    grid = {
+        (gamma / 20, share / 50): float(
+            ops.cross_entropy(
+                network(task.params.like(gamma / 20 * (share / 50 * first + (1 - share / 50) * second)), proxy.x), proxy.y
+            )
+        )
+        for gamma in range(10, 50)
+        for share in range(51)
+    }
+    least = min(grid, key=grid.__getitem__)
+    sizes, models = torch.tensor([0.3, 0.7], dtype=torch.float64), task.params.like(torch.stack([first, second]))
+    learning = ProxyLearning(server_lr=0.05, server_epochs=300, halve_every=60)
+    gamma, lambda_K = learning.learn(models, sizes, toy.server_context(task, network=network), gamma=True, weights_too=True)
+    v = task.params.like(gamma * (lambda_K @ models.flat))
+    assert float(ops.cross_entropy(network(v, proxy.x), proxy.y)) <= grid[least] + 1e-4 < grid[1.0, 0.3] - 0.1
+    assert gamma == pytest.approx(least[0], abs=0.05)
+    assert float(lambda_K[0]) == pytest.approx(least[1], abs=0.02)
+
+
 # Client models 1 and 3 with data-size weights 1/4 and 3/4, from the global weight 0.5.
 COHORT = Cohort(
     clients=[0, 1],
