@@ -25,7 +25,7 @@ PATH = "path"
 class SimplexKind(PlaneKind):
     """As `plane`, of the diagnostic `simplex`: the corners are clients, and a point's lambda are its distances from the sides.
 
-    `path`: the lowest points of all kept rounds are drawn as dots.
+    `path`: the lowest points of all rounds that the figure reads are drawn as dots.
     """
 
     path: bool = False
