@@ -112,6 +112,8 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
             try:
                 made = plan(project.as_published(scale), paper, table, scale)
             except UserError as error:
+                if by_table:
+                    raise
                 refused.append(error)
                 continue
             for run in selection.runs(made, selection.cells(made, options)):
