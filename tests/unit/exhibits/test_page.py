@@ -345,3 +345,16 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
         assert "| K2, Table 3<br>" not in page
         assert ("| K3, Table 3<br>" in page) is there
         assert "- K2, Table 3: Another table says so" in page
+
+
+def test_files_that_stand_beside_a_page_are_linked_there() -> None:
+    """Also of the paper whose tables have a shorter name below `reports`: its page makes, and links, those beside itself."""
+    plans = write_plans("full", ALL, own=True)
+    table = render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3")
+    page = make_page("full", ALL, own=True)
+    for path in (page["html"], page["md"], *table):
+        for link in re.findall(r'href="([^"#]+)"|\]\(([^)#]+)\)', path.read_text()):
+            target = link[0] or link[1]
+            if "table3." in target:
+                assert (path.parent / target).exists(), (path.name, target)
+    assert 'href="table3.html"' in page["html"].read_text()

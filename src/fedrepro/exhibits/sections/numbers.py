@@ -14,8 +14,7 @@ def numbers(table: Exhibit) -> list[b.Block]:
     """The table, and links to its files."""
     same = words.together(table.plan)
     said = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
-    stem = f"{table.plan.folder}/{table.plan.table}"
-    links = b.joined(b.Text(name, link=f"{stem}.{ending}") for name, ending in FILES.items())
+    links = b.joined(b.Text(name, link=f"./{table.plan.table}.{ending}") for name, ending in FILES.items())
     return [b.Section("The table", (*said, grid.printed_grid(table), b.Paragraph(("The numbers as ", *links, "."), soft=True)))]
 
 

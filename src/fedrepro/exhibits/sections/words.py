@@ -189,5 +189,5 @@ def together(plan: Plan) -> str:
 
 
 def page_of(plan: Plan) -> str:
-    """Returns the link to the page of a table."""
-    return f"{plan.folder}/{plan.table}.page"
+    """Returns the link from a paper's page to that of a table, beside it."""
+    return f"./{plan.table}.page"

@@ -5,6 +5,8 @@ from pathlib import Path
 
 
 def relative(path: str, folder: Path, page: str = "") -> str:
-    """`path`, from the project root, as seen from `folder`. A path that ends with `.page` is a page, which ends with `page`."""
+    """`path`, from the project root, as seen from `folder`; `./name` stands beside the page. A path that ends with `.page` is a
+    page, which ends with `page`."""
     path = path.removesuffix(".page") + page if path.endswith(".page") else path
-    return Path(os.path.relpath(path, folder)).as_posix().replace(" ", "%20")
+    seen = path if path.startswith("./") else os.path.relpath(path, folder)
+    return Path(seen).as_posix().replace(" ", "%20")
