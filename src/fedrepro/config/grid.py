@@ -68,7 +68,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
-            if not project.own:  # of a command that runs equal cells once
+            if not (project.own or project.params.settings or project.params.methods):  # then equal cells run once, and the page says so
                 _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
@@ -168,7 +168,7 @@ def _refuse_twin(known: list[Place], new: list[Place], file: str, scale: str) ->
         if one.run_id and shown(cell) == shown(one):
             raise UserError(
                 f"{file}: at scale {scale} the columns {cell.column} and {one.column} are the same run; "
-                "papers/scales.yaml or params.yaml: settings must leave what tells them apart"
+                "papers/scales.yaml: settings must leave what tells them apart"
             )
 
 

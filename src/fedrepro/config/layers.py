@@ -145,13 +145,13 @@ class Layers:
     def trial(self, rounds: int) -> "Layers":
         """The layers of a candidate's trial; `rounds` are those of the whole run.
 
-        UserError for more than the protocol has, or more than the run where a budget says how many.
+        UserError for more than the protocol has, or more than the run where a budget says how many and params.yaml has no `rounds`.
         """
         asked, protocol = self.tune and self.tune.rounds, self._protocol_rounds
         if asked and asked > protocol:
             raise UserError(f"tune: rounds = {asked}: the protocol has {protocol} rounds")
         spent = next((budget.rounds for budget in reversed(self._tune_budgets) if budget.rounds), None)
-        if spent and spent > rounds:
+        if spent and spent > rounds and "rounds" not in self.params.settings:  # which makes such a trial a whole run
             raise UserError(f"tune: rounds = {spent} in the budget of scale {self.scale_name}: a run has {rounds} rounds there")
         asked = spent or (asked and math.ceil(asked * rounds / protocol))
         return replace(self, trial_rounds=asked) if asked and asked < rounds else self

@@ -86,7 +86,7 @@ MISTAKES = {
     ),
     "twin columns": (
         edit(lambda f: f.table["columns"][1]["setting"].update(dataset="mnist")),
-        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "params.yaml: settings"],
+        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "papers/scales.yaml: settings"],
     ),
     "no proxy set": (param({"settings": {"proxy_per_class": 0}}), ["params.yaml: settings.proxy_per_class", "FedLAW"]),
     "paper": (param({"methods": {"sone": {}}}), ["params.yaml: methods", "'sone'", "'some'"]),

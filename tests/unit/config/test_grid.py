@@ -81,6 +81,14 @@ def test_a_scale_may_multiply(files: Files) -> None:
     assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 1
 
 
+def test_columns_may_become_one_run_by_an_edit(files: Files) -> None:
+    """Each run is asked for once. (Where a table or a scale makes them one, that is a mistake: test_config_mistakes.)"""
+    files.table["columns"][1]["setting"] = files.table["columns"][0]["setting"] | {"local_epochs": 9}
+    made = files.plan({**FULL, "settings": {"local_epochs": 1}})
+    assert ids(made)["fedavg", "mnist"] == ids(made)["fedavg", "fashion_mnist"]
+    assert len(made["asked"]) == len({run_id for (_, column), run_id in ids(made).items() if column == "mnist"})
+
+
 def test_what_a_plan_says_of_itself(files: Files) -> None:
     """Scale, seeds, comparability, printed numbers beside runs, and the reason where there is no run."""
     made = files.plan({**FULL, "seeds": [3, 5]})

@@ -211,6 +211,14 @@ def test_trials_of_all_rounds_are_the_run_itself(files: Files) -> None:
     assert made["runs"][tried(made)[0]["run_id"]]["sources"]["rounds"] == "scale"
 
 
+def test_fewer_rounds_than_the_trials_make_them_whole_runs(files: Files) -> None:
+    """Where params.yaml says so, which the budget does not know."""
+    budgeted(files, {"rounds": 7}, scale="short")
+    made = files.plan({"scale": "short", "settings": {"rounds": 2}})
+    assert {one["trial"]["run_id"] == one["run_id"] for one in tried(made)} == {True}
+    assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
+
+
 @pytest.mark.parametrize(
     ("table", "column", "words"),
     [

@@ -36,6 +36,19 @@ def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
     assert b.Paragraph(said) in [block for section in numbers(exhibit(plan)) for block in section.blocks]
 
 
+def test_columns_that_are_one_run_are_said() -> None:
+    """Where each row has the same run in both and reads the same of it; another round, or another metric, is another number."""
+    plan = make_plan("demo")
+    cells = places(plan)
+    for (row, column), cell in cells.items():
+        if column == B:
+            cell |= {key: cells[row, A][key] for key in ("run_id", "read", "reason", "metric")}
+    said = "FashionMNIST · MLP, α = 100 and FashionMNIST · MLP, α = 0.1 are one run here: the settings of this scale make them the same."
+    assert words.together(typed(plan)[0]) == said
+    cells["fedlaw", B]["read"] = "at(1)"
+    assert words.together(typed(plan)[0]) == ""
+
+
 def test_rows_without_any_run_are_not_one_run() -> None:
     """Two rows that the scale does not run have no run in common."""
     plan = make_plan("demo")

@@ -177,15 +177,27 @@ def not_run(cells: Sequence[Cell]) -> str:
 
 
 def together(plan: Plan) -> str:
-    """Names rows that have the same run in every column; empty if there are none."""
-    runs: dict[tuple, list[str]] = {}
-    for row in plan.rows:
-        own = tuple(place.run_id for place in plan.cells if place.row == row.key)
-        if any(own):
-            runs.setdefault(own, []).append(row.label)
-    same = [" and ".join(labels) for labels in runs.values() if len(labels) > 1]
+    """Names rows that have the same run in every column, and columns that read the same of every row's run; empty if there are
+    none."""
+    rows = {row.key: row.label for row in plan.rows}
+    columns = {column.key: column.title for column in plan.columns}
+    run = {(place.row, place.column): place.run_id for place in plan.cells}
+    read = {
+        (place.column, place.row): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells
+    }
+    same = _same(rows, columns, run) + _same(columns, rows, read)
     what = "the settings of this scale" if not plan.comparable else "these settings"
     return " ".join(f"{labels} are one run here: {what} make them the same." for labels in same)
+
+
+def _same(names: dict[str, str], across: dict[str, str], cells: Mapping[tuple[str, str], object]) -> list[str]:
+    """Names whose cells are equal all across, joined; those without any run are not."""
+    by_cells: dict[tuple, list[str]] = {}
+    for key, name in names.items():
+        own = tuple(cells.get((key, other)) for other in across)
+        if any(own):
+            by_cells.setdefault(own, []).append(name)
+    return [" and ".join(labels) for labels in by_cells.values() if len(labels) > 1]
 
 
 def page_of(plan: Plan) -> str:
