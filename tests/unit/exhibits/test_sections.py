@@ -43,7 +43,8 @@ def test_columns_that_are_one_run_are_said() -> None:
     for (row, column), cell in cells.items():
         if column == B:
             cell |= {key: cells[row, A][key] for key in ("run_id", "read", "reason", "metric")}
-    said = "FashionMNIST · MLP, α = 100 and FashionMNIST · MLP, α = 0.1 are one run here: the settings of this scale make them the same."
+    both = "FashionMNIST · MLP, α = 100 and FashionMNIST · MLP, α = 0.1"
+    said = f"{both} are one run here: the settings of this scale make them the same."
     assert words.together(typed(plan)[0]) == said
     cells["fedlaw", B]["read"] = "at(1)"
     assert words.together(typed(plan)[0]) == ""

@@ -182,9 +182,7 @@ def together(plan: Plan) -> str:
     rows = {row.key: row.label for row in plan.rows}
     columns = {column.key: column.title for column in plan.columns}
     run = {(place.row, place.column): place.run_id for place in plan.cells}
-    read = {
-        (place.column, place.row): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells
-    }
+    read = {(place.column, place.row): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells}
     same = _same(rows, columns, run) + _same(columns, rows, read)
     what = "the settings of this scale" if not plan.comparable else "these settings"
     return " ".join(f"{labels} are one run here: {what} make them the same." for labels in same)
