@@ -145,7 +145,7 @@ class Layers:
     def trial(self, rounds: int) -> "Layers":
         """The layers of a candidate's trial; `rounds` are those of the whole run.
 
-        UserError for more than the protocol has; where a budget asks for more than the run has, unless params.yaml has `rounds`.
+        UserError for more than the protocol has; if a budget asks for more than the run has, unless params.yaml has `rounds`.
         """
         asked, protocol = self.tune and self.tune.rounds, self._protocol_rounds
         if asked and asked > protocol:
