@@ -50,6 +50,16 @@ def test_columns_that_are_one_run_are_said() -> None:
     assert words.together(typed(plan)[0]) == ""
 
 
+def test_rows_that_read_one_run_differently_are_not_one() -> None:
+    """As the three correlations of one training."""
+    plan = make_plan("demo")
+    cells = places(plan)
+    for column in (A, B):
+        cells["fedlaw", column]["run_id"] = cells["fedavg", column]["run_id"]
+        cells["fedlaw", column]["metric"] = cells["fedavg", column]["metric"] | {"name": "test_loss"}
+    assert words.together(typed(plan)[0]) == ""
+
+
 def test_rows_without_any_run_are_not_one_run() -> None:
     """Two rows that the scale does not run have no run in common."""
     plan = make_plan("demo")

@@ -177,14 +177,13 @@ def not_run(cells: Sequence[Cell]) -> str:
 
 
 def together(plan: Plan) -> str:
-    """Names rows that have the same run in every column, and columns that read the same of every row's run; empty if there are
-    none."""
+    """Names rows, and columns, that read the same of the same run all along the table; empty if there are none."""
     rows = {row.key: row.label for row in plan.rows}
     columns = {column.key: column.title for column in plan.columns}
-    run = {(place.row, place.column): place.run_id for place in plan.cells}
-    read = {(place.column, place.row): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells}
-    same = _same(rows, columns, run) + _same(columns, rows, read)
+    cells = {(at.row, at.column): at.run_id and (at.run_id, at.metric, at.read) for at in plan.cells}
+    turned = {(column, row): cell for (row, column), cell in cells.items()}
     what = "the settings of this scale" if not plan.comparable else "these settings"
+    same = _same(rows, columns, cells) + _same(columns, rows, turned)
     return " ".join(f"{labels} are one run here: {what} make them the same." for labels in same)
 
 
