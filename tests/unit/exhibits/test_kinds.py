@@ -14,11 +14,13 @@ import pytest
 from html_page import Page
 from small_table import exhibit, make_evidence, make_plan, write_evidence
 
+from fedrepro.config.table import Metric
 from fedrepro.config.words import Words
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import KINDS, make_kind
+from fedrepro.exhibits.kinds.style import quantities
 from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.pictures import learning
 from fedrepro.exhibits.records import figure_csv, figure_text
@@ -310,3 +312,25 @@ def test_a_figure_without_runs_is_listed(in_project: None) -> None:
     assert "- Figure 3: Title of figure3. `snakemake --cores 8 reports/demo/fedlaw/figure3.svg`" in markdown
     assert "2 tables and figures" in markdown
     assert not list(Path("reports/demo/fedlaw").rglob("figure3.*"))
+
+
+@pytest.mark.parametrize(
+    ("names", "diagnostic", "unit", "axis"),
+    [
+        (["coherence", "coherence_first"], "coherence(groups=10)", "ratio", "coherence"),
+        (["global_gradient_norm", "shrink_gradient_norm"], None, "norm", "gradient norm"),
+        (["test_accuracy", "proxy_accuracy"], None, "percent", "accuracy (%)"),
+        (["test_accuracy"], None, "percent", "test accuracy (%)"),
+        (["gamma", "r"], None, "factor", "gamma, r"),
+    ],
+)
+def test_an_axis_has_what_its_metrics_share(names: list[str], diagnostic: str | None, unit: str, axis: str) -> None:
+    """The legend tells them apart; without a word in common all are named."""
+    metrics = [Metric(name=name, unit=unit, description="x", diagnostic=diagnostic) for name in names]
+    assert quantities(metrics) == axis
+
+
+def test_metrics_of_two_units_are_all_named() -> None:
+    both = {"test_accuracy": "percent", "fair_accuracy": "ratio"}
+    metrics = [Metric(name=name, unit=unit, description="x") for name, unit in both.items()]
+    assert quantities(metrics) == "test accuracy (%), fair accuracy"

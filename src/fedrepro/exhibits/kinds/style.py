@@ -83,13 +83,15 @@ def title(plan: Plan, text: str = "") -> str:
 
 def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away. Metrics of
-    one diagnostic that begin alike (`coherence`, `coherence_first`) are told apart by the legend; the axis has what they share.
+    one diagnostic that begin alike (`coherence`, `coherence_first`), and of one unit that end alike (`global_gradient_norm`,
+    `shrink_gradient_norm`), are told apart by the legend; the axis has what they share.
     """
-    names = {one.name for one in metrics}
-    words = zip(*(name.split("_") for name in names), strict=False)
-    shared = "_".join(each[0] for each in itertools.takewhile(lambda each: len({*each}) == 1, words))
-    if len(names) > 1 and shared and len({one.diagnostic for one in metrics} - {None}) == 1:
-        metrics = [metrics[0].model_copy(update={"name": shared})]
+    words = [name.split("_") for name in dict.fromkeys(one.name for one in metrics)]
+    shared = _alike(words) if len({one.diagnostic for one in metrics} - {None}) == 1 else []
+    if not shared and len({one.unit for one in metrics}) == 1:
+        shared = _alike([name[::-1] for name in words])[::-1]
+    if len(words) > 1 and shared:
+        metrics = [metrics[0].model_copy(update={"name": "_".join(shared)})]
     signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
     named = ", ".join(
         dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
@@ -97,6 +99,11 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     part = minus.removeprefix(WITHOUT).strip(" +")
     less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
     return wrapped(f"{named}, less {less}", 34) if minus else named
+
+
+def _alike(words: list[list[str]]) -> list[str]:
+    """What all of them begin with."""
+    return [each[0] for each in itertools.takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))]
 
 
 def looks(plan: Plan) -> dict[str, Look]:
