@@ -49,6 +49,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, table_name)
+    edited = bool(project.params.settings or project.params.methods)
     runs: dict[str, Run] = {}
     cells: list[Place] = []
     tried: list[Candidate] = []
@@ -68,9 +69,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
-            if not (
-                project.own or project.params.settings or project.params.methods
-            ):  # then equal cells run once, and the page says so
+            if not (project.own or edited):  # else equal cells run once, and the page says so
                 _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
