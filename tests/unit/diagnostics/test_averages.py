@@ -325,6 +325,7 @@ COSTS = {
     "coherence": (),
     "heterogeneity": (),
     "client_weights": (),
+    "corrupted_weights": (),
     "weight_correlation": (),
     "weights": (),
     "rescaled(points=5, on=train)": (Passes(5, "train"),),

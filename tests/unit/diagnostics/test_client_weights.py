@@ -12,6 +12,7 @@ from torch import Tensor
 import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.diagnostics.server_learning import settles
+from fedrepro.engine import corrupted
 from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.kept import Global, Kept
 from fedrepro.engine.sequential import SequentialEngine
@@ -129,6 +130,23 @@ def test_weights_of_clients() -> None:
     plain = measured("client_weights", kept(UPDATES[:3], [0.4, 0.3, 0.3], [1, 4, 6]))
     assert [v.value for v in plain] == [0.4, 0.3, 0.3]
     assert measured("client_weights", kept([], [])) == []
+
+
+def test_weights_of_corrupted_clients() -> None:
+    """One of two corrupted clients takes part: lambda 0.1 where its data has 0.4, the others 0.9 of 0.6, so a sixth. By data
+    size it is 1; where no client or all of a round are corrupted there is nothing."""
+    task = dataclasses.replace(TASK, spec=toy.make_spec(clients=4, classes=3, corrupted_clients=0.5))
+    first, second = corrupted.pairs(0.5, 4, 3, task.seed)
+    good, other = (client for client in range(4) if client not in (first, second))
+    clients, lambdas = [first, good, other], doubles(0.1, 0.2, 0.7)
+    values = measured("corrupted_weights", kept(UPDATES[:3], [0.4, 0.3, 0.3], clients, **{"lambda": lambdas}), task)
+    assert numbers(values) == {"corrupted_weight": pytest.approx((0.1 / 0.4) / (0.9 / 0.6), rel=1e-14)}
+    plain = measured("corrupted_weights", kept(UPDATES[:3], [0.4, 0.3, 0.3], clients), task)
+    assert numbers(plain) == {"corrupted_weight": pytest.approx(1, rel=1e-14)}
+    for alike in ([first, second], [good, other]):
+        assert measured("corrupted_weights", kept(UPDATES[:2], [0.5, 0.5], alike), task) == []
+    with pytest.raises(UserError, match=r"^corrupted_weights: corrupted_clients = 0: no client is corrupted"):
+        measured("corrupted_weights", kept(UPDATES[:1], [1.0]), TASK)
 
 
 def test_correlations_by_hand() -> None:

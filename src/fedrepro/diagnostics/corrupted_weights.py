@@ -1,0 +1,44 @@
+"""The weight that clients with exchanged labels have in a round, beside the others' weight. FedLAW, ICML 2023, section 6.2:
+FedLAW "can filter out corrupted clients by assigning them lower weights". The paper shows no such weights; the measure is ours.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
+from fedrepro.engine import corrupted
+from fedrepro.engine.diagnosed import Value
+from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.task import Task
+
+
+@DIAGNOSTICS.register("corrupted_weights")
+@dataclass(frozen=True)
+class CorruptedWeights(Diagnostic):
+    """`corrupted_weight` is (sum of lambda / sum of p) over the round's corrupted clients, over the same of its other clients.
+
+    lambda: the weights that the method learned; where it learns none, the shares p of the data. 1: corrupted clients count as
+    their data does; below 1 they count less. Nothing in a round whose clients are all corrupted, or none is.
+    """
+
+    metrics: ClassVar[tuple[str, ...]] = ("corrupted_weight",)
+
+    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+        """Of the round. UserError for a run without corrupted clients."""
+        spec, seed = task().spec, task().seed
+        if not spec.corrupted_clients:
+            raise UserError(f"{self.name}: corrupted_clients = 0: no client is corrupted; set it to a share above 0")
+        wrong = corrupted.pairs(spec.corrupted_clients, spec.clients, spec.classes, seed).keys()
+        wrong_K = np.isin(kept.clients, [*wrong])
+        shares_K = kept.weights.double().cpu().numpy()
+        lambda_K = kept.server["lambda"].double().cpu().numpy() if "lambda" in kept.server else shares_K
+        if wrong_K.any() and not wrong_K.all():
+            with np.errstate(divide="ignore"):  # infinite where the others have no weight at all
+                corrupt, rest = (lambda_K[of_K].sum() / shares_K[of_K].sum() for of_K in (wrong_K, ~wrong_K))
+                yield Value(kept.round, "corrupted_weight", float(corrupt / rest))
