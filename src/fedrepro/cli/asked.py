@@ -3,7 +3,7 @@
 import contextlib
 import re
 from argparse import Namespace
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
@@ -107,7 +107,9 @@ def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
     from fedrepro.config.by_hand import text_of
     from fedrepro.config.defaults import SOURCE
 
-    named = lambda keys: ", ".join(f"{key} {text_of(run.config[key])}" for key in keys)  # noqa: E731
+    def named(keys: Iterable[str]) -> str:
+        return ", ".join(f"{key} {text_of(run.config[key])}" for key in keys)
+
     left = [key for key in run.sources if key not in asked and key in run.config]
     default = [key for key in left if run.sources[key] == SOURCE]
     other = [key for key in left if key not in default]
@@ -132,8 +134,7 @@ def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterat
             text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
         text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "").replace("params.yaml or the command: ", "")
-        named = lambda found: _option(found[1], options, over)  # noqa: E731
-        raise UserError(re.sub(r"--set (\w+)(?=:| =)", named, text)) from error
+        raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda found: _option(found[1], options, over), text)) from error
 
 
 def _option(key: str, options: Namespace, over: Container[str]) -> str:

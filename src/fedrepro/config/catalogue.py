@@ -116,8 +116,11 @@ class Catalogue:
             base = [self._published[cell.place] for cell in found if cell.place in self._published]
             return found, changes(config, base[0].config) if base else []
         flat, chosen = flatten(config), self.project.params
-        rank = lambda cell: (cell.at[1] != chosen.scale, cell.at[0] not in chosen.tables)  # noqa: E731
-        near = min(self._published.values(), key=lambda cell: (_distance(flat, cell.flat), rank(cell)))
+
+        def farness(cell: Cell) -> tuple[Any, ...]:
+            return _distance(flat, cell.flat), cell.at[1] != chosen.scale, cell.at[0] not in chosen.tables
+
+        near = min(self._published.values(), key=farness)
         return [cell for cell in self.cells(near.run_id) if cell.at == near.at], changes(config, near.config)
 
 

@@ -56,7 +56,10 @@ class Crop(Augmentation):
 
         height, width = x.shape[-2:]
         places = 2 * self.padding + 1
-        moved = lambda by, side: by.unsqueeze(-1) - self.padding + torch.arange(side, device=x.device)  # noqa: E731
+
+        def moved(by: "Tensor", side: int) -> "Tensor":
+            return by.unsqueeze(-1) - self.padding + torch.arange(side, device=x.device)
+
         rows, columns = moved(choice // places, height).unsqueeze(-1), moved(choice % places, width).unsqueeze(-2)
         inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)  # [..., B, H, W]
         where = (rows.clamp(0, height - 1) * width + columns.clamp(0, width - 1)).flatten(-2).unsqueeze(-2)

@@ -58,8 +58,8 @@ def _first(published: dict[str, list], again: dict[str, list]) -> str:
     if not found:
         return ""
     t, metric = min(found)
-    value = lambda curve: repr(curve[t]) if t < len(curve) else "missing"  # noqa: E731
-    return f"{metric} of round {t} is {value(again[metric])}, published is {value(published[metric])}"
+    now, before = (repr(curve[t]) if t < len(curve) else "missing" for curve in (again[metric], published[metric]))
+    return f"{metric} of round {t} is {now}, published is {before}"
 
 
 def reasons(published: dict[str, Any], again: dict[str, Any], found: Comparison) -> list[str]:

@@ -103,8 +103,8 @@ class Tally:
 
 def joined(parts: Sequence[Tally]) -> Tally:
     """Of several pieces, without their groups."""
-    count = lambda key: sum(getattr(one, key) for one in parts)  # noqa: E731
-    return Tally(count("samples"), count("correct"), count("among_three"), math.fsum(one.loss for one in parts))
+    samples, correct, among_three = (sum(getattr(one, key) for one in parts) for key in ("samples", "correct", "among_three"))
+    return Tally(samples, correct, among_three, math.fsum(one.loss for one in parts))
 
 
 @dataclass(frozen=True)

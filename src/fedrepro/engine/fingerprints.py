@@ -92,7 +92,7 @@ class Code:
         return found
 
     def _engine(self) -> str:
-        """A new scheme or model is a line in a module that enrols it, which is no change of the engine."""
+        """A new model is a line in a module that enrols it, which is no change of the engine."""
         enrolled = {*self.things.values()}
         return _hash(f"{name} {self._content(name, enrolled)}" for name in self._shared)
 

@@ -152,11 +152,14 @@ def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, devi
         )
     about, tensors = _about(path), load_file(path, device=device)
     layouts = {kind: Layout(tuple(about[kind]["names"]), tuple(map(tuple, about[kind]["shapes"]))) for kind in _KINDS}
-    of = lambda who, kind: Tree(layouts[kind], tensors[f"{who}.{kind}"])  # noqa: E731
-    before, after = (Global(*(of(who, kind) for kind in _KINDS)) for who in ("before", "after"))
+
+    def models(whose: str) -> list[Tree]:
+        return [Tree(layouts[kind], tensors[f"{whose}.{kind}"]) for kind in _KINDS]
+
+    before, after, (params, buffers) = Global(*models("before")), Global(*models("after")), models("clients")
     clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
     server = {name.removeprefix(_SERVER): one for name, one in tensors.items() if name.startswith(_SERVER)}
-    return Kept(round, before, after, clients, of("clients", "params"), of("clients", "buffers"), weights, server)
+    return Kept(round, before, after, clients, params, buffers, weights, server)
 
 
 _KINDS, _SERVER = ("params", "buffers"), "server."

@@ -61,7 +61,10 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     environment.prepare(job.device)
     environment.choose_products(job.device, job.spec.products)
     done = {}
-    busy = lambda pid: say(f"{run['run_id']}: waiting for process {pid}, which is training it")  # noqa: E731
+
+    def busy(holder: str) -> None:
+        say(f"{run['run_id']}: waiting for process {holder}, which is training it")
+
     # Not inside the run's folder: DVC versions that, and a lock is no result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
         folder = options.root / results.RUNS / run["run_id"]

@@ -233,7 +233,10 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
         raise UserError(
             f"{setting} = {text!r}: {len(starts)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
         )
-    part = lambda count: -(-count * rounds // of)  # noqa: E731
+
+    def part(count: int) -> int:
+        return -(-count * rounds // of)
+
     for place, start in enumerate(starts):
         latest = rounds - (len(starts) - place)
         starts[place] = min(max(part(start), place and starts[place - 1] + 1), latest)

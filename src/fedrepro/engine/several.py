@@ -16,6 +16,7 @@ from fedrepro.engine.kept import Global
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.models import Model
+from fedrepro.tree import Tree
 from fedrepro.types import Batch
 
 WEIGHTS_AT_ONCE = 2**26  # of models that are evaluated together: 256 MiB in float32 (our choice)
@@ -54,8 +55,12 @@ def stacked(models: Sequence[Global]) -> Global:
 def combined(weights_PM: Tensor, models: Global) -> Global:
     """P sums of M models by weights [P, M], float64: params [P, D], buffers [P, D']. A weight of 1 alone gives that model, to
     the bit. Running statistics are summed alike (our choice)."""
-    sums = lambda tree: tree.like((weights_PM.to(tree.flat.device) @ tree.flat.double()).to(tree.flat.dtype))  # noqa: E731
-    return Global(sums(models.params), sums(models.buffers))
+
+    def summed(models_MD: Tree) -> Tree:
+        flat = models_MD.flat
+        return models_MD.like((weights_PM.to(flat.device) @ flat.double()).to(flat.dtype))
+
+    return Global(summed(models.params), summed(models.buffers))
 
 
 def evaluated(model: Model, models: Global, data: Batch) -> list[Found]:

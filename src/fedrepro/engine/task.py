@@ -198,7 +198,10 @@ def make_task(
 ) -> Task:
     """One seed from what is in memory, on the device of `images`; `inputs`: sha256 of what was read, by name."""
     device = images.train.x.device
-    on_device = lambda index: torch.as_tensor(index, dtype=torch.int64, device=device)  # noqa: E731
+
+    def on_device(index: np.ndarray) -> Tensor:
+        return torch.as_tensor(index, dtype=torch.int64, device=device)
+
     kept = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
     train = images.train
     if spec.corrupted_clients:
@@ -253,6 +256,6 @@ def as_text(windows, after, device: str) -> Batch:
 def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
     """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; targets: int64 labels [N], or boxes [N, M, 5]."""
     x = torch.from_numpy(images).to(device, dtype).div_(255)
-    as_channels = lambda values: torch.as_tensor(values, dtype=dtype, device=device).reshape(-1, 1, 1)  # noqa: E731
+    mean_C11, std_C11 = (torch.as_tensor(each, dtype=dtype, device=device).reshape(-1, 1, 1) for each in (mean, std))
     y = torch.from_numpy(targets).to(device)
-    return Batch(x.sub_(as_channels(mean)).div_(as_channels(std)), y.to(dtype) if y.is_floating_point() else y)
+    return Batch(x.sub_(mean_C11).div_(std_C11), y.to(dtype) if y.is_floating_point() else y)

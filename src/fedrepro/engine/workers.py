@@ -68,13 +68,12 @@ class Workers:
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
         size, dtype, most = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
-        mapped = lambda rows: _mapped(rows, size, dtype)  # noqa: E731
         # Takes no memory until something is kept.
         kept = {
             name: one.like(_mapped(most, one.flat.numel(), one.flat.dtype))
             for name, one in engine.templates(first.params).items()
         }
-        self._desk = _Desk(engine, first, _Tickets(), mapped(1)[0], mapped(most), kept)
+        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(most, size, dtype), kept)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []

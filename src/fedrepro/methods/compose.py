@@ -208,7 +208,10 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
     What `text` writes itself wins, and what its parts want of others; null leaves the default.
     """
     given = {name: {key: value for key, value in those.items() if value is not None} for name, those in arguments.items()}
-    fill = lambda calls: [Call(call.name, given.get(call.name, {}) | call.arguments) for call in calls]  # noqa: E731
+
+    def fill(calls: Iterable[Call]) -> list[Call]:
+        return [Call(call.name, given.get(call.name, {}) | call.arguments) for call in calls]
+
     return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))
 
 

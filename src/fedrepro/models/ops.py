@@ -98,8 +98,12 @@ def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
     """Each sample normalised over every group of channels. x [B, C, H, W], weight and bias [C]; or each with a leading K."""
     if weight.dim() == 1:
         return F.group_norm(x, groups, weight, bias)
-    wide = lambda t: t[:, None, :, None, None]  # noqa: E731  [K, C] beside x
-    return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * wide(weight) + wide(bias)
+    return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * _beside(weight) + _beside(bias)
+
+
+def _beside(values: Tensor) -> Tensor:
+    """[K, C] as it stands beside x [K, B, C, H, W]."""
+    return values[:, None, :, None, None]
 
 
 def padded_batch_norm(
@@ -115,11 +119,10 @@ def padded_batch_norm(
         :, :, None, None, None
     ]  # [K, B, 1, 1, 1]
     count = (valid * places).to(x.dtype)[:, None]  # [K, 1]
-    wide = lambda t: t[:, None, :, None, None]  # noqa: E731  [K, C] beside x
     batch_mean = (x * real).sum((1, 3, 4)) / count
-    away = x - wide(batch_mean)
+    away = x - _beside(batch_mean)
     batch_var = (away.square() * real).sum((1, 3, 4)) / count
-    y = away * wide((batch_var + _EPS).rsqrt() * weight) + wide(bias)
+    y = away * _beside((batch_var + _EPS).rsqrt() * weight) + _beside(bias)
     with torch.no_grad():
         new_mean = 0.9 * mean + 0.1 * batch_mean
         new_var = 0.9 * var + 0.1 * batch_var * count / (count - 1)

@@ -54,7 +54,10 @@ class Entry:
         """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
         points = [point for point in self.shown.metrics if point[3] == 0 or point[3] > self.since]
         last, rest = max((point[3] for point in points), default=0), max(0, self.shown.span[1] - self.reached)
-        time = lambda number: self.reached + rest * (number - self.since) // (last - self.since)  # noqa: E731
+
+        def time(number: int) -> int:
+            return self.reached + rest * (number - self.since) // (last - self.since)
+
         return [(n, v, time(step) if self.since and step else moment, step) for n, v, moment, step in points]
 
 

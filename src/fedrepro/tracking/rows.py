@@ -6,6 +6,7 @@ MLflow's client needs some twenty transactions a run. What both write is the sam
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
@@ -90,9 +91,10 @@ class Rows(Backend):
         known |= new
         links = [(uuid.uuid4().hex, entry, one) for entry, one in wanted]
         ends = {"source_type": "DATASET", "destination_type": "RUN"}
-        source = lambda one: known[one.dataset.name, one.dataset.digest]  # noqa: E731
         rows = [
-            ends | {"input_uuid": link, "source_id": source(one), "destination_id": entry.run_id} for link, entry, one in links
+            ends
+            | {"input_uuid": link, "source_id": known[one.dataset.name, one.dataset.digest], "destination_id": entry.run_id}
+            for link, entry, one in links
         ]
         _insert(session, SqlInput, rows)
         tags = [{"input_uuid": link, "name": tag.key, "value": tag.value} for link, _, one in links for tag in one.tags]
@@ -185,7 +187,7 @@ def _metrics(entry: Entry) -> Iterator[dict[str, Any]]:
 def _latest(points: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     """Of every metric of every run the last one, as MLflow orders them."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    order = lambda point: (point["step"], point["timestamp"], point["value"])  # noqa: E731
+    order = itemgetter("step", "timestamp", "value")
     for point in points:
         key = point["run_uuid"], point["key"]
         if key not in found or order(point) > order(found[key]):

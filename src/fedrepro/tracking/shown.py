@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
+from fedrepro.config.reading import Reading
 from fedrepro.engine.fingerprints import Changed, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
@@ -240,8 +241,12 @@ def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
     """
     found: dict[str, float | None] = {}
     rounds = len(receipt["curves"]["round"])
-    latest = lambda reading: (reading.metric, -reading.window(rounds).stop, -len(reading.window(rounds)))  # noqa: E731
-    for reading in sorted(wanted.reported, key=latest):
+
+    def latest_and_longest_first(reading: Reading) -> tuple[str, int, int]:
+        window = reading.window(rounds)
+        return reading.metric, -window.stop, -len(window)
+
+    for reading in sorted(wanted.reported, key=latest_and_longest_first):
         name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
         if name in found:
             name += f"_{reading.short}"
@@ -265,7 +270,10 @@ def _points(
     draws a bar for it instead of a line."""
     started, ended = span
     last = max((number for curve in by_round.values() for number, _ in curve), default=0)
-    time = lambda number: started + (ended - started) * number // last  # noqa: E731
+
+    def time(number: int) -> int:
+        return started + (ended - started) * number // last
+
     points = [(name, value, time(number), number) for name, curve in by_round.items() for number, value in curve]
     once = reported | {f"{COST}{name}": value for name, value in cost.items()}
     return points + [(name, round(value, 4), ended, 0) for name, value in once.items()]

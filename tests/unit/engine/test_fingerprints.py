@@ -124,13 +124,12 @@ def test_an_edit_of_what_is_shared_marks_its_users(file: str, users: set[str], p
 
 
 def test_new_files_need_no_list(package: Path) -> None:
-    """A part, a scheme with its line in the import that enrols it, and a model: each has one, and nothing else moves."""
+    """A part, a scheme, and a model with its line in the list: each has one, and nothing else moves."""
     before = all_of(package)
     shutil.copy(package / GH, package / "methods/transform/other.py")
     edit(package / "methods/transform/other.py", '"gh")', '"other")')
     shutil.copy(package / "data/partition/iid.py", package / "data/partition/deal.py")
     edit(package / "data/partition/deal.py", '"iid"', '"deal"')
-    edit(package / "data/partition/__init__.py", "    by_group,\n", "    by_group,\n    deal,\n")
     names, wide = package / "models/names.py", '    "wide": Known("mlp", _GREY, {"hidden": (900,)}),\n'
     edit(names, '    "mlp": Known(', f'{wide}    "mlp": Known(')
     assert moved(package, before) == {"part other", "partition deal", "model wide"}

@@ -1,9 +1,11 @@
 """Which training sample belongs to which client: drawn once per definition and seed, saved, and the same for every method.
 
 `data/partitions/<id>/seed<k>.npz` holds the indices, the JSON beside it says how they came about, the SVG shows them. A new
-scheme is one file in this folder and one line in the import below.
+scheme is one file in this folder: importing this package loads them all.
 """
 
+import importlib
+import pkgutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,24 +15,6 @@ import numpy as np
 from fedrepro import rng
 from fedrepro.console import say
 from fedrepro.data import artifact
-from fedrepro.data.partition import (  # noqa: F401  importing a scheme enrols it
-    by_group,
-    classes_per_client,
-    dirichlet_balanced,
-    dirichlet_first_come,
-    dirichlet_hybrid,
-    dirichlet_hybrid_equal,
-    dirichlet_per_class,
-    dirichlet_per_client,
-    dirichlet_unmapped,
-    iid,
-    label_sets,
-    log_normal_dirichlet,
-    log_normal_sizes,
-    long_tailed,
-    pachinko,
-    shards,
-)
 from fedrepro.data.partition.scheme import SCHEMES, Draw, GroupedScheme, Scheme
 from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
@@ -53,6 +37,9 @@ __all__ = [
     "load",
     "renew",
 ]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 PARTITIONS = Path("data/partitions")
 LOCKS = Path("results/checkpoints")  # outside of what DVC versions
@@ -153,7 +140,10 @@ def renew(root: Path, artifact_id: str, seed: int) -> bool:
     path = artifact.npz_path(root, PARTITIONS, artifact_id, seed)
     if not _outdated(path):
         return False
-    waiting = lambda pid: say(f"{path}: waiting for process {pid}, which is drawing it")  # noqa: E731
+
+    def waiting(holder: str) -> None:
+        say(f"{path}: waiting for process {holder}, which is drawing it")
+
     with lock(Path(root) / LOCKS / f"{artifact_id}-seed{seed}.lock", busy=waiting):
         definition = _outdated(path)  # several trainings may have seen it at once
         if definition:
