@@ -7,9 +7,9 @@ From round t_s (from 0) on, the mean of what the server's step gave in the last 
 
 The window holds the u, not their means, and is filled from round 0 on, as in the authors' code. With fewer than P of them it is
 the mean of those (our choice: the code waits until round P). Rounds in which no client trains do not count. Beside other
-methods the u are the global models after the server's step and what refines them; moments and control variates go on (the
-paper's words; `ima_averages` is the authors' code). Running statistics are not averaged (our choice: the paper's networks have
-none).
+methods the u are the global models after the server's step and what refines them; moments and control variates go on (our
+choice: the paper's "global models obtained by FMA" leave it open; `ima_averages` is the authors' code). Running
+statistics are not averaged (our choice: the paper's networks have none).
 Limiting case: window = 1, or a start that the rounds never reach, is the method without it.
 """
 
