@@ -65,9 +65,12 @@ Numbers = tuple[list[Number], list[Number]]
 
 def difference(claim: Difference, table: Exhibit) -> Numbers:
     """The difference between two rows in a column, on the side on which the printed difference lies; or ahead, where the claim
-    is one of the paper's text."""
-    gaps = [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)]
-    return [replace(gap, side=1) for gap in gaps] if claim.side == "ahead" else gaps, []
+    is one of the paper's text. Ahead is more where more is better, else less."""
+    gaps = []
+    for (row, baseline), column in product(claim.compared, claim.columns):
+        gap = _gap(table, (row, baseline), column)
+        gaps.append(replace(gap, side=_ahead(table, row, column)) if claim.side == "ahead" else gap)
+    return gaps, []
 
 
 def trend(claim: Trend, table: Exhibit) -> Numbers:
@@ -112,9 +115,11 @@ def across(claim: Across, table: Exhibit) -> Numbers:
     """A row in one column minus the same row in another, on the side on which the printed difference lies; or ahead, where the
     claim is one of the paper's text. Ahead is more where more is better, else less."""
     first, second = claim.columns
-    gaps = [_between(table, row, first, second) for row in claim.rows]
-    ahead = 1 if table.higher(first) else -1
-    return [replace(gap, side=ahead) for gap in gaps] if claim.side == "ahead" else gaps, []
+    gaps = []
+    for row in claim.rows:
+        gap = _between(table, row, first, second)
+        gaps.append(replace(gap, side=_ahead(table, row, first)) if claim.side == "ahead" else gap)
+    return gaps, []
 
 
 def level(claim: Level, table: Exhibit) -> Numbers:
@@ -162,7 +167,7 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
     judged, shown = [], []
     for (row, baseline), column in product(claim.compared, claim.columns):
         metric = table.columns[column].metric.name if column in table.columns else ""
-        missing, higher = table.missing((row, column), (baseline, column)), table.higher(column)
+        missing, higher = table.missing((row, column), (baseline, column)), table.higher(baseline, column)
         end = table.cell(baseline, column)
         ends = end.per_seed if end else {}
         needed = [_needed(table.curves(one, column, metric), ends, higher) for one in (row, baseline)]
@@ -195,7 +200,7 @@ def mean_of(numbers: Sequence[Number]) -> Number:
     """Several numbers as one: their mean at each seed."""
     sides = {number.side for number in numbers}
     made = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
-    return made if made.printed is None else replace(made, side=_sign(made.printed - made.reference))
+    return made if made.side or made.printed is None else replace(made, side=_sign(made.printed - made.reference))
 
 
 def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
@@ -250,6 +255,11 @@ def _between(table: Exhibit, row: str, first: str, second: str) -> Number:
         side=_sign(printed or 0.0),
         unit=table.unit(row, first),
     )
+
+
+def _ahead(table: Exhibit, row: str, column: str) -> int:
+    """The sign of a difference by which the first of two is better."""
+    return 1 if table.higher(row, column) else -1
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:

@@ -123,6 +123,8 @@ class Exhibit:
                 said.append(f"{where}: {cell.reason}")
             elif absent:
                 said.append(f"{where}: no seed {', '.join(absent)} yet")
+            elif cell.mixed:
+                said.append(f"{where}: {cell.reason}")
         return "; ".join(dict.fromkeys(said))
 
     def unit(self, row: str, column: str) -> str:
@@ -130,9 +132,10 @@ class Exhibit:
         cell = self.cell(row, column)
         return cell.metric.unit if cell else "percent"
 
-    def higher(self, column: str) -> bool:
-        """Tells whether a higher value is better in a column."""
-        return column not in self.columns or self.columns[column].metric.higher
+    def higher(self, row: str, column: str) -> bool:
+        """Tells whether a higher value of a cell is better; a row may have a metric that its column has not."""
+        cell = self.cell(row, column)
+        return cell is None or cell.metric.higher
 
     def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
         """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged."""

@@ -83,6 +83,22 @@ def test_texts_that_are_wrong_about_their_own_tables() -> None:
     assert columns == {"fashion_mnist-mlp-100", "cifar10-resnet20-0.1", "cifar100-resnet20-0.1"}
 
 
+# Claims of which some printed differences lie on the other side than the text says.
+AGAINST_PRINT = {
+    "fedlaw": {"LAW-ahead-mlp", "LAW-ahead-cifar10", "LAW-ahead-cifar100", "LAW-1-optimum"},
+    "fedgh": {"GH-3"},
+    "igfl": {"IG-text-server", "IG-text-server-device", "IG-text-emnist"},
+}
+
+
+@pytest.mark.parametrize("paper", ["elastic", *PRINTED])
+def test_what_a_text_calls_ahead_is_ahead_in_print(paper: str) -> None:
+    """Whether more or less is better the metric of the cells says: a factor that is claimed to be smaller is printed so."""
+    claimed = [one for one in judged(paper).values() if getattr(one.claim, "side", "") == "ahead"]
+    against = {one.claim.id for one in claimed for n, _ in one.numbers if n.printed is not None and n.printed * n.side <= 0}
+    assert against == AGAINST_PRINT.get(paper, set())
+
+
 def test_misspelt_names_are_refused() -> None:
     """With the nearest one; and a claim over columns of two metrics."""
     claims, table = load_claims(ROOT, "fedgh"), load_project(ROOT).table("fedgh", "table1")

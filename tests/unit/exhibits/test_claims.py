@@ -162,6 +162,24 @@ def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -
 
 
 @pytest.mark.parametrize(
+    ("name", "lower", "verdict"),
+    [
+        ("ahead", {"a": [-2.9, -3.0, -3.1]}, "direction only"),
+        ("ahead", {"a": [2.9, 3.0, 3.1]}, "contradicted"),
+        # Now column B is ahead in print too, by 2.21.
+        ("across-ahead", {"a": [2.9, 3.0, 3.1], "b": [0.0, 0.0, 0.0]}, "reproduced"),
+        ("across-ahead", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "contradicted"),
+    ],
+)
+def test_less_is_ahead_where_the_cells_say_so(name: str, lower: dict, verdict: str) -> None:
+    """The metric of the cells decides, not that of their columns: here more is better in each column."""
+    plan = make_plan("full")
+    for cell in plan["cells"]:
+        cell["metric"] = cell["metric"] | {"better": "lower"}
+    assert judged(name, plan, make_evidence(plan, gaps(**lower))).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("name", "means", "verdict"),
     [
         ("level", [1.15, 1.2, 1.25], "reproduced"),
