@@ -17,7 +17,7 @@ Add = Callable[[str, str, str], argparse.ArgumentParser]
 GROUPS = {
     "train": {
         "run": "fedrepro run fedlaw/table3 --rows fedavg fedlaw --set rounds=5",
-        "sweep": "fedrepro sweep --method fedprox+gh --over beta=0.1,0.5 fedprox.mu=0.01,0.1",
+        "sweep": "fedrepro sweep --method fedprox+gh --over client_lr=0.01,0.1 fedprox.mu=0.01,0.1",
         "verify": "fedrepro verify fedgh/table2",
         "publish": "fedrepro publish fedgh/table2 --scale full",
     },

@@ -45,7 +45,7 @@ def what_was_run(paper: Paper) -> list[b.Block]:
         "runs finished": period(*(every.finished or (None, None))),
         "commit of the runs": ", ".join(provenance.commits(paper.evidence)),
         "evidence": _origin(every),
-        "complete": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
+        "have results": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
         f"{every.runs_done} of {every.runs_planned} runs (one setting and method at one seed)",
     }
     facts |= {key.replace("_", " "): ", ".join(values) for key, values in provenance.versions(paper.evidence).items()}
