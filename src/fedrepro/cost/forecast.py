@@ -139,7 +139,7 @@ class Forecast:
             parts.append(f"begun: {_listed(job.begun)}")
         for what_is_there in dict.fromkeys(job.kept.values()):
             parts.append(f"kept ({what_is_there}): {_listed(s for s, found in job.kept.items() if found == what_is_there)}")
-        return f"{method:<22} {what}; {'; '.join(parts)}"
+        return f"{method:<21} {what}; {'; '.join(parts)}"
 
 
 def available_cores() -> int:
