@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine import corrupted
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 
@@ -31,6 +30,8 @@ class CorruptedWeights(Diagnostic):
 
     def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
         """Of the round. UserError for a run without corrupted clients."""
+        from fedrepro.engine import corrupted  # needs torch, which planning does without
+
         spec, seed = task().spec, task().seed
         if not spec.corrupted_clients:
             raise UserError(f"{self.name}: corrupted_clients = 0: no client is corrupted; set it to a share above 0")
