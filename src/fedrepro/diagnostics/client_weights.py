@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @DIAGNOSTICS.register("client_weights")
 @dataclass(frozen=True)
 class ClientWeights(Diagnostic):
-    """`client_weight` is each client's lambda; where the method learns none, its share of the data. `groups`: the first
+    """`client_weight` is each client's lambda; where the method leaves none, its share of the data. `groups`: the first
     clients, by id, are a group: `weight_first` is the sum of their weights. Nothing where no client trained."""
 
     groups: int = 0

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class CorruptedWeights(Diagnostic):
     """`corrupted_weight` is (sum of lambda / sum of p) over the round's corrupted clients, over the same of its other clients.
 
-    lambda: the weights that the method learned; where it learns none, the shares p of the data. 1: corrupted clients count as
-    their data does; below 1 they count less. Nothing in a round whose clients are all corrupted, or none is.
+    lambda: the weights that the method leaves; where it leaves none, the shares p of the data, and the value is 1. FedLAW-SWA
+    learns weights and leaves none. 1: corrupted clients count as their data does; below 1 they count less. Nothing in a round
+    whose clients are all corrupted, or none is.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("corrupted_weight",)
