@@ -74,7 +74,7 @@ FEW = {
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER: dict[str, int] = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
 SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121"), 8)
-SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63, "fedima_alexnet_64px": 63}
+SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63}
 
 
 def compute(folder: Path, skip: int = 0) -> None:

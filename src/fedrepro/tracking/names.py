@@ -13,7 +13,7 @@ from fedrepro.registry import Call, named_arguments, parse
 MODELS = {"mlp": "MLP", "mlp_colour": "MLP", "two_nn": "2NN", "lenet": "LeNet", "grid_detector": "detector"}
 MODELS |= dict.fromkeys(("mnist_cnn", "simple_cnn", "fedgh_cnn", "fedgh_cnn_relu", "mcmahan_cifar", "reddi_emnist"), "CNN")
 MODELS |= dict.fromkeys(("fedima_cnn_fmnist", "fedima_cnn_cifar", "fedima_cnn_digits"), "CNN")
-MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet", "fedima_alexnet_64px": "AlexNet, 64 pixels"}
+MODELS |= {"fedima_vgg11": "VGG", "fedima_alexnet": "AlexNet", "fedima_cnn_64px": "CNN, 64 pixels"}
 MODELS |= {"alexnet_cifar": "AlexNet", "wrn56_4": "WRN", "densenet121": "DenseNet"}
 MODELS |= dict.fromkeys(("resnet8", "resnet18", "resnet20", "resnet56", "resnet110", "fedima_resnet18"), "ResNet")
 # What tells runs apart is looked for here first, then in all other settings.

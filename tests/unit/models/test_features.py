@@ -27,11 +27,11 @@ WIDTHS = {
     "reddi_emnist": 128,
     "fedima_cnn_fmnist": 128,
     "fedima_cnn_cifar": 128,
+    "fedima_cnn_64px": 128,
     "fedima_cnn_digits": 128,
     "fedima_resnet18": 128,
     "fedima_vgg11": 128,
     "fedima_alexnet": 512,
-    "fedima_alexnet_64px": 512,
     "char_lstm": 64,
     "shakespeare_lstm": 256,
 }

@@ -222,11 +222,11 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
     "reddi_emnist": reddi_emnist,
     "fedima_cnn_fmnist": lambda: fedima_cnn(1, 32, 512),
     "fedima_cnn_cifar": lambda: fedima_cnn(3, 64, 1600),
+    "fedima_cnn_64px": lambda: fedima_cnn(3, 32, 5408),
     "fedima_cnn_digits": fedima_cnn_digits,
     "fedima_resnet18": fedima_resnet18,
     "fedima_vgg11": fedima_vgg11,
     "fedima_alexnet": fedima_alexnet,
-    "fedima_alexnet_64px": fedima_alexnet,
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
@@ -267,12 +267,12 @@ PARAMETERS = [
     ("reddi_emnist", (1, 28, 28), 10, 1_199_882),
     ("fedima_cnn_fmnist", (1, 28, 28), 10, 274_026),
     ("fedima_cnn_cifar", (3, 32, 32), 10, 772_682),
+    ("fedima_cnn_64px", (3, 64, 64), 7, 2_155_303),
     ("fedima_cnn_digits", (3, 28, 28), 10, 806_090),
     ("fedima_resnet18", (3, 32, 32), 10, 11_235_786),
     ("fedima_resnet18", (3, 32, 32), 100, 11_247_396),
     ("fedima_vgg11", (3, 32, 32), 100, 9_304_548),
     ("fedima_alexnet", (3, 224, 224), 7, 12_438_599),
-    ("fedima_alexnet_64px", (3, 64, 64), 7, 12_438_599),
 ]
 SMALL = {
     "mlp": (1, 4, 4),
@@ -291,12 +291,11 @@ SMALL |= {
     "resnet18": (1, 32, 35),
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
-SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_digits": (2, 8, 17)}
+SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_64px": (1, 16, 17), "fedima_cnn_digits": (2, 8, 17)}
 SMALL |= {
     "fedima_resnet18": (1, 8, 9),
     "fedima_vgg11": (1, 32, 35),
     "fedima_alexnet": (1, 63, 66),
-    "fedima_alexnet_64px": (1, 63, 66),
 }
 SMALL |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4"), (1, 8, 8)) | {
     "densenet121": (2, 16, 19),
@@ -322,10 +321,10 @@ SMALLEST = {
     "reddi_emnist": 6,
     "fedima_cnn_fmnist": 16,
     "fedima_cnn_cifar": 16,
+    "fedima_cnn_64px": 16,
     "fedima_cnn_digits": 8,
     "fedima_vgg11": 32,
     "fedima_alexnet": 63,
-    "fedima_alexnet_64px": 63,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
 # AlexNet on 64 pixels is the same network, and 224 take their time. Training and evaluation differ where there is BatchNorm or
