@@ -1,5 +1,5 @@
-"""The CNNs of FedIMA for FashionMNIST (width 32; 274,026 parameters) and for CIFAR-10 (width 64; 772,682), 10 classes. Our choice:
-that of width 32 for PACS at 64x64 (2,155,303 at 7 classes), where the paper has AlexNet at 224x224.
+"""The CNNs of FedIMA for FashionMNIST (width 32; 274,026 parameters) and for CIFAR-10 (width 64; 772,682), 10 classes.
+Our choice: that of width 32 also for PACS at 64x64 (2,155,303 at 7 classes), where the paper has AlexNet at 224x224.
 
 conv k5, pool 2; conv k5, pool 2; linear 384-128-classes; ReLU between all of them, no padding. The feature has 128 values and
 is not negative. The paper prints the dimension of the feature; widths and kernels are those of the authors' code.

@@ -291,7 +291,8 @@ SMALL |= {
     "resnet18": (1, 32, 35),
 }
 SMALL |= {"fedgh_cnn": (1, 10, 13), "fedgh_cnn_relu": (1, 10, 13), "mcmahan_cifar": (2, 6, 9), "reddi_emnist": (1, 6, 9)}
-SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20), "fedima_cnn_64px": (1, 16, 17), "fedima_cnn_digits": (2, 8, 17)}
+SMALL |= {"fedima_cnn_fmnist": (1, 16, 20), "fedima_cnn_cifar": (2, 16, 20)}
+SMALL |= {"fedima_cnn_64px": (1, 16, 17), "fedima_cnn_digits": (2, 8, 17)}
 SMALL |= {
     "fedima_resnet18": (1, 8, 9),
     "fedima_vgg11": (1, 32, 35),
