@@ -88,11 +88,12 @@ class Chooser:
 
     def _tables(self, text: str) -> list[At]:
         """Returns the tables that a word means (one table, or all of a paper) at scales that may have runs; [] for a run."""
+        from fedrepro.config.project import unknown_table
         from fedrepro.registry import unknown
 
         names = [name for name in self._names if text in (name, name.partition("/")[0])]
         if not names and "/" in text and not Path(text).is_dir():
-            raise UserError(unknown("table", text, self._names))
+            raise UserError(unknown_table(text, self._names))
         scale = self._options.scale
         scales = [scale] if scale and self._project.scale(scale) else [*self._project.scales]
         published = {place for run in self._known.values() for place in run.places}

@@ -16,6 +16,7 @@ from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
+    from fedrepro.registry import Registry
 
 ROOT = Path()
 LATER_WINS = (
@@ -31,13 +32,15 @@ def listed(options: Namespace) -> None:
 
 
 def describe(options: Namespace) -> None:
-    """Of a method its canonical name, then each part with source and arguments; of a model, a scheme or a data set its own."""
+    """Of a method its canonical name, then each part with source and arguments; of anything else its own."""
     print(*_described(options.name), sep="\n")
 
 
 def _described(name: str) -> Iterator[str]:
-    import fedrepro.methods  # noqa: F401  (registers the parts)
+    import fedrepro.diagnostics
+    import fedrepro.methods  # noqa: F401  (both register what they have)
     from fedrepro.data.partition import SCHEMES
+    from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
     from fedrepro.methods.parts import PARTS
     from fedrepro.methods.presets import PRESETS
     from fedrepro.models.names import MODELS
@@ -49,13 +52,15 @@ def _described(name: str) -> Iterator[str]:
     calls = [call.name for call in parse(name)]
     if calls[0] in MODELS:
         return _model(name)
-    if calls[0] in SCHEMES.names():
-        return _scheme(name)
+    for registry in (SCHEMES, DIAGNOSTICS):
+        if calls[0] in registry.names():
+            return _called(name, registry)
     known = {
         "method": sorted([*PARTS.names(), *PRESETS]),
         "model": sorted(MODELS),
-        "partition scheme": SCHEMES.names(),
+        SCHEMES.noun: SCHEMES.names(),
         "data set": sorted(datasets),
+        DIAGNOSTICS.noun: DIAGNOSTICS.names(),
     }
     missing = next((one for one in calls if one not in known["method"]), None)
     if missing is not None:
@@ -219,18 +224,17 @@ def _model(name: str) -> Iterator[str]:
         yield "  clients train one by one"
 
 
-def _scheme(text: str) -> Iterator[str]:
-    from fedrepro.data.partition import SCHEMES
+def _called(text: str, registry: "Registry") -> Iterator[str]:
+    """A partition scheme or a diagnostic: both are dataclasses whose fields are the arguments."""
     from fedrepro.registry import parse
 
-    (call,) = parse(text)[:1]
-    cls = SCHEMES.get(call.name)
-    yield f"{call.name} (partition scheme)"
-    for doc in (inspect.getdoc(inspect.getmodule(cls)), inspect.getdoc(cls)):
+    cls = registry.get(parse(text)[0].name)
+    yield f"{cls.name} ({registry.noun})"
+    for doc in filter(None, (inspect.getdoc(inspect.getmodule(cls)), inspect.getdoc(cls))):
         yield _indented(doc)
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING
-        yield f"  {field.name}: {_TYPES.get(field.type, 'value')}" + ("" if required else f" (default {field.default})")  # pyright: ignore[reportArgumentType, reportCallIssue]
+        yield f"  {field.name}: {_TYPES.get(field.type, 'value')}" + ("" if required else f" (default {field.default})")
 
 
 def _dataset(entry: "Entry") -> Iterator[str]:

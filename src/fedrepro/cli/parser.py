@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Top(prog="fedrepro", usage="fedrepro [--version] [--debug] COMMAND ...")
     top.add_argument("--version", action="version", version=__version__)
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    plain = {"prog": "fedrepro", "parser_class": argparse.ArgumentParser}
+    plain = {"prog": "fedrepro", "parser_class": _Command}
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", **plain)
 
     def add(name: str, module: str, help: str) -> argparse.ArgumentParser:
@@ -76,6 +76,13 @@ def parser() -> argparse.ArgumentParser:
     _draw(add)
     _render(add)
     return top
+
+
+class _Command(argparse.ArgumentParser):
+    """A mistake is one line, as everywhere else; argparse would print all arguments above it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"fedrepro: error: {self.prog.removeprefix('fedrepro').strip()}: {message}; see `{self.prog} --help`\n")
 
 
 class _Top(argparse.ArgumentParser):
@@ -107,7 +114,7 @@ class _Top(argparse.ArgumentParser):
             from fedrepro.registry import unknown
 
             message = unknown("command", message.split("'")[1], [name for group in GROUPS.values() for name in group])
-        super().error(message)
+        self.exit(2, f"fedrepro: error: {message}; see `fedrepro --help`\n")
 
 
 class Listed(argparse.Action):
@@ -285,7 +292,7 @@ def _find_out(add: Add) -> None:
     known.set_defaults(function="listed")
     kinds = ["tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
     known.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
-    describe = add("describe", "known", "explain a method, a model, a partition scheme or a data set")
+    describe = add("describe", "known", "explain a method, a model, a partition scheme, a data set or a diagnostic")
     describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist')
     add("doctor", "info", "check environment, device, data and results")
     new = add("new", "new", "begin a method, a table, a paper or a data set: files that run as they are, to be edited")

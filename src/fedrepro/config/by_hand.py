@@ -12,7 +12,7 @@ from typing import Any
 
 from fedrepro.config import defaults
 from fedrepro.config.layers import SETTINGS
-from fedrepro.config.project import Project
+from fedrepro.config.project import Project, unknown_table
 from fedrepro.config.schema import Paper, Scalar, Sourced, check
 from fedrepro.config.table import Header, Table
 from fedrepro.data import partition
@@ -97,7 +97,7 @@ class _Base:
         name, _, table_name = like.partition("/")
         table_name, _, column = table_name.partition("/")
         if f"{name}/{table_name}" not in project.table_names():
-            raise UserError(f"--like {like}: {unknown('table', f'{name}/{table_name}', project.table_names())}")
+            raise UserError(f"--like {like}: {unknown_table(f'{name}/{table_name}'.strip('/'), project.table_names())}")
         table, paper = project.table(name, table_name), project.paper(name)
         found = dict(table.base)
         if column:

@@ -1,6 +1,7 @@
 """The files of a project: read, checked against each other, and handed out by name. Draws nothing, writes nothing."""
 
 import contextlib
+import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -46,8 +47,7 @@ class Project:
             return self.own[f"{paper}/{name}"][1]
         path = table_path(self.root, paper, name)
         if not path.exists():
-            known = self.table_names()
-            raise UserError(f"params.yaml or the command: {unknown('table', f'{paper}/{name}', known)}")
+            raise UserError(f"params.yaml or the command: {unknown_table(f'{paper}/{name}'.strip('/'), self.table_names())}")
         table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
@@ -80,6 +80,20 @@ class Project:
         seeds = self.scale(scale).published_seeds
         params = {"scale": scale} | ({"seeds": seeds} if seeds else {})
         return replace(self, params=Params.model_validate(params), published=True)
+
+
+def unknown_table(name: str, known: list[str]) -> str:
+    """What is wrong with a name that is no paper/table: its paper is missing, it is a paper, or it is misspelt."""
+    alike = [one for one in known if one.partition("/")[2] == name]
+    own = [one for one in known if one.partition("/")[0] == name.partition("/")[0]]
+    if alike:
+        hint = f"write {' or '.join(alike)};"
+    elif name in {one.partition("/")[0] for one in own}:
+        hint = f"that is a paper; write {own[-1]}, or another of its tables and figures;"
+    else:
+        near = difflib.get_close_matches(name, own or known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "no paper has it;"
+    return f"unknown table {name!r}; {hint} `fedrepro list tables` names all"
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:

@@ -1,5 +1,6 @@
 """The command line: what it prints, exit codes, one line for a mistake."""
 
+import dataclasses
 import importlib
 import json
 import os
@@ -18,6 +19,7 @@ from fedrepro import console
 from fedrepro.cli import main, parser
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import numbers, seal
 from fedrepro.errors import UserError
@@ -93,6 +95,15 @@ def test_every_part_can_be_described(name: str, capsys: pytest.CaptureFixture[st
     assert f"{name} ({PARTS.get(name).slot})" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", DIAGNOSTICS.names())
+def test_every_diagnostic_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its docstring, and each argument."""
+    assert run("describe", name) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{name} (diagnostic)\n")
+    assert all(f"\n  {field.name}: " in said for field in dataclasses.fields(DIAGNOSTICS.get(name)))
+
+
 def test_every_command_has_a_function() -> None:
     """The parser's table against the modules behind it."""
     commands = next(a for a in parser()._actions if a.dest == "command").choices
@@ -132,7 +143,10 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
     with pytest.raises(SystemExit) as end:
         run("run", "fedlaw/table3", "--seeds", "8,nine")
     assert end.value.code == 2
-    assert "argument --seeds: nine: a seed is a whole number" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("fedrepro: error: run: argument --seeds: nine: a seed is a whole number")
+    assert said.endswith("; see `fedrepro run --help`\n")
+    assert said.count("\n") == 1
 
 
 # --- mistakes ------------------------------------------------------------------------------------------------------------
@@ -141,6 +155,10 @@ MISTAKES = [
     (["describe", "fedporx"], ["'fedporx'", "'fedprox'"]),
     (["describe", "fedprox(nu=1)"], ["'nu'", "mu"]),
     (["plan", "fedlaw/tabel3"], ["'fedlaw/tabel3'", "'fedlaw/table3'"]),
+    (["run", "fedlaw"], ["'fedlaw'; that is a paper; write fedlaw/table", "`fedrepro list tables`"]),
+    (["run", "table3"], ["'table3'; write ", "fedlaw/table3"]),
+    (["run", "fedpaw/tabel33/x"], ["'fedpaw/tabel33/x'; ", "`fedrepro list tables`"]),
+    (["describe", "client_distanc"], ["unknown diagnostic 'client_distanc'; did you mean 'client_distance'?"]),
     (["plan", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
     (["plan", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
     (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
