@@ -183,6 +183,13 @@ class Reading(NamedTuple):
         """Its name among a receipt's curves."""
         return curve_name(self.diagnostic, self.metric)
 
+    @property
+    def quantity(self) -> str:
+        """What its values are values of: the metric, or how soon it reaches a target, or how much it jumps. Seeds lie further
+        apart in one of them than in another, and none is ranked beside another."""
+        kind = {FirstReaching: ", rounds to a target", Jumps: ", jumps"}.get(type(self.call), "")
+        return self.metric + kind
+
     def of(self, receipt: dict[str, Any]) -> float | None:
         """The value of one seed. None: it diverged, or never reached the target."""
         return None if receipt["status"] == "diverged" else self.value(receipt["curves"])

@@ -1,4 +1,4 @@
-"""papers/<paper>/spread.json: how far the seeds of a measurement usually lie apart, of each metric, by the published evidence.
+"""papers/<paper>/spread.json: how far the seeds of a measurement usually lie apart, for each quantity, by published evidence.
 
 It is estimated by `fedrepro spread` and committed, so that a margin depends on no table and moves only when someone says so.
 """
@@ -12,14 +12,14 @@ from fedrepro.files import read_json
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the seeds of one measurement usually lie apart: the prior of the moderated variance, of one metric.
+    """How far the seeds of one measurement usually lie apart: the prior of the moderated variance, of one quantity.
 
-    `deviation`: s0, in the metric's unit. `freedom`: d0, its degrees of freedom; None: infinitely many. `measurements`: the
-    number of measurements that give the estimate.
+    `deviation`: s0, in the metric's unit. `freedom`: d0, its degrees of freedom. `measurements`: the number of
+    measurements that give the estimate.
     """
 
     deviation: float
-    freedom: float | None
+    freedom: float
     measurements: int
 
 
@@ -29,7 +29,7 @@ def spread_path(root: Path, paper: str) -> Path:
 
 
 def read_spreads(root: Path, paper: str) -> dict[str, Spread]:
-    """metric -> its spread; empty where the paper has no such file. UserError for another content."""
+    """quantity -> its spread; empty where the paper has no such file. UserError for another content."""
     path = spread_path(root, paper)
     content = read_json(path) if path.exists() else {}
     keys = {"deviation", "freedom", "measurements"}

@@ -181,29 +181,34 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
     if cell.mean is None:  # a seed diverged
         return replace(cell, status="not judged" if plan.variant_of else "not reproduced")
     values = [value for value in cell.per_seed.values() if value is not None]
-    reach = margin(values, plan.spreads.get(cell.metric.name), plan.printed_seeds.assumed, rule.level)
+    reach = margin(values, plan.spreads.get(cell.place.reading.quantity), plan.printed_seeds.assumed, rule.level)
     difference = round(cell.mean - cell.printed, 6)
     status = "not judged" if plan.variant_of else judged(difference, reach, rule, cell.point)
     return replace(cell, difference=difference, margin=reach, status=status)
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
-    """Marks the best value of each metric in each column; none where no value is better than another.
+    """Marks the best value of each quantity in each column; none where no value is better than another.
 
     What one row alone shows, while others show something else, is not marked.
     """
-    same_metric = Counter((cell.column.key, cell.metric.name) for cell in cells)
+    alike = Counter(_ranking(cell) for cell in cells)
     in_column = Counter(cell.column.key for cell in cells)
     best: dict[tuple[str, str], float] = {}
     for cell in cells:
         value = getattr(cell, attribute)
         if value is not None:
-            value, where = round(value, cell.digits), (cell.column.key, cell.metric.name)
+            value, where = round(value, cell.digits), _ranking(cell)
             best[where] = (max if cell.metric.higher else min)(best.get(where, value), value)
 
     def marked(cell: Cell) -> bool:
-        value, where = getattr(cell, attribute), (cell.column.key, cell.metric.name)
-        alone = same_metric[where] == 1 < in_column[cell.column.key]
+        value, where = getattr(cell, attribute), _ranking(cell)
+        alone = alike[where] == 1 < in_column[cell.column.key]
         return value is not None and cell.metric.ranked and not alone and round(value, cell.digits) == best[where]
 
     return [replace(cell, **{mark: marked(cell)}) for cell in cells]
+
+
+def _ranking(cell: Cell) -> tuple[str, str]:
+    """Cells with the same column and quantity are ranked among each other."""
+    return cell.column.key, cell.place.reading.quantity

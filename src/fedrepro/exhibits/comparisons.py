@@ -33,8 +33,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A pair of rows in one metric. `columns`: the columns that count; each run counts once."""
+    """A pair of rows in one quantity. `columns`: the columns that count; each run counts once."""
 
+    quantity: str
     metric: Metric
     method: Row
     baseline: Row
@@ -44,23 +45,23 @@ class Comparison:
 
 
 def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
-    """Compares rows in pairs, for each metric: wins, ties, losses, mean difference and Wilcoxon's exact p over settings.
+    """Compares rows in pairs, for each quantity: wins, ties, losses, mean difference and Wilcoxon's exact p over settings.
 
     Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
     several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
     over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
-    metrics = {place.metric.name: place.metric for place in plan.planned if place.metric.ranked}
+    metrics = {place.reading.quantity: place.metric for place in plan.planned if place.metric.ranked}
     made = []
-    for metric in metrics.values():
+    for quantity, metric in metrics.items():
         for baseline, method in pairs(plan.rows):
-            columns = _settings(plan, by_place, baseline.key, method.key, metric.name)
+            columns = _settings(plan, by_place, baseline.key, method.key, quantity)
             if columns:
                 couples = [(by_place[method.key, key], by_place[baseline.key, key]) for key in columns]
                 printed = _score([printed_gap(a.printed, b.printed) for a, b in couples], metric)
                 measured = _score([_mean_gap(a, b) for a, b in couples], metric)
-                made.append(Comparison(metric, method, baseline, tuple(columns), printed, measured))
+                made.append(Comparison(quantity, metric, method, baseline, tuple(columns), printed, measured))
     return made
 
 
@@ -75,18 +76,23 @@ def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
     return list(found.values())
 
 
-def _settings(plan: Plan, cells: Cells, baseline: str, method: str, metric: str) -> list[str]:
-    """One column for each setting in which both rows show the metric: the last that reads its runs."""
+def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: str) -> list[str]:
+    """One column for each setting in which both rows show the quantity: the last that reads its runs."""
     last: dict[Any, str] = {}
     for column in plan.columns:
-        both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key))) and cell.metric.name == metric]
-        if len(both) < 2:
+        both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key)))]
+        if [cell.place.reading.quantity for cell in both] != [quantity] * 2:
             continue
         runs = tuple(cell.run_id or column.key for cell in both)
         before = cells.get((method, last.get(runs, "")))
         if before is None or _until(before) <= _until(cells[method, column.key]):
             last[runs] = column.key
     return [column.key for column in plan.columns if column.key in last.values()]
+
+
+def _alike(one: Cell, other: Cell) -> bool:
+    """Whether one value may be better than the other."""
+    return one.metric.ranked and one.place.reading.quantity == other.place.reading.quantity
 
 
 def _until(cell: Cell) -> float:
@@ -190,7 +196,7 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
         for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
             columns = [column.key for column in plan.columns if column.metric.unit == unit]
             couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
-            settings = [_gap(*both) for both in couples if both[0].metric.name == both[1].metric.name and both[0].metric.ranked]
+            settings = [_gap(*both) for both in couples if _alike(*both)]
             if any(one.ours is not None for one in settings):
                 known = tuple(one for one in settings if one.ours is not None or one.printed is not None)
                 made.append(Gap(plan, row, base, unit, known))

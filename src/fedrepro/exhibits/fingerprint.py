@@ -17,11 +17,11 @@ _SEEDS = ([0.2, 0.3, 0.4], [0.9, 1.1, 1.0], [-0.5, 0.6, 0.1], [2.0, 2.1, 2.2], [
 
 def rule_fingerprint() -> str:
     """Of the status of a cell and of the verdict on a claim."""
-    spreads = (None, Spread(0.5, 0.8, 16), Spread(2.0, None, 50))
+    spreads = (None, Spread(0.5, 0.8, 16), Spread(2.0, 100.0, 50))
     margins = [margin(values, spread, n) for values, spread, n in itertools.product(_VALUES, spreads, (1, 3))]
     differences = [place / 4 for place in range(-24, 25)]
     statuses = [judged(one, reach) for one, reach in itertools.product(differences, (None, 0.3, 1.2, 4.9, 5.1))]
-    prior = estimate([*_VALUES, [7.0, 7.5, 7.1], [20.0, 26.0, 21.0]])
+    priors = [estimate([*_VALUES, [7.0, 7.5, 7.1], [20.0, 26.0, 21.0]]), estimate([[7.0, 7.5, 7.1], [2.0, 2.5, 2.1]])]
     about = {"id": "x", "text": "", "where": "", "table": "t", "columns": ["c"], "pairs": {"a": "b"}}
     claims: list[Claim] = [Difference(kind="difference", **about), Equal(kind="equal", **about)]
     claims.append(Small(kind="small", value=1.0, **about))
@@ -35,5 +35,5 @@ def rule_fingerprint() -> str:
         for group in (*([one] for one in numbers), *(list(pair) for pair in itertools.combinations(numbers[::5], 3)))
     ]
     rounded = [None if one is None else round(one, 6) for one in margins]
-    about_prior = prior and [round(prior.deviation, 6), round(prior.freedom or 0.0, 6), prior.measurements]
-    return canonical_hash([rounded, statuses, about_prior, verdicts])[:8]
+    about_priors = [one and [round(one.deviation, 6), round(one.freedom, 6), one.measurements] for one in priors]
+    return canonical_hash([rounded, statuses, about_priors, verdicts])[:8]

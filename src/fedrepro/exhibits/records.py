@@ -176,7 +176,7 @@ def _candidates(choice: Any) -> Iterable[Record]:
 
 def _comparison(one: Any) -> Record:
     sides = {f"{name}_{key}": value for name in ("printed", "measured") for key, value in vars(getattr(one, name)).items()}
-    about = {"metric": one.metric.name, "method": one.method.key, "baseline": one.baseline.key, "columns": one.columns}
+    about = {"metric": one.quantity, "method": one.method.key, "baseline": one.baseline.key, "columns": one.columns}
     return about | sides
 
 

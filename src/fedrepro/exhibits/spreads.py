@@ -15,30 +15,27 @@ from fedrepro.typed import plain
 
 
 def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
-    """Of every metric, from all distinct measurements of it that these tables have at a scale that may be compared with print.
+    """Of every quantity, from all distinct measurements that these tables have of it at a scale that is compared with print.
 
     A run counts once for a metric, as the first table reads it that shows it; seeds that have the same values to the last bit
     count once, whatever runs they are of. A measurement with a diverged seed is left out.
     """
     found: dict[str, dict[str, tuple[float, ...]]] = {}
     for table in tables:
-        for cell, run, reading in table.plan.readings() if table.plan.comparable else ():
+        for _, run, reading in table.plan.readings() if table.plan.comparable else ():
             receipts = [one for one in table.evidence.get(run.run_id, {}).values() if one.has(reading)]
             values = [None if one.diverged else reading.value(one.curves) for one in receipts]
             known = tuple(value for value in values if value is not None)
             if known and len(known) == len(values):
-                found.setdefault(cell.metric.name, {}).setdefault(run.run_id, known)
-    made = {metric: estimate(dict.fromkeys(runs.values())) for metric, runs in sorted(found.items())}
-    return {metric: one for metric, one in made.items() if one is not None}
+                found.setdefault(reading.quantity, {}).setdefault(run.run_id, known)
+    made = {quantity: estimate(dict.fromkeys(runs.values())) for quantity, runs in sorted(found.items())}
+    return {quantity: one for quantity, one in made.items() if one is not None}
 
 
 def write_spreads(made: Mapping[str, Spread], root: Path, paper: str) -> Path:
     """Writes papers/<paper>/spread.json, rounded to six digits after the point."""
-    rounded = {
-        metric: Spread(round(one.deviation, 6), None if one.freedom is None else round(one.freedom, 6), one.measurements)
-        for metric, one in made.items()
-    }
-    return write_json(spread_path(root, paper), {metric: plain(one) for metric, one in rounded.items()})
+    rounded = {key: Spread(round(one.deviation, 6), round(one.freedom, 6), one.measurements) for key, one in made.items()}
+    return write_json(spread_path(root, paper), plain(rounded))
 
 
 def measured(root: Path, paper: str) -> list[Exhibit]:

@@ -62,23 +62,20 @@ def margin(values: Sequence[float], spread: Spread | None, printed: int, level: 
     """
     from scipy.special import stdtrit  # a fifth of a second that most commands need not wait for
 
-    own, prior = len(values) - 1, 0.0 if spread is None else math.inf if spread.freedom is None else spread.freedom
+    own, prior = len(values) - 1, spread.freedom if spread else 0.0
     freedom = prior + own
     if not freedom:
         return None
-    if math.isinf(prior) and spread:
-        deviation, quantile = spread.deviation, statistics.NormalDist().inv_cdf((1 + level) / 2)
-    else:
-        known = prior * (spread.deviation if spread else 0.0) ** 2 + (own * statistics.variance(values) if own else 0.0)
-        deviation, quantile = math.sqrt(known / freedom), float(stdtrit(freedom, (1 + level) / 2))
-    return quantile * deviation * math.sqrt(1 / len(values) + 1 / printed)
+    known = prior * (spread.deviation if spread else 0.0) ** 2 + (own * statistics.variance(values) if own else 0.0)
+    return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(known / freedom) * math.sqrt(1 / len(values) + 1 / printed)
 
 
 def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
     """s0 and d0 of Smyth (2004), section 6.2, from the seeds of each measurement; None for fewer than two that vary.
 
-    A measurement of one seed, or whose seeds all have the same value, says nothing of log s^2 and is left out. Variances that
-    differ by no more than chance give infinitely many degrees of freedom.
+    A measurement of one seed, or whose seeds all have the same value, says nothing of log s^2 and is left out. Where variances
+    differ by no more than chance, Smyth's d0 is infinite. Here it is at most the sum of the measurements' degrees of freedom:
+    two measurements do not make a known variance. Our choice, as the package limma bounds d0 + d.
     """
     from scipy.special import digamma, polygamma
 
@@ -91,11 +88,9 @@ def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
     if len(logs) < 2:
         return None
     excess = statistics.variance(logs) - statistics.fmean(float(polygamma(1, half)) for half in halves)
-    if excess <= 0:
-        return Spread(math.exp(statistics.fmean(logs) / 2), None, len(logs))
-    half = _inverse_trigamma(excess)
-    log_s0 = statistics.fmean(logs) + float(digamma(half)) - math.log(half)
-    return Spread(math.exp(log_s0 / 2), 2 * half, len(logs))
+    half = _inverse_trigamma(excess) if excess > 0 else math.inf
+    log_s0 = statistics.fmean(logs) + (float(digamma(half)) - math.log(half) if math.isfinite(half) else 0.0)
+    return Spread(math.exp(log_s0 / 2), min(2 * half, 2 * sum(halves)), len(logs))
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -103,6 +103,30 @@ def test_a_measurement_counts_once_for_the_prior():
     assert spreads([exhibit(plan | {"comparable": False}, found)]) == {}
 
 
+def test_what_is_read_of_a_curve_in_another_way_is_another_quantity():
+    """Rounds until 85 and the jumps of an accuracy: their seeds say nothing of how accuracies differ, and are not ranked beside
+    them. Here three cells of one column read one metric; each kind has the spread of its two columns."""
+    plan = make_plan("full")
+    values = {("fedavg", A): [89.0, 90.0, 91.0], ("fedavg", B): [80.0, 84.0, 81.0]}
+    rounds = {("fedlaw", A): [90.0, 95.0, 99.0], ("fedlaw", B): [88.0, 87.0, 92.0]}
+    evidence = make_evidence(plan, values | rounds)
+    assert spreads([exhibit(plan, evidence)])["test_accuracy"].measurements == 4
+    for cell in plan["cells"]:
+        if cell["row"] == "fedlaw":
+            cell["read"] = "first_reaching(85)"
+    for (row, column), seeds in rounds.items():
+        run = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == (row, column))
+        for place, (receipt, value) in enumerate(zip(evidence[run].values(), seeds, strict=True)):
+            receipt["curves"]["test_accuracy"] = [0.0] * (place + len(column)) + [value]
+    found = spreads([exhibit(plan, evidence)])
+    assert found["test_accuracy"] == estimate(list(values.values()))
+    assert found["test_accuracy, rounds to a target"].measurements == 2
+    plan["spreads"] = {"test_accuracy": {"deviation": 50.0, "freedom": 100.0, "measurements": 9}}
+    cells = by_place(tabulated(plan, evidence))
+    assert cells["fedavg", A].margin > 100
+    assert cells["fedlaw", A].margin < 10
+
+
 def test_below_full_scale_nothing_is_compared():
     """No difference exists at demo scale, even where the numbers would agree."""
     plan = make_plan("demo")

@@ -37,7 +37,7 @@ def across(table: Exhibit) -> list[b.Block]:
 def _compared(one: Comparison) -> b.Row:
     """`4–1–0`, `+4.85`, `0.125` for either side."""
     sides = [text for side in (one.printed, one.measured) for text in _score(side, one.metric.digits)]
-    return (one.method.label, one.baseline.label, metric_label(one.metric.name), *sides)
+    return (one.method.label, one.baseline.label, metric_label(one.quantity), *sides)
 
 
 def _score(side: Score, digits: int) -> list[str]:
@@ -53,7 +53,7 @@ def _ranks(table: Exhibit) -> list[b.Block]:
     settings = []
     for column in table.plan.columns:
         cells = [cell for row in rows if (cell := table.cell(row.key, column.key)) and cell.mean is not None]
-        if len(cells) == len(rows) and len({cell.metric.name for cell in cells}) == 1 and cells[0].metric.ranked:
+        if len(cells) == len(rows) and len({cell.place.reading.quantity for cell in cells}) == 1 and cells[0].metric.ranked:
             settings.append(cells)
     if len(settings) < 2 or len(rows) < 3:
         return []

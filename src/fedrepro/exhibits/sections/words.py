@@ -133,15 +133,14 @@ def outside(cells: Iterable[Cell]) -> str:
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
-    """Says how far seeds usually lie apart, for each metric; empty if nothing is compared."""
-    shown = {cell.metric.name for cell in cells} if plan.comparable else set()
+    """Says how far seeds usually lie apart, for each quantity; empty if nothing is compared."""
+    shown = {cell.place.reading.quantity for cell in cells} if plan.comparable else set()
     said = []
-    for metric, spread in plan.spreads.items():
-        if metric in shown:
-            worth = "infinitely many" if spread.freedom is None else f"{spread.freedom:.2f}"
+    for quantity, spread in plan.spreads.items():
+        if quantity in shown:
             said.append(
-                f"{metric_label(metric)}: deviation {spread.deviation:.3f}, worth {worth} degrees of freedom, from "
-                f"{spread.measurements} measurements"
+                f"{metric_label(quantity)}: deviation {spread.deviation:.3f}, worth {spread.freedom:.2f} degrees of freedom, "
+                f"from {spread.measurements} measurements"
             )
     return f"What all measurements say of the deviation over seeds. {'; '.join(said)}." if said else ""
 
