@@ -88,7 +88,7 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
     outcomes: list[tuple[Number, Verdict, str]] = _outcomes(claim, judged)
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
     if verdict == "inconclusive":
-        why += _would_take([_seeds(claim, number) for number, verdict, _ in outcomes if verdict == "inconclusive"])
+        why += _would_take([_seeds(claim, number, len(judged)) for number, verdict, _ in outcomes if verdict == "inconclusive"])
     if not table.plan.comparable:
         if any(number.per_seed for number in judged):
             verdict, why = "not comparable", table.why_not_comparable
@@ -140,11 +140,11 @@ def _p_against(claim: Claim, number: Number) -> float:
     return 1.0 if beyond is None or round(beyond, 6) <= 0 else t_test(beyond, number.values)
 
 
-def _seeds(claim: Claim, number: Number) -> int | None:
+def _seeds(claim: Claim, number: Number, numbers: int) -> int | None:
     """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; None where the mean
-    lies on the border itself."""
+    lies on the border itself. One that would contradict must do so among `numbers` (Bonferroni; Holm asks for no more)."""
     beyond = _beyond(claim, number)
-    return seeds_needed(beyond, number.values) if beyond and round(beyond, 6) else None
+    return seeds_needed(beyond, number.values, numbers if beyond > 0 else 1) if beyond and round(beyond, 6) else None
 
 
 def _would_take(seeds: Sequence[int | None]) -> str:

@@ -39,15 +39,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def seeds_needed(distance: float, values: Sequence[float]) -> int:
-    """How many seeds would make the 95 % t-interval of the mean shorter than `distance` to either side, if further ones varied
-    as `values` (at least 2) do; `MOST` where it is that many or more."""
+def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> int:
+    """How many seeds would make the t-interval of the mean shorter than `distance` to either side, if further ones varied as
+    `values` (at least 2) do; `MOST` where it is that many or more. Its level: 95 % for all of `tests` numbers together."""
     from scipy.special import stdtrit
 
     deviation = statistics.stdev(values)
 
     def enough(n: int) -> bool:
-        return float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n) < abs(distance)
+        return float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests)) * deviation / math.sqrt(n) < abs(distance)
 
     return next((n for n in range(2, MOST) if enough(n)), MOST)
 

@@ -10,7 +10,7 @@ from fedrepro import rng
 from fedrepro.config.plan import Row
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import interval, paired, printed_gap, signed_rank, slope_over
+from fedrepro.exhibits.paired import MOST, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
 from fedrepro.exhibits.readings import Readings
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
@@ -197,3 +197,11 @@ def test_a_diverged_seed_leaves_no_readings() -> None:
     """As it leaves no mean; and a cell that was not run has none."""
     assert reading_of([80.0, None], None) is None
     assert reading_of([], None) is None
+
+
+def test_how_many_seeds_would_tell() -> None:
+    """By hand, deviation 1 and distance 1: t(.975, 6) / sqrt(7) = 0.92 is the first below 1. Two numbers share the 5 %:
+    t(.9875, 7) / sqrt(8) = 1.004, t(.9875, 8) / sqrt(9) = 0.917."""
+    assert seeds_needed(1.0, [0.0, 1.0, 2.0]) == 7
+    assert seeds_needed(-1.0, [0.0, 1.0, 2.0], tests=2) == 9
+    assert seeds_needed(1e-4, [0.0, 1.0, 2.0]) == MOST
