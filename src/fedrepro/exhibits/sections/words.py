@@ -73,9 +73,9 @@ def headline(plan: Plan) -> str:
 
 
 def departures(deviations: Sequence[Deviation]) -> str:
-    """Lists in one line where the runs depart from the paper's words; empty if nowhere."""
+    """Lists in one line where our settings depart from the paper's words; empty if nowhere."""
     short = [f"{one.short} ({one.id})" for one in deviations if one.short]
-    return f"What was run departs from the paper's words: {'; '.join(short)}." if short else ""
+    return f"Our settings depart from the paper's words: {'; '.join(short)}." if short else ""
 
 
 def protocol(plan: Plan) -> tuple[str, ...]:
