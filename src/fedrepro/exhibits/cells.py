@@ -188,27 +188,21 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
-    """Marks the best value of each quantity in each column; none where no value is better than another.
+    """Marks the best value of each quantity in each column; none where no value is better than another, or where our means are
+    over different seeds: a seed that one of them lacks may be the better one.
 
     What one row alone shows, while others show something else, is not marked.
     """
-    alike = Counter(_ranking(cell) for cell in cells)
     in_column = Counter(cell.column.key for cell in cells)
-    best: dict[tuple[str, str], float] = {}
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        value = getattr(cell, attribute)
-        if value is not None:
-            value, where = round(value, cell.digits), _ranking(cell)
-            best[where] = (max if cell.metric.higher else min)(best.get(where, value), value)
-
-    def marked(cell: Cell) -> bool:
-        value, where = getattr(cell, attribute), _ranking(cell)
-        alone = alike[where] == 1 < in_column[cell.column.key]
-        return value is not None and cell.metric.ranked and not alone and round(value, cell.digits) == best[where]
-
-    return [replace(cell, **{mark: marked(cell)}) for cell in cells]
-
-
-def _ranking(cell: Cell) -> tuple[str, str]:
-    """Cells with the same column and quantity are ranked among each other."""
-    return cell.column.key, cell.place.reading.quantity
+        groups.setdefault((cell.column.key, cell.place.reading.quantity), []).append(cell)
+    best: set[tuple[str, str]] = set()
+    for (column, _), group in groups.items():
+        valued = [cell for cell in group if getattr(cell, attribute) is not None and cell.metric.ranked]
+        even = attribute == "printed" or len({frozenset(cell.per_seed) for cell in valued}) == 1
+        if valued and even and not len(group) == 1 < in_column[column]:
+            values = [round(getattr(cell, attribute), cell.digits) for cell in valued]
+            top = max(values) if valued[0].metric.higher else min(values)
+            best |= {(cell.row.key, column) for cell, value in zip(valued, values, strict=True) if value == top}
+    return [replace(cell, **{mark: (cell.row.key, cell.column.key) in best}) for cell in cells]

@@ -165,6 +165,17 @@ def test_best_of_a_column_marks_every_tie(better, best):
     }
 
 
+def test_means_over_different_seeds_have_no_best():
+    """The third seed that one of them lacks may be a bad one: with it, 92, 92 and 40 are 74.67. Printed numbers stay marked."""
+    plan = make_plan("demo")
+    found = {("fedavg", A): [90.0] * 3, ("fedlaw", A): [92.0, 92.0]}
+    cells = tabulated(plan, make_evidence(plan, found))
+    assert not any(cell.best_measured for cell in cells)
+    assert any(cell.best_printed for cell in cells)
+    cells = tabulated(plan, make_evidence(plan, found | {("fedlaw", A): [92.0, 92.0, 40.0]}))
+    assert [cell.row.key for cell in cells if cell.best_measured] == ["fedavg"]
+
+
 def test_counts_follow_the_rule():
     """A wider tolerance turns a miss into a hit; every status is listed."""
     plan = make_plan("full")

@@ -35,11 +35,11 @@ def caption(plan: Plan) -> str:
     """Says what the numbers of a cell mean."""
     measured = "Measured: mean ± sample standard deviation over seeds (number of seeds). "
     if not plan.prints:
-        return f"{measured}Bold: best measured of the column, ties included."
+        return f"{measured}Bold: best measured of the column, if all means are over the same seeds."
     text = (
         f"{measured}"
         f"Below it the printed number{', of other data and for orientation only' if plan.stand_in else ''}. "
-        "Bold: best measured of the column, ties included; underlined: best printed."
+        "Bold: best measured of the column, if all means are over the same seeds; underlined: best printed."
     )
     if plan.comparable:
         text += f" Third line: measured minus printed, and {words.LEGEND}."
