@@ -14,7 +14,7 @@ SPECIAL |= {"ρ": r"$\rho$", "τ": r"$\tau$", "≤": r"$\leq$", "≥": r"$\geq$"
 
 
 def write(table: Exhibit) -> str:
-    r"""Returns a `tabular` for `\input`. It needs the package booktabs. The best measured number of a column is bold, where there is one."""
+    r"""Returns a `tabular` for `\input`. It needs the package booktabs. A column's best measured number is bold."""
     plan = table.plan
     groups = [(name or "", len(list(same))) for name, same in itertools.groupby(plan.columns, key=lambda column: column.group)]
     above = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{escape(name)}}}" for name, span in groups)
