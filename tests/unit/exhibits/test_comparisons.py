@@ -10,6 +10,7 @@ from fedrepro import rng
 from fedrepro.config.plan import Row
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.names import decimal, signed
 from fedrepro.exhibits.paired import MOST, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
 from fedrepro.exhibits.readings import Readings
 from fedrepro.exhibits.sections.about import about_the_runs
@@ -205,3 +206,12 @@ def test_how_many_seeds_would_tell() -> None:
     assert seeds_needed(1.0, [0.0, 1.0, 2.0]) == 7
     assert seeds_needed(-1.0, [0.0, 1.0, 2.0], tests=2) == 9
     assert seeds_needed(1e-4, [0.0, 1.0, 2.0]) == MOST
+
+
+def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
+    """3.535 is a little more than that in floats, and one mean minus another may be a little less."""
+    assert f"{3.535:.2f}" == "3.54"
+    assert f"{3.534999999999997:.2f}" == "3.53"
+    assert decimal(3.534999999999997) == decimal(3.535) == "3.54"
+    assert signed(-3.534999999999997) == signed(-3.535) == "−3.54"
+    assert decimal(None) == signed(None) == "–"
