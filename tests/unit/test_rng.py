@@ -31,6 +31,12 @@ def test_a_stream_is_numpys_own(seed: int) -> None:
     assert rng.stream(seed, "batches", 3, 0).bit_generator.random_raw(4).tolist() == own.bit_generator.random_raw(4).tolist()
 
 
+def test_no_index_is_the_index_zero() -> None:
+    """The one case in which streams that are written in two ways are the same: so a purpose has one number of indices."""
+    assert first(8, "batches") == first(8, "batches", 0)
+    assert first(2**32, "batches") != first(2**32, "batches", 0)
+
+
 @pytest.mark.parametrize(
     "other", [(9, "batches", 1, 2), (8, "batch", 1, 2), (8, "batches", 2, 1), (8, "batches", 1), (8, "batches", 1, 2, 0)]
 )

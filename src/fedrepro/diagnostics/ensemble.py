@@ -46,6 +46,7 @@ class Ensemble(Diagnostic):
         """The four, summed in float64."""
         from fedrepro.engine import several
         from fedrepro.engine.kept import Global
+        from fedrepro.models import ops
 
         if not kept.clients:
             return
@@ -58,7 +59,7 @@ class Ensemble(Diagnostic):
             mean = (weights_K[:, None, None] * outputs).sum(0)
             right += int((mean.argmax(-1) == y).sum())
             logits = mean.log() if self.outputs == "probabilities" else mean
-            loss += float(setting.model.loss(logits, y)) * len(y)
+            loss += float(ops.cross_entropy(logits, y)) * len(y)
             count += len(y)
         (average,) = several.evaluated_sums(setting.model, weights_K[None], models, data)
         found = (loss / count, 100 - 100 * right / count, average.loss, average.error)

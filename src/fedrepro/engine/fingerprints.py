@@ -178,11 +178,6 @@ def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
     return split(name for name, found in seen.items() if len(found) > 1).retrain
 
 
-def deciding(config: Mapping[str, Any]) -> dict[str, str]:
-    """Of `today` what makes a result stale when it changes."""
-    return {name: fingerprint for name, fingerprint in today(config).items() if name.startswith(STALE)}
-
-
 def split(names: Iterable[str]) -> Changed:
     """By what a change of them asks for."""
     found = sorted(names)

@@ -17,7 +17,7 @@ from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
 from fedrepro.engine.fork_point import ForkPoint
-from fedrepro.engine.forks import Fork, trunk
+from fedrepro.engine.forks import Fork, late, trunk
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
@@ -25,6 +25,7 @@ from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, restore, write_json
+from fedrepro.lazy import torch
 from fedrepro.methods.compose import Method, compose
 from fedrepro.models.names import MODELS, primary_metric
 
@@ -120,12 +121,14 @@ class _Job:
     device: str
     engine: str
     options: Options
+    commit: tuple[str | None, bool | None]  # of the code that was read as the training began, and whether files differ from it
 
     @classmethod
     def of(cls, run: dict[str, Any], options: Options) -> "_Job":
         """With the device and the engine chosen."""
         device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
-        return cls(run, spec, Inputs(**run["inputs"], root=options.root), device, choose_engine(options, device, spec), options)
+        inputs, engine = Inputs(**run["inputs"], root=options.root), choose_engine(options, device, spec)
+        return cls(run, spec, inputs, device, engine, options, environment.git_state())
 
     def train(self, task: Task, after: int) -> None:
         """One seed, start to end; `after`: how many of the run's other seeds follow."""
@@ -178,7 +181,7 @@ class _Job:
     def _key(self, of: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, **(more or {})}
-        how |= {"code": fingerprints.deciding(config)}  # nor with other code of a part
+        how |= {"code": fingerprints.today(config), "torch": torch.__version__}  # nor by other code: a result names one
         how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
         how |= {"together": seeds} if self.engine == "vectorised" else {}
         return canonical_hash({"run": of, "seed": task.seed, "inputs": task.inputs, **how})
@@ -186,7 +189,8 @@ class _Job:
     def _fork_points(self, task: Task, seeds: list[int]) -> tuple[ForkPoint, ...]:
         """Where rounds end that the seed shares with other runs; none for a training that is to begin at round 0."""
         found = []
-        for fork in self.options.forks if not self.options.fresh else ():
+        forks = (fork for fork in self.options.forks if _inherits(self._method, fork.round, self.spec.rounds))
+        for fork in forks if not self.options.fresh else ():
             early = trunk(self.run["config"], fork.round)
             key = self._key(settings_hash(early), early, task, seeds)
             path = self.options.root / FORKS / key / f"seed{task.seed}-round{fork.round}.pt"
@@ -226,6 +230,7 @@ class _Job:
         if progress.shared:
             cost |= {"shared_rounds": progress.shared, "shared_s": round(progress.shared_s, 3)}
         found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
+        found |= dict(zip(("commit", "dirty"), self.commit, strict=True))
         if self.engine == "vectorised":
             found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)
@@ -241,6 +246,13 @@ class _Job:
         metric = primary_metric(self.spec.model)
         value = evidence["summary"][f"last_{metric}"]
         return "diverged" if value is None else f"{_words(metric, value)} in the last round"
+
+
+def _inherits(method: Method, round: int, rounds: int) -> bool:
+    """Whether the averages that begin in `round` or later know all from the global models before it: those behind them have not
+    begun, whose means the models would be."""
+    waiting = [late(part.begins(rounds), round) for part in method.averages]
+    return waiting == sorted(waiting)
 
 
 def choose_engine(options: Options, device: str, spec: RunSpec) -> str:

@@ -28,6 +28,8 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
         for k in rng.permutation(clients).tolist():
             others_LD = total_LD - units_KLD[k][order_KL[k]]
             gain_LL = torch.mm(others_LD, units_KLD[k].mT)
+            if not gain_LL.isfinite().all():  # the clients diverged: so will the mean, and the run says so
+                return order_KL
             gain_LL.diagonal().add_(TIE * total_LD.norm(dim=1).max() * units_KLD[k].norm(dim=1).max())
             order_KL[k] = torch.from_numpy(linear_sum_assignment(gain_LL.numpy(), maximize=True)[1])
             total_LD = others_LD + units_KLD[k][order_KL[k]]

@@ -164,6 +164,29 @@ def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
     assert {seed: one["curves"] for seed, one in folder.receipts().items()} == {k: one["curves"] for k, one in before.items()}
 
 
+def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder) -> None:
+    """A result names one code, of which all of its rounds are. The commit is that at the beginning of the training."""
+    shutil.rmtree(folder.root / "results/runs")
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder.root))
+    for command in (("init", "-q"), ("add", "src", "papers"), ("commit", "-qm", "first")):
+        subprocess.run([*git, *command], check=True)
+    first = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    longer = ["run", *TABLE, "--set", "rounds=60", "--seeds", "8", "--checkpoint-seconds", "0"]
+    process = folder.start(*longer)
+    (checkpoint,) = _wait(lambda: list(folder.root.glob("results/checkpoints/*fedprox*/seed8.pt")))
+    subprocess.run([*git, "commit", "-qm", "second", "--allow-empty"], check=True)
+    process.communicate(timeout=120)
+    (receipt,) = (json.loads(path.read_text()) for path in folder.root.glob("results/runs/*fedprox*/seed8.json"))
+    assert (receipt["environment"]["commit"], receipt["environment"]["dirty"]) == (first, False)
+    shutil.rmtree(folder.root / "results/runs")
+    process = folder.start(*longer)
+    _wait(checkpoint.exists)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    folder.add("src/fedrepro/engine/batches.py")
+    assert "the seed starts over from round 0" in folder.run(*longer)
+
+
 def test_a_kill_while_training_again_leaves_the_old_result(folder: Folder) -> None:
     """To the byte, and still stale; the same command goes on from the checkpoint, which other code of a part would not."""
     longer = [*TABLE, "--set", "rounds=40", "--seeds", "8", "--checkpoint-seconds", "0"]

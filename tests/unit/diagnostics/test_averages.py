@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import fedrepro.diagnostics  # noqa: F401
+from fedrepro import tree
 from fedrepro.diagnostics.cka import linear_cka
 from fedrepro.diagnostics.decomposition import BIASES, TERMS, terms
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Passes, make
@@ -21,7 +22,7 @@ from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
-from fedrepro.models import Model
+from fedrepro.models import Model, build, initial
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 from tests import toy
@@ -181,6 +182,22 @@ def test_ensemble(outputs: str) -> None:
     assert found["average_loss"] == pytest.approx(expected["test_loss"], rel=1e-10)
     assert found["average_error"] == pytest.approx(100 - expected["test_accuracy"])
     assert found["average_loss"] != pytest.approx(found["ensemble_loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_models_of_text(call: str) -> None:
+    """Every character counts as a sample. Two clients, seven windows of six characters."""
+    model = build("char_lstm", (6,), 5)
+    nets, buffers = [initial.draw(model, seed) for seed in (1, 2)], model.first_buffers()
+    now = Global(nets[0], buffers)
+    of = Kept(1, now, now, [0, 1], tree.stack(nets), tree.stack([buffers, buffers]), torch.tensor([0.5, 0.5]))
+    data = model.random(7, torch.Generator().manual_seed(0))
+    task = dataclasses.replace(toy.make_task(), model=model, evaluation=data, train=data, client_index=[torch.arange(3)] * 2)
+    found = numbers(measured(call, of, task))
+    if call == "ensemble":
+        logits = sum(model.forward(net, buffers, data.x, False)[0] for net in nets) / 2
+        assert found["ensemble_loss"] == pytest.approx(float(model.loss(logits, data.y)), rel=1e-6)
+    assert all(value is not None and math.isfinite(value) for value in found.values())
 
 
 def linear_task(rounds: int = 2) -> Task:

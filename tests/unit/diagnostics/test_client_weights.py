@@ -253,7 +253,9 @@ def test_learning_of_gamma_alone_and_in_two_stages() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [("fedavg", "has 0 parts of"), (f"fedlaw({LEARNING})+adaptive_gws({LEARNING})", "has 2 parts of")]
-    + [(f"{state}+adaptive_gws({LEARNING})", "keeps a state between rounds") for state in ("fedavgm", "feddyn")],
+    + [(f"{state}+adaptive_gws({LEARNING})", "keeps a state between rounds") for state in ("fedavgm", "feddyn")]
+    + [(f"gh+fedlaw({LEARNING})", "gh reads what is not kept"), (f"elastic+adaptive_gws({LEARNING})", "elastic reads what")]
+    + [(f"fednova+adaptive_gws({LEARNING})", "fednova reads what is not kept")],
 )
 def test_learning_that_cannot_be_made_again(text: str, word: str) -> None:
     task, of, _ = served(text, torch.float64, rounds=1)

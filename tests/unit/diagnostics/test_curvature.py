@@ -156,6 +156,16 @@ def test_what_has_no_hessian() -> None:
         measured("hessian", of, odd)
 
 
+def test_a_round_that_diverged_has_no_curvature() -> None:
+    """Nothing is raised: a table shows that there is no value."""
+    of = kept([], [0.5, float("nan"), 0.0])
+    values = [v.value for v in measured("eigenvector_line(reach=2, points=5)", of, quadratic())]
+    top, vectors = Hessian(quadratic().model, of.after, quadratic().evaluation).top(2, 8, 1)
+    assert all(value is None or math.isnan(value) for value in values)
+    assert np.isnan(top).all()
+    assert np.isnan(vectors).all()
+
+
 # --- the simplex --------------------------------------------------------------------------------------------------------------
 
 ROWS = [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [1.0, 4.0, 2.0], [9.0, 9.0, 9.0]]

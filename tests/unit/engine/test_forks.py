@@ -11,6 +11,7 @@ from fedrepro.engine.fork_point import ForkPoint
 from fedrepro.engine.forks import Fork
 from fedrepro.engine.kept import Keeper
 from fedrepro.engine.loop import Checkpoints, Outcome, train
+from fedrepro.engine.run import _inherits
 from fedrepro.methods.compose import compose
 from tests import toy
 
@@ -106,6 +107,18 @@ def test_the_late_run_may_come_first(tmp_path: Path) -> None:
 def test_a_longer_window_than_was_kept_starts_over(tmp_path: Path) -> None:
     run(tmp_path, "fedavg", models=2)
     assert run(tmp_path, f"fedavg+{LATE}", models=3).progress.shared == 0
+
+
+def test_an_average_behind_which_another_has_begun_parts_from_nothing(tmp_path: Path) -> None:
+    """It would take the means that the other one sends out for what it gets itself, which are the models before."""
+    behind = compose("fedavg+ima(window=2, start=4)+ima(window=3, start=2)")
+    before = compose("fedavg+ima(window=3, start=2)+ima(window=2, start=4)")
+    assert [_inherits(method, START, ROUNDS) for method in (behind, before)] == [False, True]
+    both = "fedavg+ima(window=3, start=2)+ima(window=2, start=4)"
+    run(tmp_path, "fedavg+ima(window=3, start=2)")
+    forked, alone = run(tmp_path, both), run(tmp_path / "alone", both)
+    assert forked.progress.shared == START
+    assert torch.equal(forked.params.flat, alone.params.flat)
 
 
 def test_a_round_that_is_kept_is_not_passed_over(tmp_path: Path) -> None:

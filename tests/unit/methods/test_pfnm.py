@@ -26,6 +26,11 @@ def net(hidden: int = 2, seed: int = 8) -> Tree:
     return params.like(params.flat.double())
 
 
+def test_clients_that_diverge_end_the_run_and_nothing_is_raised() -> None:
+    task = toy.make_task(rounds=6, client_lr=1e200, model=build("mlp", (1, 4, 4), 3))
+    assert train(task, compose("pfnm")).status == "diverged"
+
+
 def permuted(params: Tree, seed: int) -> Tree:
     """The same function: the units of both hidden layers in another order."""
     rng, found = np.random.default_rng(seed), params.like(params.flat.clone())
