@@ -50,7 +50,7 @@ test: $(READY)  ## all tests, on the CPU, without network
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-cluster: $(CLUSTER)/.ready  ## Slurm, S3, PostgreSQL and MLflow's server, started for it (needs root and Debian's packages, see .ci/run)
-	PATH=$(abspath $(CLUSTER)/bin):$$PATH $(CLUSTER)/bin/python -m pytest -n 3 --dist loadfile tests/cluster
+	PATH="$(abspath $(CLUSTER)/bin):$$PATH" $(CLUSTER)/bin/python -m pytest -n 3 --dist loadfile tests/cluster
 
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
 	$(BIN)/python -m pytest tests/portable/emulated.py

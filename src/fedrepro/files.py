@@ -74,6 +74,13 @@ def write_json(path: Path, value: object) -> Path:
     return write_text(path, json_text(value))
 
 
+def again(path: Path | str) -> str:
+    """What to do about a file that is not what it should be: what was made is made again, what people wrote is not."""
+    parts = Path(path).parts
+    written = Path(path).suffix != ".json" or {"papers", "reports"} & {*parts}
+    return "name a file that this command takes" if written else "delete it and run the same command again"
+
+
 def read_json(path: Path) -> Any:
     """The parsed file. UserError when it is missing or is not JSON."""
     try:
@@ -81,7 +88,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; run the step that makes it, or `dvc pull`") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not valid JSON ({error}); delete it and run the same command again") from error
+        raise UserError(f"{path}: not valid JSON ({error}); {again(path)}") from error
 
 
 def read_yaml(path: Path, missing: str = "") -> Any:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fedrepro.errors import UserError
+from fedrepro.files import again
 
-AGAIN = "delete it and run the same command again"
 T = TypeVar("T")
 
 
@@ -29,13 +29,14 @@ def text(value: Any) -> str:
     return json.dumps(plain(value), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def typed(kind: type[T], content: Any, path: Path | str, advice: str = AGAIN) -> T:
+def typed(kind: type[T], content: Any, path: Path | str, advice: str = "") -> T:
     """`content`, the JSON of `path`, as a `kind`. UserError in one line where it is none; what a type does not name is left
     out."""
     try:
         # Strict: "1" and true are no numbers. Only as JSON are lists tuples, and texts whole numbers as keys, nevertheless.
         return adapter(kind).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
+        advice = advice or again(path)
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedrepro.errors import UserError
+
 if TYPE_CHECKING:
     from fedrepro.methods.compose import Method
 
@@ -35,8 +37,13 @@ def partition(
     0. classes: how many there are, the largest label and one more where it is not given. groups: whole numbers [N], for schemes
     that read them. UserError for an unknown scheme, a value out of range, and for more clients than samples.
     """
-    from fedrepro.data.partition import draw
+    from fedrepro.data.partition import draw, needs_groups
+    from fedrepro.registry import require
 
+    for key, value, least in (("clients", clients, 1), ("seed", seed, 0)):
+        require(type(value) is int and value >= least, f"partition: {key}", value, f"must be a whole number from {least} up")
+    if groups is None and needs_groups(scheme):
+        raise UserError(f"partition({scheme!r}): reads groups of samples; give them as groups=[...]")
     values = whole_numbers("labels", labels)
     known = None if groups is None else whole_numbers("groups", groups)
     return draw(scheme, values, classes or int(values.max()) + 1, clients, seed, known).parts

@@ -53,9 +53,7 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "
         for seed in sorted(stored.get(run_id, {}).values(), key=lambda one: one.number)
     ]
     if not parts:
-        raise UserError(
-            f"{table}: no evidence at scale {scale}; `snakemake --cores 2 reports/{scale}/{table}.md` trains its runs"
-        )
+        raise UserError(f"{table}: no evidence at scale {made.scale}; `{made.command}` trains its runs")
     return _frame(parts, _CELL)
 
 
@@ -68,7 +66,7 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.Dat
     `source`, published or local; `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
     UserError for an unknown setting and for damaged evidence; an empty frame where nothing fits.
     """
-    _require_settings(wanted)
+    wanted = _settings(wanted)
     stored = _stored(Path(root))
     seeds = (seed for run_id in sorted(stored) if pattern in run_id for seed in stored[run_id].values())
     parts = [({}, seed) for seed in sorted(seeds, key=lambda one: (one.path.parent.name, one.number))]
@@ -98,14 +96,20 @@ def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
     return found
 
 
-def _require_settings(wanted: dict[str, Any]) -> None:
+def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
+    """As a run has them. UserError for an unknown name, and for a value of another type."""
     from fedrepro.config.layers import SETTINGS
-    from fedrepro.registry import unknown
+    from fedrepro.data.partition import SCHEMES, make_scheme
+    from fedrepro.registry import coerce, unknown
 
     known = sorted({*SETTINGS, "method"} - {"average_last"})
     for key in wanted:
         if key not in known:
             raise UserError(f"runs({key}=...): {unknown('setting', key, known)}")
+    found = {key: coerce(f"runs({key}=...)", value, SETTINGS.get(key, str)) for key, value in wanted.items()}
+    if "partition" in found:
+        found["partition"] = str(SCHEMES.canonical(make_scheme(found["partition"])))
+    return found
 
 
 def _frame(

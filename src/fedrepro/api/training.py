@@ -28,7 +28,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method
 from fedrepro.models import Model, build, initial
 from fedrepro.models.names import MODELS
-from fedrepro.registry import coerce, unknown
+from fedrepro.registry import coerce, require, unknown
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _DERIVED = frozenset({"dataset", "dataset_sha", "input_shape", "classes", "method", "model", "channel_statistics"})
 _SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
 Pair = tuple[Any, Any]  # x and y
+DEVICES = ("auto", "cpu", "cuda")
+ENGINES = ("auto", "sequential", "vectorised", "plain")
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,22 @@ def train(
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
     does not fit.
     """
+    require(type(seed) is int and seed >= 0, "train: seed", seed, "must be a whole number from 0 up")
+    for key, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):
+        require(value in known, f"train: {key}", value, f"must be one of {', '.join(known)}")
     chosen, whole = _settings(settings), compose(method) if isinstance(method, str) else method
     (train_x, train_y), (test_x, test_y) = _pairs(data)
     labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
     name = model if isinstance(model, str) else type(model).__name__
     reads_text = name in MODELS and MODELS[name].reads == "text"
+    there = int(max(each.max() for each in labels)) + 1
+    require(classes is None or classes >= there, "train: classes", classes, f"must be at least {there}, by the labels")
     spec = RunSpec(
         **chosen,
         dataset="own",
         dataset_sha="",
         input_shape=tuple(train_x.shape[1:]) if reads_text else _as_images(tuple(train_x.shape[1:])),
-        classes=classes or int(max(each.max() for each in labels)) + 1,
+        classes=classes or there,
         model=name,
         partition=partition if isinstance(clients, int) else "given",
         clients=clients if isinstance(clients, int) else len(clients),
@@ -179,6 +186,8 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
     """As the workflow draws and saves it, from the same streams."""
     train_y, test_y = labels
     if isinstance(clients, int):
+        if partitions.needs_groups(spec.partition):
+            raise UserError(f"train(partition={spec.partition!r}): reads groups of samples; deal them by `fedrepro.partition`")
         parts = partitions.draw(spec.partition, train_y, spec.classes, clients, seed).parts
     else:
         parts = index_arrays(clients, len(train_y))

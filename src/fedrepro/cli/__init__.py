@@ -44,7 +44,14 @@ def _run(options: Namespace) -> int:
     except Exception as error:
         if options.debug:
             raise
-        expected = isinstance(error, UserError)
-        detail = str(error) if expected else f"{type(error).__name__}: {error}; run again with --debug for the traceback"
+        expected, detail = _said(error)
+        detail += "" if expected else "; run again with --debug for the traceback"
         console.fail("fedrepro: error: " + " ".join(detail.split()))
         return UserError.exit_code if expected else 1
+
+
+def _said(error: Exception) -> tuple[bool, str]:
+    """(whether it is a user's to mend, what is said of it). So is a folder in the place of a file, and what may not be read."""
+    if isinstance(error, OSError) and (named := error.filename2 or error.filename):
+        return True, f"{named}: {(error.strerror or type(error).__name__).lower()}"
+    return isinstance(error, UserError), str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"

@@ -41,7 +41,13 @@ def diagnose(options: Namespace) -> None:
     for seed in options.seeds or _seeds(run["run_id"]):
         index = kept.load_index(ROOT, run["run_id"], seed)
         shas = {int(number): sha256 for number, sha256 in index["rounds"].items()}
-        wanted = [number for number in options.rounds or shas if number in shas]
+        lost = [number for number in options.rounds or () if number not in shas]
+        if lost:
+            known = ", ".join(map(str, sorted(shas)))
+            raise UserError(
+                f"--rounds {lost[0]}: its models are not kept; of {run['run_id']}, seed {seed}, those of {known} are"
+            )
+        wanted = list(options.rounds or shas)
         target = diagnosed.measured_path(ROOT, run["run_id"], call, seed)
         before = _before(target, index["rounds"])
         load = partial(_load, run["run_id"], seed, shas, device)

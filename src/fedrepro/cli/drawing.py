@@ -58,6 +58,8 @@ def init(options: Namespace) -> None:
 def draw(options: Namespace) -> None:
     """What a file of results/configs defines."""
     content = read_json(options.definition)
+    if not isinstance(content, dict) or not {"kind", "definition"} <= content.keys():
+        raise UserError(f"{options.definition}: defines nothing that is drawn; snakemake writes such files to results/configs")
     print(*draw_seeds(content["kind"], content["definition"], options.seeds), sep="\n")
 
 

@@ -49,11 +49,18 @@ def _described(name: str) -> Iterator[str]:
     datasets = _datasets()
     if name in datasets:
         return _dataset(datasets[name])
-    calls = [call.name for call in parse(name)]
-    if calls[0] in MODELS:
+    first, *others = parse(name)
+    calls = [first.name, *(call.name for call in others)]
+    given = bool(first.arguments or first.positional)
+    for noun, names in (("model", MODELS), (SCHEMES.noun, SCHEMES.names()), (DIAGNOSTICS.noun, DIAGNOSTICS.names())):
+        if first.name in names and (others or (given and noun == "model")):
+            raise UserError(f"describe {name}: {first.name} is a {noun}; describe {first.name} alone")
+    if first.name in MODELS:
         return _model(name)
     for registry in (SCHEMES, DIAGNOSTICS):
-        if calls[0] in registry.names():
+        if first.name in registry.names():
+            if given:
+                registry.make(first)
             return _called(name, registry)
     known = {
         "method": sorted([*PARTS.names(), *PRESETS]),

@@ -19,6 +19,10 @@ FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "pa
 def runs(options: Namespace) -> None:
     """Prints a line for each table with runs; for what the options name, a line for each run with the settings that differ."""
     if options.prune or options.dry_run:
+        filters = [key for key in FILTERS if getattr(options, key)]
+        if filters:
+            named = "a table or a run" if filters[0] == "what" else f"--{filters[0]}"
+            raise UserError(f"runs --prune: takes all that no plan asks for; {named} limits nothing, leave it out")
         from fedrepro.config.grid import every_run
         from fedrepro.config.project import load_project
         from fedrepro.tracking import prune

@@ -120,8 +120,8 @@ class _Top(argparse.ArgumentParser):
 class Listed(argparse.Action):
     """Several values, apart by spaces or commas: `--seeds 8 9`, `--seeds 8,9`. `type` applies to each of them."""
 
-    def __init__(self, *args: Any, type: Callable[[str], Any] = str, **options: Any) -> None:
-        super().__init__(*args, nargs="+", **options)
+    def __init__(self, *args: Any, type: Callable[[str], Any] = str, nargs: str = "+", **options: Any) -> None:
+        super().__init__(*args, nargs=nargs, **options)
         self.each = type
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
@@ -130,7 +130,7 @@ class Listed(argparse.Action):
             found = [self.each(text) for text in texts]
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from error
-        if not found:
+        if not found and self.nargs == "+":
             raise argparse.ArgumentError(self, "expected at least one value")
         setattr(namespace, self.dest, list(dict.fromkeys(found)))
 
@@ -167,6 +167,12 @@ def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
     command.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help=seeds)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: a port is a whole number from 1 to 65535")
+    return int(text)
+
+
 def _run(add: Add) -> None:
     table = "table as paper/table, for example fedlaw/table3; or the file of one run's configuration"
     run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
@@ -183,20 +189,20 @@ def _run(add: Add) -> None:
     engines = ["auto", "sequential", "vectorised", "plain"]
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
     run.add_argument("--engine", choices=engines, default="auto", help=help)
-    help = "processes that share out each round's clients; they change no bit (default: 1)"
-    run.add_argument("--workers", type=_at_least_one, default=1, metavar="N", help=help)
+    help = "processes that share out each round's clients; they change no bit (default: params.yaml)"
+    run.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"
     run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
     help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
-    run.add_argument("--keep", nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
+    run.add_argument("--keep", action=Listed, nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
     once_more = run.add_mutually_exclusive_group()
     once_more.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)
     help = "train every seed from the start, finished ones too; the new result replaces the old one when it is complete"
     once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
-    run.add_argument("--cores", type=int, metavar="N", help="with --dry-run: how many the workflow would get; default: all")
+    run.add_argument("--cores", type=_at_least_one, metavar="N", help="with --dry-run: those of the workflow; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
 
 
@@ -280,7 +286,7 @@ def _look(add: Add) -> None:
 
     ui = add("ui", "reporting", "serve the MLflow UI over every run, brought up to date")
     ui.add_argument("--host", default="127.0.0.1")
-    ui.add_argument("--port", type=int, default=5000)
+    ui.add_argument("--port", type=_port, default=5000, help="default: 5000")
 
 
 def _find_out(add: Add) -> None:

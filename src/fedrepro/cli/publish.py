@@ -40,9 +40,8 @@ def publish(options: Namespace) -> None:
             copied.append(path)
     if missing and not options.partial:
         told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
-        report = made.command.split()[-1]
         raise UserError(
-            f"{options.target}: {told} have not run at scale {options.scale}; run `snakemake {report}` first, or give --partial"
+            f"{options.target}: {told} have not run at scale {options.scale}; run `{made.command}` first, or give --partial"
         )
     for path in copied:
         target = evidence / _below(path)

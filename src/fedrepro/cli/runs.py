@@ -35,6 +35,7 @@ def run(options: Namespace) -> None:
             console.say(asked.where_from(run, asked.given(options), options.like))
     cells = _select(plan, options)
     seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
+    workers = project.params.workers
     if options.dry_run:
         from fedrepro.store import Store
 
@@ -46,13 +47,13 @@ def run(options: Namespace) -> None:
     if selection.candidates(cells):
         from fedrepro.store import Store
 
-        _train(_identified(selection.jobs(plan, cells, seeds)), options, device)
+        _train(_identified(selection.jobs(plan, cells, seeds)), options, device, workers=workers)
         plan = selection.settle(plan, Store.of(ROOT))
         cells = _select(plan, options)
     from fedrepro.cli.outcome import Outcome
 
     outcome = Outcome(project, plan, cells, seeds)
-    _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read)
+    _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)
 
@@ -64,6 +65,8 @@ def _require_one_target(options: Namespace) -> None:
         raise UserError(f"run: give either a table or --method{what}")
     if options.like and not options.method:
         raise UserError(f"--like {options.like}: goes with --method; of a table give the table itself")
+    if options.cores and not options.dry_run:
+        raise UserError(f"--cores {options.cores}: goes with --dry-run; without it one run trains after another, see --workers")
     for key in ("rows", "columns", "run_id", "scale"):
         if options.method and getattr(options, key):
             raise UserError(f"--{key.replace('_', '-')}: goes with a table, not with --method; give settings by --set")
@@ -76,6 +79,9 @@ def _run_file(path: Path, options: Namespace) -> None:
         raise UserError(f"{path}: not the configuration of a run; snakemake writes them to results/configs")
     if not options.seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
+    for key in ("rows", "columns", "run_id", "scale", "set", "rounds", "dataset", "model", "partition", "like"):
+        if getattr(options, key):
+            raise UserError(f"{path}: names one run and all of its settings; leave --{key.replace('_', '-')} out")
     device = options.device or "auto"
     if options.dry_run:
         _forecast([(entry, options.seeds)], device, options)
@@ -94,7 +100,8 @@ def _identified(jobs: "list[selection.Job]") -> list[Job]:
     return [(run.identity | more, seeds) for run, more, seeds in own]
 
 
-def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True) -> None:
+def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True, workers: int = 1) -> None:
+    """`workers`: of params.yaml, where the command names none and the engine takes several."""
     device = cards.choose(device)  # before torch is there
     from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
@@ -105,7 +112,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             root=ROOT,
             device=device,
             engine=options.engine,
-            workers=options.workers,
+            workers=options.workers or (1 if device == "cuda" or options.engine == "vectorised" else workers),
             checkpoint_s=options.checkpoint_seconds,
             again=options.again and not options.fresh,
             fresh=options.fresh,

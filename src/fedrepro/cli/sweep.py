@@ -111,7 +111,7 @@ def _planned(project: "Project", name: str, made: dict[Path, str]) -> "Plan":
 def _command(options: Namespace) -> str:
     """What a person wrote, for the head of the sweep's files."""
     words = ["fedrepro", "sweep", *(word for method in options.method for word in ("--method", method))]
-    for key in (*asked.SHORT, "like"):
+    for key in (*asked.SHORT, "like", "name"):
         words += [f"--{key}", str(value)] if (value := getattr(options, key)) is not None else []
     for key in ("set", "over"):
         words += [f"--{key}", *values] if (values := getattr(options, key)) else []

@@ -121,6 +121,9 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
                     found |= dict.fromkeys(sorted((evidence / run.run_id).glob("seed*.json")), run)
         if found:
             break
+    ids = sorted({run.run_id for run in found.values()})
+    if not by_table and len(ids) > 1:
+        raise UserError(f"{options.target!r} ends {len(ids)} run_ids; the last eight characters tell them apart: {ids[0]}, ...")
     if options.seeds:
         found = {path: run for path, run in found.items() if int(path.stem[4:]) in options.seeds}
     if refused and not found:

@@ -209,6 +209,11 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
             for what, shape in ((entry.holds, entry.native_shape), (known.reads, known.input_shape))
         )
         raise UserError(f"{where('dataset')} = {entry.name!r}: is {has}, but {values['model']} reads {wants}; change either")
+    if known.reads == "images" and entry.native_shape[0] not in (1, known.input_shape[0]):
+        has, wants = entry.native_shape[0], known.input_shape[0]
+        raise UserError(
+            f"{where('dataset')} = {entry.name!r}: has {has} channels, but {values['model']} reads {wants}; change either"
+        )
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})

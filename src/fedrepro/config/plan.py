@@ -16,9 +16,9 @@ from fedrepro.config.table import Metric
 from fedrepro.engine.forks import Fork
 from fedrepro.engine.identity import require_settings
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
+from fedrepro.files import again, read_json
 from fedrepro.registry import Call, parse
-from fedrepro.typed import AGAIN, typed
+from fedrepro.typed import typed
 
 SCHEMA = 9  # raise it when a key changes its meaning or goes away
 Scale = Literal["demo", "short", "full"]
@@ -266,8 +266,8 @@ def load_plan(path: Path) -> Plan:
     """The plan in a file. UserError where that is missing, is no plan of this version, or names a run by another's id."""
     content = read_json(path)
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise UserError(f"{path}: not a plan of schema {SCHEMA}; {AGAIN}")
+        raise UserError(f"{path}: not a plan of schema {SCHEMA}; {again(path)}")
     made = typed(Plan, content, path)
     for run in made.runs.values():
-        require_settings(run.identity, path, AGAIN)
+        require_settings(run.identity, path, again(path))
     return made

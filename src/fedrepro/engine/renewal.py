@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedrepro.engine import fingerprints, records
-from fedrepro.engine.environment import git_state
+from fedrepro.engine import checkout, fingerprints, records
 from fedrepro.engine.receipts import committed
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
@@ -20,10 +19,10 @@ from fedrepro.files import read_json, write_json
 
 def stamp() -> dict[str, Any]:
     """What `verified` will say. UserError where the code is of no commit."""
-    commit, dirty = git_state()
+    commit, dirty = checkout.state()
     if dirty:
         raise UserError(
-            "--renew: src, papers, params.yaml or data/registry.yaml have changes that are not committed; commit them"
+            "--renew: src, papers, sweeps, params.yaml or data/registry.yaml are not as they were committed; commit them"
         )
     return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
 

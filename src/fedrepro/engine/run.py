@@ -12,7 +12,7 @@ from typing import Any
 from fedrepro import arithmetic, stopping
 from fedrepro.console import duration, say
 from fedrepro.data import partition
-from fedrepro.engine import again, environment, fingerprints, kept, live, results, stale
+from fedrepro.engine import again, checkout, environment, fingerprints, kept, live, results, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
@@ -128,7 +128,7 @@ class _Job:
         """With the device and the engine chosen."""
         device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
         inputs, engine = Inputs(**run["inputs"], root=options.root), choose_engine(options, device, spec)
-        return cls(run, spec, inputs, device, engine, options, environment.git_state())
+        return cls(run, spec, inputs, device, engine, options, checkout.state())
 
     def train(self, task: Task, after: int) -> None:
         """One seed, start to end; `after`: how many of the run's other seeds follow."""

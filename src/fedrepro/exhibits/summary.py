@@ -7,8 +7,7 @@ from typing import Any
 from fedrepro.errors import UserError
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.records import SCHEMA, Record
-from fedrepro.files import read_json, write_json
-from fedrepro.typed import AGAIN
+from fedrepro.files import again, read_json, write_json
 
 Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`
 
@@ -18,7 +17,7 @@ def load_table(path: Path) -> Table:
     content = read_json(path)
     header = content.get("header") if isinstance(content, dict) else None
     if not isinstance(header, dict) or header.get("schema") != SCHEMA or not ("table" in header and "cells" in content):
-        raise UserError(f"{path}: not the report of a table of schema {SCHEMA}; {AGAIN}")
+        raise UserError(f"{path}: not the report of a table of schema {SCHEMA}; {again(path)}")
     return content
 
 

@@ -1,5 +1,6 @@
 """Files of a run, beside its numbers: linked where the store is a folder, sent where it is not."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -76,7 +77,11 @@ def _send(files: dict[str, Path], repository: Any) -> None:
 def _place(source: Path, target: Path) -> None:
     """A hard link where the file system has them, so that a thousand models are not stored twice; else a copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and target.samefile(source):  # a sync that was killed left it
+        return
+    target.unlink(missing_ok=True)
     try:
         os.link(source.resolve(), target)
     except OSError:
-        shutil.copyfile(source, target)
+        with contextlib.suppress(shutil.SameFileError):  # another sync was faster
+            shutil.copyfile(source, target)

@@ -76,6 +76,8 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     every = fedrepro.runs(root=ROOT, method="fedprox")
     assert 0 < some.run_id.nunique() < every.run_id.nunique()
     assert fedrepro.runs("no such run", root=ROOT).empty
+    beta = [fedrepro.runs(root=ROOT, partition=f"dirichlet_per_client({text})") for text in ("beta=1", "beta=1.0")]
+    assert len(beta[0]) == len(beta[1]) > 0
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,11 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
         (lambda: fedrepro.load("fedgh/table2", scale="ful", root=ROOT), ["'ful'", "'full'"]),
         (lambda: fedrepro.load("fedgh/table4", root=ROOT), ["fedgh/table4: no evidence at scale full", "snakemake"]),
         (lambda: fedrepro.runs(datset="mnist", root=ROOT), ["datset", "'dataset'"]),
+        (
+            lambda: fedrepro.load("fedgh/table4", scale=None, root=ROOT),
+            ["fedgh/table4: no evidence at scale demo", "snakemake"],
+        ),
+        (lambda: fedrepro.runs(clients="20", root=ROOT), ["clients", "'20'", "whole number"]),
         (lambda: fedrepro.runs(method="fedporx", root=ROOT), ["'fedporx'", "'fedprox'"]),
     ],
 )
@@ -231,6 +238,14 @@ TRAIN_MISTAKES = {
         lambda d: fedrepro.train("elastic(of=features)", d, model=Small(), clients=3, rounds=1, local_validation=0.3),
         ["Small", "features"],
     ),
+    "classes": (lambda d: fedrepro.train("fedavg", d, classes=1), ["classes = 1", "by the labels"]),
+    "seed": (lambda d: fedrepro.train("fedavg", d, seed=1.5), ["seed = 1.5", "whole number"]),
+    "below 0": (lambda d: fedrepro.train("fedavg", d, seed=-1), ["seed = -1"]),
+    "engine": (lambda d: fedrepro.train("fedavg", d, engine="fast"), ["engine = 'fast'", "vectorised"]),
+    "device": (lambda d: fedrepro.train("fedavg", d, device="gpu"), ["device = 'gpu'", "cuda"]),
+    "groups": (lambda d: fedrepro.train("fedavg", d, partition="by_group"), ["by_group", "reads groups"]),
+    "no groups": (lambda d: fedrepro.partition("by_group", d[0][1]), ["by_group", "groups=[...]"]),
+    "no clients": (lambda d: fedrepro.partition("iid", d[0][1], clients=0), ["clients = 0", "from 1 up"]),
     "tied": (lambda d: fedrepro.train("fedavg", d, model=Tied()), ["Tied", "untie"]),
     "no weights": (lambda d: fedrepro.train("fedavg", d, model=nn.ReLU()), ["ReLU", "no weights"]),
 }

@@ -150,6 +150,7 @@ def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch
         assert Store.of().measured(name, CALL, 8, map(int, asked)) == path
     assert seen == [[4], [1], [], [2]]
     assert path.read_bytes() == whole
+    assert main(["diagnose", CALL, name, "--rounds", "1", "9"]) == 2
     assert main(["diagnose", CALL, name, "--rounds", "1"]) == 0
     assert path.read_bytes() == whole
 

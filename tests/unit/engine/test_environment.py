@@ -11,8 +11,25 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.engine import environment
+from fedrepro.engine import checkout, environment
 from fedrepro.errors import UserError
+
+
+def test_a_file_that_was_never_added_is_of_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new part, a new table: nobody else has them. What git ignores, and what no training reads, counts for nothing."""
+    monkeypatch.chdir(tmp_path)
+    assert checkout.state() == (None, None)
+    for name in ("src/a.py", "papers/p/paper.yaml", ".gitignore"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("*.pyc\n")
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]):
+        subprocess.run(["git", *command], check=True)
+    commit, dirty = checkout.state()
+    assert (len(commit or ""), dirty) == (40, False)
+    for name, counts in (("notes.txt", False), ("src/a.pyc", False), ("papers/p/tables/table30.yaml", True)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+        assert checkout.state() == (commit, counts), name
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
