@@ -66,8 +66,20 @@ class Chooser:
 
         self._options, self._root = options, root
         self._project, self._known = load_project(root), stored(root)
+        self._require_known()
         self._catalogue = Catalogue(self._project)
         self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
+
+    def _require_known(self) -> None:
+        """UserError for a data set, a model or a scale that there is not."""
+        from fedrepro.models.names import MODELS
+        from fedrepro.registry import unknown
+
+        known = {"data set": self._project.registry, "model": MODELS, "scale": self._project.scales}
+        for noun, names in known.items():
+            name = getattr(self._options, noun.replace(" ", ""))
+            if name and name not in names:
+                raise UserError(f"--{noun.replace(' ', '')} {name}: {unknown(noun, name, sorted(names))}")
 
     def found(self) -> tuple[list[Found], int]:
         """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.

@@ -167,10 +167,12 @@ MISTAKES = [
         ["report", "papers/fedlaw/paper.yaml"],
         ["papers/fedlaw/paper.yaml: not valid JSON", "; name a file"],
     ),
-    (["report", "papers"], ["papers: is a directory"]),
     (["draw", "papers/fedlaw/changed.json", "--seeds", "8"], ["papers/fedlaw/changed.json: no such file"]),
     (["runs", "fedlaw/table3", "--prune", "--dry-run"], ["runs --prune", "a table or a run limits nothing"]),
     (["runs", "--scale", "full", "--prune"], ["runs --prune", "--scale limits nothing"]),
+    (["runs", "--dataset", "mnits"], ["--dataset mnits: unknown data set 'mnits'; did you mean 'mnist'?"]),
+    (["runs", "--model", "lennet"], ["--model lennet: unknown model 'lennet'; did you mean 'lenet'?"]),
+    (["runs", "fedlaw/table3", "--scale", "huge"], ["--scale huge: unknown scale 'huge'"]),
     (["run", "fedlaw/table3", "--cores", "3"], ["--cores 3", "goes with --dry-run"]),
     (["run", "fedlaw/table3", "--set", "dataset=cifar10"], ["'cifar10'", "has 3 channels, but mlp reads 1"]),
     (["plan", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
@@ -221,6 +223,13 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     with pytest.raises(UserError):
         run("--debug", *arguments)
     assert not (project / "results").exists()
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the system refuses is the user's to mend: it names the place and no temporary file."""
+    for arguments in (["report", "papers"], ["plan", "fedlaw/table3", "--out", "papers"]):
+        assert run(*arguments) == 2
+        assert capsys.readouterr().err == "fedrepro: error: papers: is a directory\n"
 
 
 def test_a_bug_is_one_line_too_but_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
