@@ -185,7 +185,7 @@ def _project(options: Namespace) -> "Project":
     from fedrepro.files import read_yaml
 
     content = read_yaml(ROOT / "params.yaml")
-    if options.command != "run":
+    if options.command != "run" or not isinstance(content, dict):  # which load_project refuses
         return load_project(ROOT, content)
     with asked.blaming_the_options(options):
         if options.method:

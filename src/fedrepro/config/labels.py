@@ -1,4 +1,4 @@
-"""Labels of columns that say what a smaller scale really has: `FashionMNIST (here digits)`, `round 200 (here 30)`."""
+"""Labels of columns that say what a smaller scale really has: `FashionMNIST (here digits, mlp)`, `round 200 (here 30)`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,23 @@ _ROUNDS = re.compile(r"\bround ([1-9]\d*)\b|\b([1-9]\d*) rounds\b")
 
 
 def told(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
-    """The column with the data sets and the rounds of its runs, where a scale changes them. `places`: the cells of the column.
+    """The column with the data sets, networks and rounds of its runs, where a scale changes them. `places`: the column's cells.
 
-    The group of columns names the data sets; without a group the label does. A data set with the same samples as the protocol's
-    (`same_as` in the registry) is not named. Rounds are named only if all runs have the same share of the protocol's rounds.
+    The group of columns names data sets and networks; without a group the label does. A data set with the same samples as the
+    protocol's (`same_as` in the registry) is not named. Rounds are named only if all runs have the same share of the protocol's
+    rounds.
     """
     planned = [(place, runs[place.run_id]) for place in places if place.run_id]
     label = _rounds(column.label, planned)
     sets = [(run.config["dataset"], place.instead_of["dataset"]) for place, run in planned if "dataset" in place.instead_of]
     used = dict.fromkeys(own for own, protocol in sets if registry[own].same_as != protocol)
-    if not used:
+    models = dict.fromkeys(run.config["model"] for place, run in planned if "model" in place.instead_of)
+    here = ", ".join([*used, *models])
+    if not here:
         return replace(column, label=label)
-    data = ", ".join(used)
     if column.group:
-        return replace(column, label=label, group=f"{column.group} (here {data})")
-    return replace(column, label=f"{label}, on {data}")
+        return replace(column, label=label, group=f"{column.group} (here {here})")
+    return replace(column, label=f"{label}, on {here}")
 
 
 def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:

@@ -100,8 +100,6 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
     """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake merges --config into it)."""
     root = Path(root)
     content = read_yaml(root / "params.yaml") if params is None else params
-    if not isinstance(content, dict):
-        raise UserError(f"{root / 'params.yaml'}: is no list of keys with values; `git checkout params.yaml` brings it back")
     where = root / "papers" / "scales.yaml"
     scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
     for name, scale in scales.items():

@@ -52,6 +52,13 @@ def test_only_rounds_are_counted(label: str, shown: str) -> None:
     assert told(column, cells, figure.runs, REGISTRY).label == shown
 
 
+def test_another_network_is_named() -> None:
+    """PACS at 64 pixels has another network than the AlexNet that the head names; CIFAR-10's own images are not."""
+    groups = {column.key: column.group for column in planned("fedima/table1", "short").columns}
+    assert groups["pacs-shards"] == "PACS · AlexNet (here pacs-64px, fedima_cnn_64px)"
+    assert groups["c10-cnn-shards"] == "CIFAR-10 · CNN"
+
+
 def test_cells_with_other_shares_leave_the_label_alone() -> None:
     """One number would be wrong for some of them."""
     figure = made("short")

@@ -126,7 +126,7 @@ def test_arithmetic_is_a_matter_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
 
     def key(device: str, **changes: Any) -> str:
         run = {"run_id": "run", "method": "fedavg", "config": {"method": "fedavg", "model": "mlp", "partition": "iid"}}
-        job = engine_run._Job(run, task.spec, Inputs("", "", "", "", ""), device, "vectorised", Options())
+        job = engine_run._Job(run, task.spec, Inputs("", "", "", "", ""), device, "vectorised", Options(), (None, None))
         return job.checkpoints(task, [8, 9], **changes).key
 
     task, now = toy.make_task(), "portable"
