@@ -158,7 +158,7 @@ def with_titles(gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_page_says_what_there_is_and_what_is_missing():
-    """Facts of the runs, a diverged seed, tables that have not run in one line each with their command, in natural order."""
+    """Facts of the runs, a diverged seed, tables that have not run in one line each with their file, in natural order."""
     pages = make_page(tables=("table3", "table10", "table2"))
     header = json.loads(pages["json"].read_text())["header"]
     assert (header["tables_run"], header["tables"], header["printed_total"]) == (1, 3, 96)
@@ -171,7 +171,8 @@ def test_the_page_says_what_there_is_and_what_is_missing():
             "snakemake --cores 8 reports/full/fedlaw/index.html",
         ):
             assert said in text, (ending, said)
-        places = [text.index(f"snakemake --cores 8 reports/full/fedlaw/{name}.md") for name in ("table2", "table10")]
+        assert "snakemake --cores 8 reports/full/fedlaw/table2.md" in text
+        places = [text.rindex(f"{name}.md") for name in ("table2", "table10")]
         assert places == sorted(places)
 
 

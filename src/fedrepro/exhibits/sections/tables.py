@@ -1,6 +1,7 @@
 """The tables of a paper, one after another; those that vary another; those that have not run."""
 
 from fedrepro.config.places import is_figure
+from fedrepro.config.plan import Plan
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import Paper
 from fedrepro.exhibits.sections import grid, tuned, words
@@ -13,7 +14,7 @@ from fedrepro.exhibits.write import blocks as b
 VARIED = (
     "What the paper leaves open, tried with its numbers known: these tables vary one of its own, and nothing in them is judged."
 )
-NOT_RUN = "No run of these has evidence at this scale. Each line ends with the command that would make it."
+NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "
 
 
 @section("paper", at=50)
@@ -61,5 +62,11 @@ def not_run(paper: Paper) -> list[b.Block]:
     if not paper.not_run:
         return []
     both = "tables and figures" if any(is_figure(plan.table) for plan in paper.not_run) else "tables"
-    lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(plan.command, "code")) for plan in paper.not_run)
-    return [b.Section("Not run", (b.Paragraph(NOT_RUN), b.Bullets(lines)), folded=True, note=f"{len(lines)} {both}")]
+    lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(_file(plan), "code")) for plan in paper.not_run)
+    said = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
+    return [b.Section("Not run", (said, b.Bullets(lines)), folded=True, note=f"{len(lines)} {both}")]
+
+
+def _file(plan: Plan) -> str:
+    """`table15.md`, in the folder of the page."""
+    return plan.command.rpartition("/")[2]
