@@ -113,7 +113,7 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
     write_table(project, [1, 200])
     refused = project.run(*publish, ok=False)
     assert f"{CALL} of " in refused.stderr
-    assert "run `snakemake reports/full/fedlaw/table90.md` first" in refused.stderr
+    assert "run `snakemake --cores 8 reports/full/fedlaw/table90.md` first" in refused.stderr
     project.run(*report)
     assert "1 files published" in project.run(*publish).stderr
     measured = below("*/*/*.parquet")

@@ -78,7 +78,7 @@ def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPat
     shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is really published
     refused = project.run(*PUBLISH, ok=False)
     assert refused.returncode == 2
-    assert "have not run at scale full; run `snakemake reports/full/fedlaw/table3.md` first" in refused.stderr
+    assert "have not run at scale full; run `snakemake --cores 8 reports/full/fedlaw/table3.md` first" in refused.stderr
     project.run("git", "init", "-q", "-b", "main")
     commit(project)
     project.run(*REPORT)

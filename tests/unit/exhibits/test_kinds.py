@@ -306,10 +306,11 @@ def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: No
 
 
 def test_a_figure_without_runs_is_listed(in_project: None) -> None:
-    """With the command that makes it; nothing is drawn."""
+    """With the file that makes it; nothing is drawn."""
     _, markdown = page_of({}, "figure3")
-    assert "- table3: Title of table3. `snakemake --cores 8 reports/demo/fedlaw/table3.md`" in markdown
-    assert "- Figure 3: Title of figure3. `snakemake --cores 8 reports/demo/fedlaw/figure3.svg`" in markdown
+    assert "as in `snakemake --cores 8 reports/demo/fedlaw/" in markdown
+    assert "- table3: Title of table3. `table3.md`" in markdown
+    assert "- Figure 3: Title of figure3. `figure3.svg`" in markdown
     assert "2 tables and figures" in markdown
     assert not list(Path("reports/demo/fedlaw").rglob("figure3.*"))
 
