@@ -75,7 +75,7 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def again(path: Path | str) -> str:
-    """What to do about a file that is not what it should be: what was made is made again, what people wrote is not."""
+    """Advice for a broken file: delete it if a command wrote it, name another if a person did."""
     written = Path(path).suffix != ".json" or "papers" in Path(path).parts
     return "name a file that this command takes" if written else "delete it and run the same command again"
 

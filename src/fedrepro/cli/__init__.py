@@ -51,7 +51,7 @@ def _run(options: Namespace) -> int:
 
 
 def _said(error: Exception) -> tuple[bool, str]:
-    """(whether it is a user's to mend, what is said of it). So is a folder in the place of a file, and what may not be read."""
+    """(whether the user can mend it, the message). A refusal of the file system with a path in it is the user's."""
     if isinstance(error, OSError) and (named := error.filename2 or error.filename):
         return True, f"{named}: {(error.strerror or type(error).__name__).lower()}"
     return isinstance(error, UserError), str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"

@@ -71,15 +71,16 @@ class Chooser:
         self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
 
     def _require_known(self) -> None:
-        """UserError for a data set, a model or a scale that there is not."""
+        """UserError for an unknown data set, model or scale."""
         from fedrepro.models.names import MODELS
         from fedrepro.registry import unknown
 
-        known = {"data set": self._project.registry, "model": MODELS, "scale": self._project.scales}
-        for noun, names in known.items():
-            name = getattr(self._options, noun.replace(" ", ""))
+        project = self._project
+        known = {"dataset": ("data set", project.registry), "model": ("model", MODELS), "scale": ("scale", project.scales)}
+        for option, (noun, names) in known.items():
+            name = getattr(self._options, option)
             if name and name not in names:
-                raise UserError(f"--{noun.replace(' ', '')} {name}: {unknown(noun, name, sorted(names))}")
+                raise UserError(f"--{option} {name}: {unknown(noun, name, sorted(names))}")
 
     def found(self) -> tuple[list[Found], int]:
         """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.

@@ -185,8 +185,8 @@ class Reading(NamedTuple):
 
     @property
     def quantity(self) -> str:
-        """What its values are values of: the metric, or how soon it reaches a target, or how much it jumps. Seeds lie further
-        apart in one of them than in another, and none is ranked beside another."""
+        """What a value measures: the metric, the rounds to a target, or how much the curve jumps. Each has a spread over seeds
+        and a ranking of its own."""
         kind = {FirstReaching: ", rounds to a target", Jumps: ", jumps"}.get(type(self.call), "")
         return self.metric + kind
 

@@ -34,10 +34,10 @@ class ServerLearning(Diagnostic):
     together (the sum of their distances), stay within `settled` of the farthest that they were from their end. The paper says
     that they converge, not by what rule; a tenth is our choice.
 
-    The method has one part that learns on the proxy set, and before it nothing that changes what it learns on by more than is
-    kept: no transform of the updates, no FedNova, no client rule or rescaling that reads other samples. Of `fedlaw_swa` the two
-    stages follow each other. In its first stage, and in `law_swa`, lambda is that before the average over epochs.
-    `adaptive_gws` has no `learning_lambda`. A round in which nothing is learned has no value.
+    The method has one part that learns on the proxy set. It has no part that needs more than the kept models: no transform of
+    the updates, no FedNova, nothing that measures held-out samples. Of `fedlaw_swa` the two stages follow each other. In its
+    first stage, and in `law_swa`, lambda is that before the average over epochs. `adaptive_gws` has no `learning_lambda`. A
+    round in which nothing is learned has no value.
     """
 
     settled: float = 0.1
@@ -90,7 +90,8 @@ def learned(kept: "Kept", task: "Task") -> "list[Tensor]":
     seen: list[Tensor] = []
     method = compose(task.spec.method)
     part, before = learning(method)
-    unknown = [one.name for one in (*method.transforms, *method.probing, method.aggregate) if _reads_more(one, method)]
+    steps = [method.aggregate] if method.aggregate.name == "fednova" else []  # it reads each client's steps
+    unknown = [one.name for one in (*method.transforms, *method.probing, *steps)]
     if unknown:
         raise UserError(f"server_learning: {method.label}: {', '.join(unknown)} reads what is not kept; take another method")
     state = method.init(kept.before.params, kept.before.buffers)
@@ -100,11 +101,6 @@ def learned(kept: "Kept", task: "Task") -> "list[Tensor]":
     method = recording(method, part, seen)
     method.apply(state, server_context(task, state, _cohort(kept, task), kept.round - 1, {}))
     return seen
-
-
-def _reads_more(part: Any, method: "Method") -> bool:
-    """A transform replaces the updates, FedNova reads each client's steps, a part that probes reads its held-out samples."""
-    return part in method.transforms or part in method.probing or part.name == "fednova"
 
 
 def learning(method: "Method") -> "tuple[Any, list[Any]]":

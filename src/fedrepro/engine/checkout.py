@@ -1,16 +1,16 @@
-"""Of which commit the code, the tables and the settings are that a training reads."""
+"""The commit of the code, tables and settings that a training reads."""
 
 import subprocess
 
 from fedrepro.engine.environment import git_state
 
-READ = ("src", "papers", "sweeps", "data/registry.yaml")
+READ = ("src", "papers", "data/registry.yaml")
 
 
 def state() -> tuple[str | None, bool | None]:
-    """(commit, whether a file that a training reads differs from it or is not in it); (None, None) outside a git checkout.
+    """(commit, whether the files that a training reads differ from it); (None, None) outside a git checkout.
 
-    A part or a table that was begun and never added is of no commit, and nobody else has it.
+    An untracked part or table counts as a difference: other people cannot check it out.
     """
     commit, dirty = git_state()
     if dirty is not False:

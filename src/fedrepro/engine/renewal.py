@@ -21,9 +21,7 @@ def stamp() -> dict[str, Any]:
     """What `verified` will say. UserError where the code is of no commit."""
     commit, dirty = checkout.state()
     if dirty:
-        raise UserError(
-            "--renew: src, papers, sweeps, params.yaml or data/registry.yaml are not as they were committed; commit them"
-        )
+        raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
     return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
 
 

@@ -121,7 +121,7 @@ class _Job:
     device: str
     engine: str
     options: Options
-    commit: tuple[str | None, bool | None]  # of the code that was read as the training began, and whether files differ from it
+    commit: tuple[str | None, bool | None]  # when the training began, and whether its sources differed from it
 
     @classmethod
     def of(cls, run: dict[str, Any], options: Options) -> "_Job":
@@ -181,16 +181,20 @@ class _Job:
     def _key(self, of: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, **(more or {})}
-        how |= {"code": fingerprints.today(config), "torch": torch.__version__}  # nor by other code: a result names one
+        how |= {"code": fingerprints.today(config), "torch": torch.__version__}  # nor by other code: a record names one
         how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
         how |= {"together": seeds} if self.engine == "vectorised" else {}
         return canonical_hash({"run": of, "seed": task.seed, "inputs": task.inputs, **how})
 
+    @property
+    def forks(self) -> list[Fork]:
+        """The rounds that the run may share with others."""
+        return [fork for fork in self.options.forks if _inherits(self._method, fork.round, self.spec.rounds)]
+
     def _fork_points(self, task: Task, seeds: list[int]) -> tuple[ForkPoint, ...]:
         """Where rounds end that the seed shares with other runs; none for a training that is to begin at round 0."""
         found = []
-        forks = (fork for fork in self.options.forks if _inherits(self._method, fork.round, self.spec.rounds))
-        for fork in forks if not self.options.fresh else ():
+        for fork in self.forks if not self.options.fresh else ():
             early = trunk(self.run["config"], fork.round)
             key = self._key(settings_hash(early), early, task, seeds)
             path = self.options.root / FORKS / key / f"seed{task.seed}-round{fork.round}.pt"
@@ -199,7 +203,7 @@ class _Job:
 
     def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
         """Takes away the states that no run goes on from any more: all that share them have this seed."""
-        for fork, point in zip(self.options.forks, points, strict=False):
+        for fork, point in zip(self.forks, points, strict=False):
             if all(results.kept(self.options.root, run_id, task.seed) for run_id in fork.runs):
                 point.path.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # another seed's is still there
@@ -249,8 +253,8 @@ class _Job:
 
 
 def _inherits(method: Method, round: int, rounds: int) -> bool:
-    """Whether the averages that begin in `round` or later know all from the global models before it: those behind them have not
-    begun, whose means the models would be."""
+    """Whether the averages that begin in `round` or later can start from the global models before it. They cannot if an average
+    behind them has begun: then the models are its means."""
     waiting = [late(part.begins(rounds), round) for part in method.averages]
     return waiting == sorted(waiting)
 

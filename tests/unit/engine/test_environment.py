@@ -15,8 +15,8 @@ from fedrepro.engine import checkout, environment
 from fedrepro.errors import UserError
 
 
-def test_a_file_that_was_never_added_is_of_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new part, a new table: nobody else has them. What git ignores, and what no training reads, counts for nothing."""
+def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new part or table makes the tree dirty. An ignored file does not, and neither does a file that no training reads."""
     monkeypatch.chdir(tmp_path)
     assert checkout.state() == (None, None)
     for name in ("src/a.py", "papers/p/paper.yaml", ".gitignore"):
