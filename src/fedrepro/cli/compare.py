@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedrepro.cli.chosen import Chooser, Found
 from fedrepro.cli.coded import by_code
-from fedrepro.cli.listing import aligned, seed_list
+from fedrepro.cli.listing import FILTERS, aligned, seed_list
 from fedrepro.cli.outcome import reading_of
 from fedrepro.cli.stored import Run
 from fedrepro.config.catalogue import Shown
@@ -58,6 +58,8 @@ def compare(options: Namespace) -> None:
 
 
 def _found(options: Namespace) -> list[Found]:
+    if not any(getattr(options, key) for key in FILTERS):
+        raise UserError("compare: names no run; give two or more, or a table as paper/table; `fedrepro runs` lists them")
     found, left_out = Chooser(options, ROOT).found()
     if len(found) < 2:
         what = " and ".join(options.what) or "what is asked for"

@@ -136,10 +136,9 @@ class Listed(argparse.Action):
 
 
 def _seed(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}: a seed is a whole number; write --seeds 8 9 or --seeds 8,9") from error
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: a seed is a whole number from 0 up; write --seeds 8 9 or --seeds 8,9")
+    return int(text)
 
 
 def _at_least_one(text: str) -> int:

@@ -248,6 +248,7 @@ def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.Capture
     assert "did you mean 'fedprox'?" in refused(capsys, "compare", "fedporx", both[0])
     assert "are the same run" in refused(capsys, "compare", both[0], f"results/runs/{both[0]}")
     assert "no finished seed in it" in refused(capsys, "compare", "papers", both[0])
+    assert "compare: names no run" in refused(capsys, "compare")
     shutil.copytree(f"results/runs/{both[0]}", f"reports/short/fedlaw/evidence/{both[0]}")
     shutil.rmtree(f"results/runs/{both[0]}")
     found = find(both[0][-8:], stored(Path()))
