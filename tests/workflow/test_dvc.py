@@ -51,5 +51,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
 
     part = clone.root / "src/fedrepro/methods/client/fedprox.py"
     part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))
+    next(clone.root.glob("reports/full/fedlaw/evidence/*/seed8.json")).unlink()  # as if a pull had changed what is published
     said = clone.run("dvc", "status").stdout
+    assert "reports/full" in said[said.index("\nreports:") :]
     assert "src/fedrepro/methods" in said[said.index("runs:") :]  # that its runs then train again: test_code.py
