@@ -9,6 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import yaml
+from snakemake.utils import update_config
+
 from fedrepro import arithmetic
 from fedrepro.config import named
 from fedrepro.config.candidates import firsts
@@ -42,6 +45,7 @@ class Workflow:
     def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
         """Of Snakemake's `workflow` and its `params`, params.yaml with --config. A mistake is one line and exit code 2."""
         with session.one_line():
+            update_config(params, _as_yaml(workflow.config_settings.config))
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
             return cls(load_project(Path(), params), workflow)
 
@@ -212,3 +216,12 @@ class Workflow:
     def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
         """The pages of these scales that there is something to show on."""
         return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]
+
+
+def _as_yaml(value: Any) -> Any:
+    """A value of --config as params.yaml would have it: Snakemake leaves what is inside lists and mappings as text."""
+    if isinstance(value, dict):
+        return {key: _as_yaml(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_yaml(one) for one in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value

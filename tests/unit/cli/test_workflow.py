@@ -1,5 +1,6 @@
 """The workflow as files: what a target needs, which seeds a job trains, and that a clone with its evidence trains nothing."""
 
+import json
 import os
 import re
 import shutil
@@ -201,6 +202,14 @@ def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(project: 
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("fedrepro: error: papers/fedlaw/tables/table3-cifar10-jpeg.yaml: ")
     assert "did you mean 'fedavg'" in done.stderr
+
+
+def test_config_takes_what_params_yaml_takes(project: Path) -> None:
+    """Numbers inside a mapping are numbers; what is not named stays as in params.yaml."""
+    dry_run("reports/table3.md", "--config", "settings={rounds: 2}", "seeds=[8]", "methods={fedlaw: {fedprox: {mu: 0.5}}}")
+    made = json.loads(Path("results/plans/table3.json").read_text())
+    assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
+    assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
 
 
 def test_a_scale_without_a_paper_is_one_line(project: Path) -> None:
