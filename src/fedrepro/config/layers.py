@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
@@ -48,7 +48,7 @@ class Layers:
         Schedules follow the rounds: those of the paper's files are written for the protocol's, those of a scale, a budget or
         params.yaml for the rounds of the run that these make (a trial is a shorter one of it), see `schedule.scaled`.
         """
-        printed = self._as_printed()
+        printed = self._as_printed
         found = dict(printed)
         if self._dataset != self._own_dataset:
             found["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
@@ -79,7 +79,7 @@ class Layers:
 
     def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
         """The protocol's values of those `settings` that a scale, a budget or a stand-in changes; params.yaml is left out."""
-        paper = self._protocol()
+        paper = self._protocol
         known = {key: coerce(key, item.value, SETTINGS[key]) for key, item in paper.items() if key not in REPORTED}
         follows = schedule.DEFAULTS if settings["rounds"].source == EDITED else ()
         changed = {key: item for key, item in settings.items() if item.source != EDITED and key not in follows}
@@ -87,16 +87,16 @@ class Layers:
 
     def unstated(self, keys: Iterable[str]) -> dict[str, str]:
         """Those of `keys` whose value in the protocol is none that the paper states -> whose it is: ours, inferred, ..."""
-        paper = self._protocol()
+        paper = self._protocol
         found = {key: _whose(paper[key].source) for key in keys}
         return {key: whose for key, whose in found.items() if whose != "paper"}
 
+    @cached_property
     def _protocol(self) -> dict[str, Sourced]:
         """The settings before any scale, with the data set that a stand-in stands in for."""
-        found = self._as_printed()
-        if self._dataset != self._own_dataset:
-            found["dataset"] = Sourced(value=self._dataset, source="paper")
-        return found
+        if self._dataset == self._own_dataset:
+            return self._as_printed
+        return self._as_printed | {"dataset": Sourced(value=self._dataset, source="paper")}
 
     @property
     def method(self) -> str:
@@ -105,10 +105,14 @@ class Layers:
 
     def followed(self, method: Method, sources: dict[str, str], rounds: int, where: str) -> Method:
         """The method for a run of `rounds` rounds. Arguments that name a round are scaled as schedules are (`settings`)."""
-        whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
+        if not any(part.counts_rounds for part in method.parts):
+            return method
 
         def of(name: str) -> int:
-            return int(str(whole)) if sources[name] in ("scale", EDITED) else self._protocol_rounds
+            if sources[name] not in ("scale", EDITED):
+                return self._protocol_rounds
+            whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
+            return int(str(whole))
 
         return for_rounds(method, rounds, of)
 
@@ -196,7 +200,7 @@ class Layers:
 
     @property
     def _protocol_rounds(self) -> int:
-        return coerce("rounds", self._as_printed()["rounds"].value, int)
+        return coerce("rounds", self._as_printed["rounds"].value, int)
 
     def arguments(self, paper: str) -> SourcedArguments:
         """Arguments by method; later layers win: paper, paper for this data set, for this model, scale, params.yaml."""
@@ -205,7 +209,7 @@ class Layers:
             merged[method] = dict(arguments)
         for method, arguments in self.paper.methods_by_dataset.get(self._dataset, {}).items():
             merged[method] = merged.get(method, {}) | self._standing_in(arguments)
-        model = self._as_printed().get("model")
+        model = self._as_printed.get("model")
         for method, arguments in self.paper.methods_by_model.get(str(model and model.value), {}).items():
             merged[method] = merged.get(method, {}) | arguments
         for method, arguments in self.scale.methods.items():
@@ -236,6 +240,7 @@ class Layers:
         places = {"scale": f"papers/scales.yaml: {self.scale_name}: settings", EDITED: f"{EDITED}: settings"}
         return places.get(item.source, where)
 
+    @cached_property
     def _as_printed(self) -> dict[str, Sourced]:
         """The settings that the paper's own files give, before any scale."""
         found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
@@ -246,13 +251,13 @@ class Layers:
     def _source(self, key: str, value: Scalar) -> str:
         return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.shown}"
 
-    @property
+    @cached_property
     def _dataset(self) -> str:
         """The paper's own data set of the column, whatever the scale puts in its place."""
         own = self._own_dataset
         return self.paper.stand_ins.get(own, own)
 
-    @property
+    @cached_property
     def _own_dataset(self) -> str:
         below = self.table.base.get("dataset") or self.paper.protocol.get("dataset")
         return str(self.row.settings(self.column).get("dataset", below and below.value))
