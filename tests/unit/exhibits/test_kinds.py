@@ -315,6 +315,14 @@ def test_a_figure_without_runs_is_listed(in_project: None) -> None:
     assert not list(Path("reports/demo/fedlaw").rglob("figure3.*"))
 
 
+def test_many_without_runs_are_named_and_the_details_list_them(in_project: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedrepro.exhibits.sections.tables.LISTED", 1)
+    _, markdown = page_of({}, "figure3")
+    assert "table3; Figure 3. [Titles and commands](details.md)" in markdown
+    assert "Title of figure3" not in markdown
+    assert "- Figure 3: Title of figure3. `figure3.svg`" in Path("reports/demo/fedlaw/details.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("names", "diagnostic", "unit", "axis"),
     [

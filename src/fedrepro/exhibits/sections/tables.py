@@ -14,6 +14,7 @@ from fedrepro.exhibits.write import blocks as b
 VARIED = (
     "What the paper leaves open, tried with its numbers known: these tables vary one of its own, and nothing in them is judged."
 )
+LISTED = 20  # on the paper's page; of more the details have the titles
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "
 
 
@@ -58,13 +59,31 @@ def other_readings(paper: Paper) -> list[b.Block]:
 
 @section("paper", at=70)
 def not_run(paper: Paper) -> list[b.Block]:
-    """The tables and figures without evidence."""
-    if not paper.not_run:
-        return []
-    both = "tables and figures" if any(is_figure(plan.table) for plan in paper.not_run) else "tables"
+    """The tables and figures without evidence: a list, or the names alone, of many."""
+    if len(paper.not_run) <= LISTED:
+        return _listed(paper)
+    names = "; ".join(dict.fromkeys(plan.source for plan in paper.not_run))
+    titles = b.Text("Titles and commands", link=(paper.folder / "details.page").as_posix())
+    return [b.Section("Not run", (b.Paragraph((f"{names}. ", titles)),), folded=True, note=_number(paper))]
+
+
+@section("details", at=70)
+def not_run_listed(paper: Paper) -> list[b.Block]:
+    """The list of those that the paper's page only names."""
+    return _listed(paper) if len(paper.not_run) > LISTED else []
+
+
+def _listed(paper: Paper) -> list[b.Block]:
     lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(_file(plan), "code")) for plan in paper.not_run)
+    if not lines:
+        return []
     said = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
-    return [b.Section("Not run", (said, b.Bullets(lines)), folded=True, note=f"{len(lines)} {both}")]
+    return [b.Section("Not run", (said, b.Bullets(lines)), folded=True, note=_number(paper))]
+
+
+def _number(paper: Paper) -> str:
+    figures = any(is_figure(plan.table) for plan in paper.not_run)
+    return f"{len(paper.not_run)} {'tables and figures' if figures else 'tables'}"
 
 
 def _file(plan: Plan) -> str:
