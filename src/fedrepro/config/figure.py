@@ -10,7 +10,7 @@ from fedrepro.exhibits.kinds import KINDS, make_kind
 from fedrepro.registry import unknown
 
 # What a figure takes from the table that it is `of`, unless it has its own.
-TAKEN = ("metric", "base", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep", "seeds")
+TAKEN = ("metric", "base", "sources", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep", "seeds")
 
 
 class Figure(Table):
@@ -48,6 +48,11 @@ class Figure(Table):
         except UserError as error:
             raise ValueError(f"kind = {self.kind!r}: {error}") from error
         return self
+
+    def _check_sources(self) -> None:
+        """Those of its table stay, also where it shows a part of the columns."""
+        if self.of is None:
+            super()._check_sources()
 
 
 def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:

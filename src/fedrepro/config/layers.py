@@ -249,7 +249,9 @@ class Layers:
         return found | {key: Sourced(value=value, source=TUNED) for key, value in self.candidate.items() if "." not in key}
 
     def _source(self, key: str, value: Scalar) -> str:
-        return self.table.source if self.column.setting.get(key) == value else f"{self.table.source}: {self.row.shown}"
+        if self.column.setting.get(key) == value:
+            return self.table.sources.get(key, self.table.source)
+        return f"{self.table.source}: {self.row.shown}"
 
     @cached_property
     def _dataset(self) -> str:

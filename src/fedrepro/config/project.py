@@ -20,7 +20,14 @@ from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
 from fedrepro.registry import Call, coerce, unknown
 
-_VARIED = ("published", "metric", "base", "keep", "columns")  # what a variant takes from its table unless it has its own
+_VARIED = (
+    "published",
+    "metric",
+    "base",
+    "sources",
+    "keep",
+    "columns",
+)  # what a variant takes from its table unless it has its own
 
 
 @dataclass(frozen=True)
@@ -183,6 +190,8 @@ def _with_columns(path: Path) -> Any:
     if not path.with_stem(str(other)).exists():
         raise UserError(f"{path}: variant_of: {unknown('table', other, sorted(p.stem for p in path.parent.glob('*.yaml')))}")
     taken = {key: value for key, value in read_yaml(path.with_stem(other)).items() if key in _VARIED}
+    if "columns" in content:
+        taken.pop("sources", None)
     return taken | content
 
 

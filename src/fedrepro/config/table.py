@@ -142,6 +142,7 @@ class Table(Strict):
     remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show: templates, see `config.prose`
     seeds: Seeds | None = None  # instead of those of params.yaml, for what is about many draws
     base: dict[str, Sourced] = Field({})
+    sources: dict[str, str] = Field({})  # setting -> source of what columns give it, where `source` alone does not say it
     keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
     rows: list[Header]
     companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
@@ -200,12 +201,17 @@ class Table(Strict):
                 )
         for row, column in itertools.product(rows, self.columns):
             self._check_cell(row, column)
+        self._check_sources()
         for row in rows:
             for key, values in row.replace.items():
                 for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
                     raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
         self._check_budgets([row.key for row in rows])
         return self
+
+    def _check_sources(self) -> None:
+        for key in self.sources.keys() - {key for column in self.columns for key in column.setting}:
+            raise ValueError(f"sources: no column gives {key}")
 
     def _check_cell(self, row: Header, column: Header) -> None:
         if not (row.method or row.pending or column.method or column.pending):

@@ -1,8 +1,9 @@
 """Face-like drawings with their boxes, made here: 400 training and 160 test images of 64x64, one to three faces each.
 
-They stand in for photographs that cannot be had, so that detection runs without a download. A face is an ellipse with hair, two
-eyes and a mouth, of 14 to 34 pixels height and varying skin, light and place; on a sloping background with rectangles, plain
-ovals of skin colour without features, and noise. Faces lie within the image and hardly overlap. Image k depends on k alone.
+They stand in for FedGH's photographs, whose source its slides do not name, so that detection runs without a download. A face is
+an ellipse with hair, two eyes and a mouth, of 14 to 34 pixels height and varying skin, light and place; on a sloping background
+with rectangles, plain ovals of skin colour without features, and noise. Faces lie within the image and hardly overlap. Image k
+depends on k alone.
 
 Drawn from whole random numbers with +, -, *, / and comparisons only, so that the bytes are the same on every machine.
 """

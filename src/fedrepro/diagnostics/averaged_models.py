@@ -55,7 +55,8 @@ class AveragedModels(Diagnostic):
         data = several.samples_of(setting, self.on, self.samples)
         draw = rng.stream(setting.seed, "averaged_models", kept.round)
         sizes = kept.weights.double().cpu()
-        rows = [_shares(sizes, draw.permutation(count)[:k].tolist()) for _ in range(self.orders) for k in range(1, count)]
+        orders = [draw.permutation(count).tolist() for _ in range(self.orders)]
+        rows = [_shares(sizes, order[:k]) for order in orders for k in range(1, count)]
         models = Global(kept.params, kept.buffers)
         found = several.evaluated_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), models, data)
         for metric, key in zip(self.metrics, ("error", "loss"), strict=True):

@@ -42,6 +42,16 @@ def test_settings_by_layer_and_their_sources(files: Files) -> None:
     )
 
 
+def test_a_tables_name_is_not_the_source_of_what_it_does_not_print(files: Files) -> None:
+    """`sources` of a table says whose the values of columns are; what no column gives is refused."""
+    files.table["sources"] = {"dataset": "our choice"}
+    sources = run_of(files.plan(FULL), "fedavg")["sources"]
+    assert sources["dataset"] == "our choice"
+    files.table["sources"] = {"client_momentum": "our choice"}
+    with pytest.raises(UserError, match="sources: no column gives client_momentum"):
+        files.plan(FULL)
+
+
 def test_the_papers_data_set_decides_its_layer_whatever_the_scale_puts_in_its_place(files: Files) -> None:
     """Demo trains digits, with the learning rate that the paper gives the column's own data set; also when the data set is in
     the table's base instead of the column."""

@@ -21,23 +21,23 @@ def ask(paper: str, tables: str, methods: dict, scale: str = "demo") -> None:
 
 
 def test_an_edit_that_no_row_takes_is_refused() -> None:
-    """By key, file and rows: every row of ELASTIC's Table 2 that has FedProx writes its mu."""
+    """By key, file and rows: every row of FedIMA's variants that has FedFA writes from when on it calibrates."""
     with pytest.raises(UserError) as error:
-        ask("elastic", "table2", {"fedprox": {"mu": 0.5}})
+        ask("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0.5}})
     said = str(error.value)
     assert said.startswith(
-        "params.yaml: methods.elastic.fedprox.mu = 0.5: changes nothing, since the method is written with mu="
+        "params.yaml: methods.fedima.fedfa.calibrate_from = 0.5: changes nothing, since the method is written"
     )
-    assert "... in papers/elastic/tables/table2.yaml, rows " in said
+    assert " with calibrate_from=... in papers/fedima/tables/table1-variants.yaml, rows " in said
     assert said.endswith("; change it there, or set this to null")
 
 
 @pytest.mark.parametrize(
     ("paper", "tables", "methods"),
     [
-        ("elastic", "table2", {"fedprox": {"mu": None}}),
-        ("elastic", "table2", {"fedprox": {"mu": 0.1}}),  # which the rows write
-        ("elastic", "table2", {"fedprox": {"mu": 0.001}}),  # the method's own default
+        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": None}}),
+        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0}}),  # which the rows write
+        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0.25}}),  # the method's own default
         ("elastic", "table1", {"fedprox": {"mu": 0.5}}),  # no row has it
         ("fedlaw", "table3", {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": 0.9}}),  # takes effect
         ("fedlaw", "table3", {"fedprox": {"mu": 0.001}, "fixed_gamma": {"gamma": 0.97}}),  # as committed

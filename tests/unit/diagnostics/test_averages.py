@@ -84,17 +84,28 @@ def test_averaged_models(build: Callable[[], Model]) -> None:
 
 
 def test_averaged_models_of_one_order_and_of_one_client() -> None:
-    """Each point of a single order is an average of a subset; one client has a curve of one point; none has nothing."""
+    """The points of a single order are averages of its first clients, one more at each; one client has a curve of one point;
+    none has nothing."""
     task = toy.make_task(rounds=1)
     of = rounds_of(task, 1)
-    curve = {v.x: v.value for v in measured("averaged_models(orders=1)", of, task) if v.metric == "averaged_error"}
-    assert set(curve) == {1.0, 2.0, 3.0, 4.0, None}
+    of = dataclasses.replace(of, weights=torch.tensor([0.4, 0.3, 0.2, 0.1]).double())
+
+    def first(order: tuple[int, ...], k: int) -> float:
+        weights = torch.tensor([float(of.weights[i]) * (i in order[:k]) for i in range(4)]).double()
+        return evaluate(task.model, *model(of, weights / weights.sum()), task.evaluation)["test_loss"]
+
+    grown = [[first(order, k) for k in (1, 2, 3)] for order in itertools.permutations(range(4))]
+    for number in range(8):  # each round draws anew
+        values = measured("averaged_models(orders=1)", dataclasses.replace(of, round=number), task)
+        curve = {v.x: v.value for v in values if v.metric == "averaged_loss"}
+        assert set(curve) == {1.0, 2.0, 3.0, 4.0, None}
+        assert any([curve[1.0], curve[2.0], curve[3.0]] == pytest.approx(one, rel=1e-12) for one in grown)
     alone = dataclasses.replace(of, clients=of.clients[:1], params=of.params.like(of.params.flat[:1]), weights=of.weights[:1])
     alone = dataclasses.replace(alone, buffers=of.buffers.like(of.buffers.flat[:1]))
-    (first, number, *_) = measured("averaged_models", alone, task)
-    assert (first.x, number.x) == (1.0, None)
+    (point, number, *_) = measured("averaged_models", alone, task)
+    assert (point.x, number.x) == (1.0, None)
     expected = evaluate(task.model, *model(alone, torch.ones(1)), task.evaluation)["test_accuracy"]
-    assert first.value == number.value == 100 - expected
+    assert point.value == number.value == 100 - expected
     none = dataclasses.replace(alone, clients=[], params=of.params.like(of.params.flat[:0]), weights=of.weights[:0])
     for text in CALLS:
         assert measured(text, none, task) == []

@@ -3,8 +3,8 @@
 update <- sum_k p_k (w_k - w), where p_k is client k's share of the cohort's samples, or 1/K for each: the mean of FedDyn, IGFL
 and gradient harmonisation. Limiting case: clients of equal size make both the same.
 
-Or 1/N for each, N all clients: the mean of every client's model, where those that are absent keep w. This is what Algorithm 1
-of gradient harmonisation (slides of 2023, https://arxiv.org/abs/2309.06692) says to the letter; the update is K/N as long.
+Or 1/N for each, N all clients: the mean of every client's model, where those that are absent keep w; the update is K/N as long.
+A reading of ours of gradient harmonisation, tried after its numbers were known; its Algorithm 1 has 1/K over the cohort.
 Limiting case: with full participation 1/N is 1/K.
 """
 

@@ -6,11 +6,11 @@ A client looks for weights around which the loss is flat. Of each batch it takes
     g = grad f(w),   eps = rho T^2 g / ||T g||,   direction = grad f(w + eps),
 
 where T is |w| + eta for tensors that have "weight" in their name, the scales of normalisations among them, and 1 for all
-others, as in the reference code. The norm is over all tensors. The local solver takes its step from w; momentum and weight
-decay see the second gradient alone. Running statistics move once a batch, by the pass at w, so that rho = 0 leaves them
-FedAvg's too (our choice; in the reference code both passes move them). Each pass draws its own dropout mask, as there. FedIMA's
-authors take rho = 0.7 and eta = 0.2 for small CNNs, 0.2 and 0.05 for other networks (their code). Limiting case: rho = 0 is
-FedAvg.
+others, as in the reference code (of our LSTMs these are the recurrent matrices alone, by their names). The norm is over all
+tensors. The local solver takes its step from w; momentum and weight decay see the second gradient alone. Running statistics
+move once a batch, by the pass at w, so that rho = 0 leaves them FedAvg's too (our choice; in the reference code both passes
+move them). Each pass draws its own dropout mask, as there. FedIMA's authors take rho = 0.7 and eta = 0.2 for small CNNs, 0.2
+and 0.05 for other networks (their code). Limiting case: rho = 0 is FedAvg.
 """
 
 from dataclasses import dataclass

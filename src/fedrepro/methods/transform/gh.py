@@ -1,8 +1,9 @@
-"""Gradient harmonisation (GH). Zhang, Sun, Chen, "FedGH", slides of 2023; a later version is https://arxiv.org/abs/2309.06692.
+"""Gradient harmonisation (GH). Zhang, Sun, Chen, "FedGH", slides, undated in our copy; later https://arxiv.org/abs/2309.06692.
 
 For every client i of the cohort and every other j, in random order: where c = <g_i, r_j> < 0, g_i <- g_i - (c / d) r_j, which
 takes from g_i what works against client j (PCGrad of Yu et al., NeurIPS 2020, between clients instead of tasks). Signs and a
 common scale do not matter, so updates w_k - w stand for the accumulated gradients w - w_k. Trainable parameters only.
+The mean after it is the run's: the paper's tables take 1/K, `gh+mean(weighting=uniform)`.
 
 All of it happens in the coefficients: with the Gram matrix M of the updates, row i of A says how g_i is made of them, and
 <g_i, r_j> is an entry of A M. Limiting cases: no conflict, or a single client, leaves the updates as they are, to the bit.
@@ -29,9 +30,9 @@ class GradientHarmonisation(Transform):
     """What the slides leave open, as arguments.
 
     `against`: what r_j is. copies: client j's own update (PCGrad). in_place: what is left of it when its turn has come before
-    (the slides' notation). pairs: each conflicting pair treated once, both from their own updates (the later version).
-    `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, the slides' formula to the letter, which is one only
-    where both are equally long. `order` of the j: random (by the run's own stream) or ascending.
+    (the slides' notation). pairs: each conflicting pair treated once (the later version, by a summary of it), both from their
+    own updates (our choice). `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, the slides' formula to the
+    letter, which is one only where both are equally long. `order` of the j: random (by the run's own stream) or ascending.
     """
 
     against: str = "copies"
