@@ -3,8 +3,8 @@
 Each client has a Dirichlet mix of classes and floor(N/n) samples, as in `dirichlet_per_client`. There the clients take samples
 one at a time, in random turns, so that all of them meet a used-up class at about the same moment, and each ends with pieces of
 several classes. Here client 0 takes all its samples first, then client 1, and so on: early clients keep to their mix, and what
-does not fit falls to the last ones. Our choice, to show what the order is worth: FedGH (slides,
-https://arxiv.org/abs/2309.06692) does not say how a class that is used up is replaced.
+does not fit falls to the last ones. Our choice, to show what the order is worth: FedGH's
+slides do not say how a class that is used up is replaced.
 
 Limiting cases: as for `dirichlet_per_client`; beta -> infinity makes both the same in distribution.
 """

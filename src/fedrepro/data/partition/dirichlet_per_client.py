@@ -9,7 +9,7 @@ classes; that is what is computed here, so there is one variant, and it ends how
 
 Sizes are floor(N/n), as in that code; the N mod n samples left over are not used.
 IGFL (IJCAI 2021) writes the concentration as rho * q with q the uniform distribution over C classes: beta = rho / C, so that
-rho = 1 on 10 classes is beta = 0.1. FedGH (https://arxiv.org/abs/2309.06692) gives an alpha and no scheme; we read it as beta.
+rho = 1 on 10 classes is beta = 0.1. FedGH's slides give an alpha and no scheme; we read it as beta.
 
 Limiting cases: beta -> infinity gives every client all classes in equal shares, until a class runs out (classes of unequal
 size make the last samples of every client those of the larger classes); beta -> 0 gives each client one class, or the next one
