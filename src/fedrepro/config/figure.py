@@ -69,7 +69,17 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
             known = {entry["key"]: entry for entry in Table.product(table[axis])}
             known = {key: {name: value for name, value in one.items() if name != "published"} for key, one in known.items()}
             found[axis] = _chosen(content[axis], known, axis) if axis in content else list(known.values())
+    if "budget" not in content and isinstance(found.get("budget"), dict):
+        shown = {row["key"] for axis in ("rows", "companions") for row in found.get(axis) or () if isinstance(row, dict)}
+        found["budget"] = {scale: _of_rows(budget, shown) for scale, budget in found["budget"].items()}
     return found
+
+
+def _of_rows(budget: Any, shown: set[str]) -> Any:
+    """A table's budget without the rows that the figure does not show."""
+    if not isinstance(budget, dict) or not isinstance(budget.get("rows"), list):
+        return budget
+    return budget | {"rows": [row for row in budget["rows"] if row in shown]}
 
 
 def _without_remarks(budget: Any) -> Any:

@@ -141,6 +141,16 @@ def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
     assert [one["key"] for one in files.plan(FULL, "figure3")["columns"]] == ["mnist-now"]
 
 
+def test_a_figure_shows_the_rows_of_its_tables_budget_that_it_names(files: Files) -> None:
+    """A table's budget lists its rows; a figure of one of them takes what is left of the list."""
+    budget = {"note": "A part.", "rows": ["fedavg", "fedlaw"]}
+    files.table["budget"] = {"short": budget}
+    files.figures["figure3"] = OF | {"rows": ["fedavg"]}
+    made = files.plan({"scale": "short"}, "figure3")
+    assert [row["key"] for row in made["rows"]] == ["fedavg"]
+    assert made["scale_note"] == "A part."
+
+
 def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> None:
     lines, document, svg = drawn(files, tmp_path, {})
     assert (lines, document["series"]) == ([], [])
