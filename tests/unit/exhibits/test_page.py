@@ -346,6 +346,9 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
         assert "| K2, Table 3<br>" not in page
         assert ("| K3, Table 3<br>" in page) is there
         assert "- K2, Table 3: Another table says so" in page
+        unjudged = "without a verdict, since they are not the paper's protocol: K1. [Their words](details.md)" in page
+        assert unjudged is (scale == "short")
+        assert page.count("| K1, Table 3<br>") == 1
 
 
 def test_files_that_stand_beside_a_page_are_linked_there() -> None:

@@ -15,6 +15,7 @@ AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
 AGREEMENT = "Measured numbers against the printed ones, in percent; on the line they are the same."
 LEGEND = f"Measured: mean ± deviation over seeds. Differences: {words.LEGEND}."
 BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partitions, cost"
+BESIDE_UNJUDGED = "Claims, readings, gaps between methods, partitions, cost, deviations from the paper, known gaps"
 
 
 @section("paper", at=10)
@@ -38,7 +39,8 @@ def more(paper: Paper) -> list[b.Block]:
     """A link to the details."""
     if not paper.tables and not paper.figures:
         return []
-    return [b.Paragraph((b.Text(BESIDE, link=(paper.folder / "details.page").as_posix()),), soft=True)]
+    said = BESIDE if paper.plan.scale == "full" else BESIDE_UNJUDGED
+    return [b.Paragraph((b.Text(said, link=(paper.folder / "details.page").as_posix()),), soft=True)]
 
 
 def protocol(paper: Paper) -> tuple[str, ...]:

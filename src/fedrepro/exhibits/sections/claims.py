@@ -14,25 +14,53 @@ CHANGES = (
 )
 
 WAITING = "Claims whose runs this scale does not have: {}."
+UNJUDGED = "Claims whose runs are here, without a verdict, since they are not the paper's protocol: {}. "
 UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words stand in papers/{}/claims.yaml."
 
 
 @section("paper", at=20)
 def claims(paper: Paper) -> list[b.Block]:
-    """Each claim with the paper's words, the verdict and the reason; of claims on what has not been run their names."""
+    """Each claim with the paper's words, the verdict and the reason. Of claims on what has not been run, and where nothing is
+    judged, only their names."""
     if not paper.claims:
         return []
-    waiting, rows = _waiting(paper), []
-    for one in paper.claims:
+    waiting, shown = _waiting(paper), _unjudged(paper)
+    blocks: list[b.Block] = []
+    if shown:
+        details = b.Text("Their words", link=(paper.folder / "details.page").as_posix())
+        blocks.append(b.Paragraph((UNJUDGED.format(_named(shown)), details)))
+    elif rows := [one for one in paper.claims if one not in waiting]:
+        blocks.append(_grid(rows))
+    if waiting:
+        blocks.append(b.Paragraph(WAITING.format(_named(waiting))))
+    return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
+
+
+@section("details", at=5)
+def unjudged(paper: Paper) -> list[b.Block]:
+    """The claims without a verdict that the paper's page only names."""
+    shown = _unjudged(paper)
+    return [b.Section("Claims without a verdict", (_grid(shown),), folded=True, note=f"{len(shown)} claims")] if shown else []
+
+
+def _named(shown: list[ClaimVerdict]) -> str:
+    return ", ".join(one.claim.id for one in shown)
+
+
+def _grid(shown: list[ClaimVerdict]) -> b.Grid:
+    rows = []
+    for one in shown:
         claim = one.claim
-        if one in waiting:
-            continue
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
         said = b.Cell((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
         rows.append((said, words.verdict(one.verdict), one.why))
-    made = b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
-    left = [b.Paragraph(WAITING.format(", ".join(one.claim.id for one in waiting)))] if waiting else []
-    return [b.Section("What the paper claims", (*([made] if rows else []), *left), True, words.counts(paper.verdicts))]
+    return b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
+
+
+def _unjudged(paper: Paper) -> list[ClaimVerdict]:
+    """Lists the claims whose runs are there, where none of them is judged."""
+    shown = [one for one in paper.claims if one.verdict != "not run"]
+    return shown if all(one.verdict == "not comparable" for one in shown) else []
 
 
 @section("details", at=15)

@@ -16,8 +16,14 @@ def of_a_table(table: Exhibit) -> list[b.Block]:
 
 @section("paper", at=100)
 def of_a_paper(paper: Paper) -> list[b.Block]:
-    """What is the same for all tables of the paper."""
-    return _differences(paper.plan)
+    """What is the same for all tables of the paper; at scale full, where numbers are judged."""
+    return _differences(paper.plan) if paper.plan.scale == "full" else []
+
+
+@section("details", at=80)
+def of_a_paper_without_verdicts(paper: Paper) -> list[b.Block]:
+    """The same at other scales."""
+    return [] if paper.plan.scale == "full" else _differences(paper.plan)
 
 
 @section("table", at=130)
