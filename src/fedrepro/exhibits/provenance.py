@@ -107,11 +107,15 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     planned = plan.runs_asked
     if len(runs) < planned:
         said.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
-    diverged = sum(receipt.diverged for receipt in runs)
+    diverged = [receipt for receipt in runs if receipt.diverged]
     if diverged:
-        named = sorted({f"{c.row.label} ({c.column.title})" for c in cells if None in c.per_seed.values()})
-        of_whom = f"their cells have no mean: {', '.join(named)}" if named else "they are candidates that no cell shows"
-        said.append(f"{diverged} of {len(runs)} runs diverged; {of_whom}.")
+        columns: dict[str, dict[str, None]] = {}
+        for cell in cells:
+            if any(receipt.diverged for receipt in cell.receipts.values()) and None in cell.per_seed.values():
+                columns.setdefault(cell.row.label, {})[cell.column.title] = None
+        named = "; ".join(f"{row} ({', '.join(titles)})" for row, titles in columns.items())
+        of_whom = f"their cells have no mean: {named}" if named else "they are candidates that no cell shows"
+        said.append(f"{len(diverged)} of {len(runs)} runs diverged; {of_whom}.")
     changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
