@@ -90,7 +90,7 @@ VARIED = (
             "in place, divided by its own norm (the slides to the letter)",
             "copies, divided by its own norm",
             "in place, projected on the other",
-            "each pair once (later version)",
+            "each pair once (later version, by a summary)",
             "copies, others in ascending order",
             "copies, mean by data size (later version)",
         ),
