@@ -20,14 +20,8 @@ from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
 from fedrepro.registry import Call, coerce, unknown
 
-_VARIED = (
-    "published",
-    "metric",
-    "base",
-    "sources",
-    "keep",
-    "columns",
-)  # what a variant takes from its table unless it has its own
+# What a variant takes from its table unless it has its own.
+_VARIED = ("published", "metric", "base", "sources", "keep", "columns")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 `full/fedgh/` with the paper's own settings at that scale, `fedgh/` with params.yaml's, and nothing for FedLAW's.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -224,4 +225,6 @@ def _as_yaml(value: Any) -> Any:
         return {key: _as_yaml(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_as_yaml(one) for one in value]
-    return yaml.safe_load(value) if isinstance(value, str) else value
+    with contextlib.suppress(yaml.YAMLError):  # what is none says so where it is read
+        return yaml.safe_load(value) if isinstance(value, str) else value
+    return value

@@ -210,6 +210,11 @@ def test_config_takes_what_params_yaml_takes(project: Path) -> None:
     made = json.loads(Path("results/plans/table3.json").read_text())
     assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
+    done = subprocess.run(
+        [SNAKEMAKE, "-n", REPORT, "--cores", "1", "--config", "settings={a: 'b: c: d'}"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "unknown setting 'a'" in done.stderr.splitlines()[-1]
 
 
 def test_a_scale_without_a_paper_is_one_line(project: Path) -> None:

@@ -26,11 +26,11 @@ def claims(paper: Paper) -> list[b.Block]:
         return []
     waiting, shown = _waiting(paper), _unjudged(paper)
     blocks: list[b.Block] = []
+    if rows := [one for one in paper.claims if one not in waiting and one not in shown]:
+        blocks.append(_grid(rows))
     if shown:
         details = b.Text("Their words", link=(paper.folder / "details.page").as_posix())
         blocks.append(b.Paragraph((UNJUDGED.format(_named(shown)), details)))
-    elif rows := [one for one in paper.claims if one not in waiting]:
-        blocks.append(_grid(rows))
     if waiting:
         blocks.append(b.Paragraph(WAITING.format(_named(waiting))))
     return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
