@@ -191,12 +191,17 @@ class Reading(NamedTuple):
         return self.metric + kind
 
     def of(self, receipt: dict[str, Any]) -> float | None:
-        """The value of one seed. None: it diverged, or never reached the target."""
-        return None if receipt["status"] == "diverged" else self.value(receipt["curves"])
+        """The value of one seed. None: it diverged before it was read, or never reached the target."""
+        return self.value(receipt["curves"]) if self.precedes(receipt["status"], receipt["curves"]) else None
 
     def value(self, curves: dict[str, Curve]) -> float | None:
-        """The value of one seed that did not diverge, from its curves. None: it never reached the target."""
+        """The value of one seed that has the rounds that are read, from its curves. None: it never reached the target."""
         return self.call.value(curves[self.curve], self.better)
+
+    def precedes(self, status: str, curves: dict[str, Curve]) -> bool:
+        """Whether a run is read before it diverges, in the last round that it records; true of one that does not. Our choice:
+        only a reading that names its last round can be."""
+        return status != "diverged" or (self.until is not None and self.until < len(curves["round"]))
 
     def window(self, rounds: int) -> range:
         """The rounds, counted from 0, at which a run of `rounds` rounds is read."""

@@ -127,7 +127,7 @@ def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status,
 def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evidence) -> Cell:
     reading = place.reading
     receipts = {seed: one for seed, one in evidence.get(place.run_id or "", {}).items() if one.has(reading)}
-    per_seed = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+    per_seed = {seed: one.value(reading) for seed, one in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     mixed = fingerprints.apart(one.code for one in receipts.values())
     whole = bool(values) and len(values) == len(per_seed) and not mixed
@@ -141,7 +141,7 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
         readings=other_readings(reading, receipts) if place.run_id else None,
         mixed=mixed,
-        reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverged], mixed),
+        reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverges(reading)], mixed),
     )
 
 

@@ -128,7 +128,7 @@ def _tried(candidate: Candidate, evidence: Evidence) -> Tried:
 
 def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
     """The value of each seed, and their mean where every one has a value."""
-    per_seed = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+    per_seed = {seed: one.value(reading) for seed, one in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     return per_seed, mean(values) if values and len(values) == len(per_seed) else None
 

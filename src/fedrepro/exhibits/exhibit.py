@@ -138,14 +138,17 @@ class Exhibit:
         return cell is None or cell.metric.higher
 
     def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
-        """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged."""
+        """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged before
+        it."""
         cell = self.cell(row, column)
-        until = cell.place.reading.until if cell else None
+        if cell is None:
+            return {}
+        reading = cell.place.reading
         return {
             seed: None
-            if one.diverged
-            else {at: v for at, v in enumerate(one.curves.get(metric, [])[:until], start=1) if v is not None}
-            for seed, one in (self.evidence.get(cell.run_id or "", {}) if cell else {}).items()
+            if one.diverges(reading)
+            else {at: v for at, v in enumerate(one.curves.get(metric, [])[: reading.until], start=1) if v is not None}
+            for seed, one in self.evidence.get(cell.run_id or "", {}).items()
         }
 
     def name(self, row: str, column: str = "") -> str:

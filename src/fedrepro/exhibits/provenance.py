@@ -107,15 +107,8 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     planned = plan.runs_asked
     if len(runs) < planned:
         said.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
-    diverged = [receipt for receipt in runs if receipt.diverged]
-    if diverged:
-        columns: dict[str, dict[str, None]] = {}
-        for cell in cells:
-            if any(receipt.diverged for receipt in cell.receipts.values()) and None in cell.per_seed.values():
-                columns.setdefault(cell.row.label, {})[cell.column.title] = None
-        named = "; ".join(f"{row} ({', '.join(titles)})" for row, titles in columns.items())
-        of_whom = f"their cells have no mean: {named}" if named else "they are candidates that no cell shows"
-        said.append(f"{len(diverged)} of {len(runs)} runs diverged; {of_whom}.")
+    if diverged := {receipt.key for receipt in runs if receipt.diverged}:
+        said.append(f"{len(diverged)} of {len(runs)} runs diverged; {_shown_of(diverged, cells)}.")
     changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
@@ -130,6 +123,18 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     if any(receipt.environment.dirty for receipt in runs):
         said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
     return (*said, *_conflicts(plan, evidence))
+
+
+def _shown_of(diverged: set[str], cells: Sequence[Cell]) -> str:
+    """What the cells show of runs that diverged, given by their keys."""
+    columns: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        if any(receipt.diverges(cell.place.reading) for receipt in cell.receipts.values()):
+            columns.setdefault(cell.row.label, {})[cell.column.title] = None
+    if columns:
+        return "their cells have no mean: " + "; ".join(f"{row} ({', '.join(titles)})" for row, titles in columns.items())
+    shown = {receipt.key for cell in cells for receipt in cell.receipts.values()}
+    return "the cells show earlier rounds" if diverged & shown else "they are candidates that no cell shows"
 
 
 def _edited(plan: Plan) -> list[str]:

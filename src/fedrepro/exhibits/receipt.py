@@ -66,7 +66,7 @@ class Receipt:
 
     @property
     def diverged(self) -> bool:
-        """Whether it has no last value."""
+        """Whether it has no last value; in the last round that it records."""
         return self.status == "diverged"
 
     @property
@@ -76,7 +76,15 @@ class Receipt:
 
     def has(self, reading: Reading) -> bool:
         """Whether there is something to read: what a diagnostic measures may come later than the run."""
-        return self.diverged or reading.diagnostic is None or reading.curve in self.curves
+        return self.diverges(reading) or reading.diagnostic is None or reading.curve in self.curves
+
+    def diverges(self, reading: Reading) -> bool:
+        """Whether it has no value because it diverged before its last round that is read."""
+        return not reading.precedes(self.status, self.curves)
+
+    def value(self, reading: Reading) -> float | None:
+        """The number that is read. None: it diverged before, or never reached the target."""
+        return None if self.diverges(reading) else reading.value(self.curves)
 
 
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt

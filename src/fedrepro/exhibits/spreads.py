@@ -24,7 +24,7 @@ def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
     for table in tables:
         for _, run, reading in table.plan.readings() if table.plan.comparable else ():
             receipts = [one for one in table.evidence.get(run.run_id, {}).values() if one.has(reading)]
-            values = [None if one.diverged else reading.value(one.curves) for one in receipts]
+            values = [one.value(reading) for one in receipts]
             known = tuple(value for value in values if value is not None)
             if known and len(known) == len(values):
                 found.setdefault(reading.quantity, {}).setdefault(run.run_id, known)

@@ -9,7 +9,7 @@ CURVE = [50.0, None, 60.0, 80.0, 70.0, 90.0, 64.0, 66.0]  # eight rounds; the se
 
 
 def value(text: str, better: str = "higher", status: str = "finished") -> float | None:
-    return Reading("m", make(text), better).of({"status": status, "curves": {"m": CURVE}})
+    return Reading("m", make(text), better).of({"status": status, "curves": {"round": [*range(8)], "m": CURVE}})
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,20 @@ def test_a_reading_of_a_curve(text: str, expected: float | None) -> None:
 
 
 def test_the_best_is_the_lowest_where_lower_is_better() -> None:
-    """Of a loss, say; and a run that diverged has no value, whatever it reached before."""
+    """Of a loss, say."""
     assert value("best()", better="lower") == 50.0
-    assert value("first_reaching(64)", status="diverged") is None
+
+
+@pytest.mark.parametrize("text", ["last(1)", "share(0.25)", "best()", "first_reaching(64)", "at(8)", "at(100)", "mean(3, 8)"])
+def test_a_run_that_diverged_has_no_value_whatever_it_reached_before(text: str) -> None:
+    """In its eighth round, the last that it has."""
+    assert value(text, status="diverged") is None
+
+
+@pytest.mark.parametrize("text", ["at(4)", "at(7)", "at(7, mean=3)", "mean(3, 7)"])
+def test_rounds_before_it_diverged_are_read(text: str) -> None:
+    """Where the reading names the last of them: as of a run that did not diverge."""
+    assert value(text, status="diverged") == value(text)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,26 @@ def test_why_there_is_no_number_or_not_of_all_seeds(row, values, mean, reason):
     assert (cell.difference is None) == (mean is None)
 
 
+def test_a_round_before_a_seed_diverged_has_its_mean():
+    """Seed 9 diverges in round 4. Round 3 is 10 + 70 (1 - 1/e²) at seed 8 and 10 + 40 (1 - 1/e²) at seed 9."""
+    plan = make_plan("full", seeds=[8, 9])
+    place = next(cell for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedavg", A))
+    found = make_evidence(plan, {("fedavg", A): [80.0, None]})
+
+    def read(call):
+        table = exhibit(plan | {"cells": [cell | {"read": call} if cell is place else cell for cell in plan["cells"]]}, found)
+        (said,) = [one.partition("; ")[2] for one in table.warnings if "diverged" in one]
+        cell = by_place(table.cells)["fedavg", A]
+        return cell.mean, cell.reason, said
+
+    assert read("at(3)") == (pytest.approx(10 + 55 * (1 - math.exp(-2)), abs=1e-4), None, "the cells show earlier rounds.")
+    assert read("at(4)") == (
+        None,
+        "1 of 2 seeds diverged: 9",
+        "their cells have no mean: FedAvg (FashionMNIST · MLP, α = 100).",
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "status"),
     [

@@ -47,7 +47,7 @@ class Clients:
         names = {}
         for cell in plan.planned:
             receipts = evidence.get(cell.run_id or "", {})
-            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading) and not one.diverged}
+            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading) and not one.diverges(cell.reading)}
             seed = min(there, default=-1) if self.seed is None else self.seed
             if seed not in there:
                 continue

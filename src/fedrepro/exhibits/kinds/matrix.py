@@ -37,7 +37,7 @@ class Matrix:
         for cell in plan.planned:
             receipts = evidence.get(cell.run_id or "", {})
             there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
-            if not there or any(one.diverged for one in there.values()):
+            if not there or any(one.diverges(cell.reading) for one in there.values()):
                 continue
             surfaces = {seed: one.surfaces.get(cell.reading.curve) for seed, one in there.items()}
             known = [one for one in surfaces.values() if one]

@@ -17,7 +17,7 @@ def measured(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place,
             advice = f"{cell.metric.name!r} is none of one"
             raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws a metric of a diagnostic, {advice}")
         there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
-        if any(one.diverged for one in there.values()):
+        if any(one.diverges(cell.reading) for one in there.values()):
             continue
         run = plan.run(cell)
         rounds = [

@@ -45,8 +45,7 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[Value]:
 
 def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
     receipts = evidence.get(cell.run_id or "", {})
-    there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
-    return {seed: None if one.diverged else cell.reading.value(one.curves) for seed, one in there.items()}
+    return {seed: one.value(cell.reading) for seed, one in receipts.items() if one.has(cell.reading)}
 
 
 def bases(rows: Sequence[str], minus: str) -> dict[str, str]:

@@ -82,7 +82,7 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
         if metric and any(reading.curve not in one.curves for one in receipts.values()):
             one = next(iter(receipts.values()))
             raise UserError(f"{where}: {unknown('metric', metric, sorted(one.curves))}")
-        found = {seed: None if one.diverged else reading.value(one.curves) for seed, one in receipts.items()}
+        found = {seed: one.value(reading) for seed, one in receipts.items()}
         unit = "ratio" if metric and metric != cell.metric.name else unit
     if asked.option("seed"):
         found = {seed: value for seed, value in found.items() if str(seed) == asked.option("seed")}
