@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "src"
 MODULES = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -32,25 +34,28 @@ def imported(name: str) -> set[str]:
     return found - {name}
 
 
-GRAPH = {name: imported(name) for name in MODULES}
+@pytest.fixture(scope="module")
+def graph() -> dict[str, set[str]]:
+    """Module -> what it imports."""
+    return {name: imported(name) for name in MODULES}
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
+def test_no_module_imports_itself_in_a_circle(graph: dict[str, set[str]]) -> None:
     """Every module can be read after the ones that it needs. Raises with the circle in its message."""
-    order = list(TopologicalSorter(GRAPH).static_order())
+    order = list(TopologicalSorter(graph).static_order())
     assert len(order) == len(MODULES) > 100
 
 
-def test_the_workflow_does_not_import_the_command_line() -> None:
+def test_the_workflow_does_not_import_the_command_line(graph: dict[str, set[str]]) -> None:
     """The command line may ask the workflow, not the other way round."""
-    found = {name: wanted for name, wanted in GRAPH.items() if name.startswith("fedrepro.workflow")}
+    found = {name: wanted for name, wanted in graph.items() if name.startswith("fedrepro.workflow")}
     assert found
     assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
 
 
-def test_writers_know_blocks_and_nothing_of_exhibits() -> None:
+def test_writers_know_blocks_and_nothing_of_exhibits(graph: dict[str, set[str]]) -> None:
     """So a new section is one file in `exhibits.sections`."""
     known = ("fedrepro.exhibits.write", "fedrepro.pictures")
-    found = {(name, one) for name, wanted in GRAPH.items() if name.startswith("fedrepro.exhibits.write") for one in wanted}
+    found = {(name, one) for name, wanted in graph.items() if name.startswith("fedrepro.exhibits.write") for one in wanted}
     assert found
     assert {one for _, one in found if not one.startswith(known)} == set()

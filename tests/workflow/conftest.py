@@ -139,11 +139,11 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
 
 def _drop_claims(root: Path) -> None:
     """Those that name what was cut from the table."""
-    path, left = claims_path(root, "fedlaw"), []
+    path, left, project = claims_path(root, "fedlaw"), [], load_project(root, {})
     for claim in yaml.safe_load(path.read_text()):
         path.write_text(yaml.safe_dump([claim]))
         with suppress(UserError):
-            check_claims(load_project(root, {}), "fedlaw")
+            check_claims(project, "fedlaw")
             left.append(claim)
     path.write_text(yaml.safe_dump(left))
 
