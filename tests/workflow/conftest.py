@@ -60,6 +60,11 @@ class Project:
         names = {f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}"} | extra
 
+    def commit(self) -> None:
+        """All that is not ignored."""
+        self.run("git", "add", "-A")
+        self.run("git", "commit", "-qm", "as it is")
+
     def params(self, change: Callable[[dict], None]) -> None:
         """Edits params.yaml."""
         path = self.root / "params.yaml"
@@ -159,7 +164,8 @@ TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """A project whose table was made from nothing, eight jobs at once, and what the command printed. Tests leave it alone.
+    """A project whose table was made from nothing, eight jobs at once, in a git checkout, and what the command printed. Tests
+    leave it alone.
 
     Made once, whichever of pytest's processes comes first.
     """
@@ -167,7 +173,11 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]
     shared = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "chain"
     with lock(shared.with_suffix(".lock"), busy=lambda _: None):
         if not (shared / "said").exists():
-            done = make_project(shared / "project").run(*TABLE)
+            project = make_project(shared / "project")
+            project.run("git", "init", "-q", "-b", "main")
+            project.commit()
+            project.run("git", "repack", "-adq")  # as one file, since the project is copied often
+            done = project.run(*TABLE)
             (shared / "said").write_text(done.stdout + done.stderr)
     return Project(shared / "project"), [line for line in (shared / "said").read_text().splitlines() if line]
 

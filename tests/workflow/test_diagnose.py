@@ -91,7 +91,6 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
     scales["full"] |= {"published_seeds": [8], "settings": {"dataset": "digits", **SMALL}}
     path.write_text(yaml.safe_dump(scales))
     project.params(lambda params: params.update(settings={}))
-    project.run("git", "init", "-q", "-b", "main")
     publish = ("fedrepro", "publish", "fedlaw/table90", "--scale", "full")
     report = (*REPORT[:-1], "reports/full/fedlaw/table90.md")
     evidence = project.root / "reports/full/fedlaw/evidence"
@@ -103,8 +102,7 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
     write_table(project, [200])
     table = yaml.safe_load((project.root / TABLE).read_text())
     (project.root / TABLE).write_text(yaml.safe_dump(table | {"columns": table["columns"][:1]}))
-    project.run("git", "add", "-A")
-    project.run("git", "commit", "-qm", "as it is")
+    project.commit()
     project.run(*report)
     project.run(*publish)
     receipts = below("*/*.json")

@@ -7,21 +7,15 @@ from tests.workflow.conftest import Project, new_trainings, scramble_times
 WIDE = "(data|results|src)/|Created|mean_of"  # columns of `dvc exp show` that tell a reader nothing, as in README
 
 
-def commit(project: Project, message: str) -> None:
-    project.run("git", "add", "-A")
-    project.run("git", "commit", "-qm", message)
-
-
 def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None:
     """An argument of one method retrains that method in every setting; metrics and params show the change; a clone that pulls
     trains nothing, whatever the times of its files; an edited method is noticed."""
     project = made
-    project.run("git", "init", "-q", "-b", "main")
     project.run("dvc", "remote", "add", "-d", "store", tmp_path / "store")
     start = project.trained()
     assert len(start) == 6  # 3 methods x 2 settings
     project.run("dvc", "repro")
-    commit(project, "demo")
+    project.commit()
     assert "up to date" in project.run("dvc", "repro").stdout
     assert not new_trainings(start, project.trained())
 
@@ -35,7 +29,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     shown = project.run("dvc", "exp", "show", "--only-changed", "--drop", WIDE, COLUMNS="130").stdout.splitlines()
     assert "methods.fedlaw.fedprox.mu" in shown[1]
     assert max(map(len, shown)) <= 130
-    commit(project, "edited")
+    project.commit()
 
     project.run("dvc", "push")
     clone = Project(tmp_path / "clone")

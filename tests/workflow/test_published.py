@@ -10,7 +10,7 @@ import yaml
 
 from fedrepro.engine.records import seal
 from fedrepro.files import write_json
-from tests.workflow.conftest import SMALL, Project, drawn_of, scramble_times
+from tests.workflow.conftest import SMALL, Project, copy_of, scramble_times
 
 TABLE = "reports/short/fedlaw/table3-cifar10-jpeg"
 SEEDS = [8]  # of the small table that is published below
@@ -66,29 +66,31 @@ PUBLISH = ("fedrepro", "publish", "fedlaw/table3", "--scale", "full")
 
 @pytest.fixture(scope="module")
 def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small table at scale full on embedded data, trained, published at one seed and committed; params.yaml has another
-    seed. Then nothing but what a clone has, and data."""
-    project = drawn_of(chain[0], tmp_path_factory.mktemp("published") / "project")
+    """A small table at scale full on embedded data, with the runs of the demo, published at one seed and committed; params.yaml
+    has another seed. Then nothing but what a clone has, and data."""
+    project = copy_of(chain[0], tmp_path_factory.mktemp("published") / "project")
     project.params(lambda params: params.update(seeds=[11]))
     path = project.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())
-    scales["full"] |= {"published_seeds": SEEDS, "settings": {"dataset": "digits", **SMALL}}
+    demo = scales["demo"]
+    scales["full"] |= {"published_seeds": SEEDS, "settings": demo["settings"] | SMALL, "methods": demo["methods"]}
     path.write_text(yaml.safe_dump(scales))
     project.params(lambda params: params.update(settings={}))
     shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is really published
+    trained, runs = project.trained(), project.root / "results/runs"
+    runs.rename(runs.with_name("away"))
     refused = project.run(*PUBLISH, ok=False)
     assert refused.returncode == 2
     assert "have not run at scale full; run `snakemake --cores 8 reports/full/fedlaw/table3.md` first" in refused.stderr
-    project.run("git", "init", "-q", "-b", "main")
-    commit(project)
+    runs.with_name("away").rename(runs)
     project.run(*REPORT)
-    assert {name.rpartition("/")[2] for name in project.trained()} == {"seed8"}
+    assert project.trained() == trained
     assert sources(project, "full/fedlaw/table3") == {False: 6}
     said = project.run(*PUBLISH)
     assert "6 files published" in said.stderr + said.stdout
     project.run(*REPORT)
     assert sources(project, "full/fedlaw/table3") == {True: 6}
-    commit(project)
+    project.commit()
     forget(project)
     return project
 
@@ -97,11 +99,6 @@ def sources(project: Project, report: str) -> dict[bool, int]:
     """How many runs of a report have published evidence, and how many have not."""
     runs = json.loads((project.root / "reports" / report).with_suffix(".json").read_text())["runs"]
     return dict(Counter("/evidence/" in run["evidence"] for run in runs))
-
-
-def commit(project: Project) -> None:
-    project.run("git", "add", "-A")
-    project.run("git", "commit", "-qm", "as it is")
 
 
 def forget(project: Project) -> None:
@@ -208,7 +205,7 @@ def test_published_evidence_is_marked_and_never_replaced(published: Project) -> 
     assert "made with other code of part fedprox" in said.stdout
     assert contents(published, "full/fedlaw/evidence") == before
     part.write_text(text.replace("self.mu", "1.0 * self.mu"))
-    commit(published)
+    published.commit()
     said = published.run(*verify, "--renew", **own)
     assert "identical to the bit" in said.stdout
     after = contents(published, "full/fedlaw/evidence")

@@ -13,8 +13,8 @@ import pytest
 
 from tests.workflow.conftest import Project, drawn_of, wait_for
 
-LONG = 80  # rounds: some seconds of training, with no checkpoint before the signal
-SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of 80 \(seed 8\).*); the same command goes on from there")
+LONG = 40  # rounds: some seconds of training, with no checkpoint before the signal
+SAID = re.compile(rf"stopped by SIGTERM after (round (\d+) of {LONG} \(seed 8\).*); the same command goes on from there")
 # `fedrepro`, which also writes down each round that it has finished.
 TELLING = """
 import sys
@@ -62,7 +62,7 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], p
     expected, whole = project.metrics(), rounds(project)
     clear(project)
     process = project.start(*command, "--log", "log")
-    wait_for(lambda: len(rounds(project)) > 20)
+    wait_for(lambda: len(rounds(project)) > 10)
     os.killpg(process.pid, signal.SIGTERM)  # as a scheduler does it: workers get it, too
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(timeout=10) == 128 + signal.SIGTERM
