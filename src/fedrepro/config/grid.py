@@ -1,9 +1,8 @@
 """From the files a person edits to the runs that a table needs. Pure: reads files, draws nothing, writes nothing."""
 
-import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import LOSES_MESSAGES, Method, compose, with_arguments
-from fedrepro.models.names import MODELS
+from fedrepro.models.names import MODELS, Known
 from fedrepro.registry import parse, require, unknown
 
 
@@ -53,6 +52,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     runs: dict[str, Run] = {}
     cells: list[Place] = []
     tried: list[Candidate] = []
+    read: dict[tuple, str] = {}
     for row, is_printed in rows:
         for column in columns:
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
@@ -70,7 +70,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
             if not (project.own or edited):  # else equal cells run once, and the page says so
-                _refuse_twin([*cells, *tried], [cell, *own], file, scale_name)
+                _refuse_twin(read, [cell, *own], file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
@@ -159,18 +159,16 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(known: list[Place], new: list[Place], file: str, scale: str) -> None:
-    """Two columns of one row that read the same of the same run would print one number twice under two headings."""
-
-    def shown(cell: Place) -> tuple:
-        return (cell.row, cell.run_id, cell.metric.name, cell.diagnostic, cell.read)
-
-    for cell, one in itertools.product(known, new):
-        if one.run_id and shown(cell) == shown(one):
-            raise UserError(
-                f"{file}: at scale {scale} the columns {cell.column} and {one.column} are the same run; "
-                "papers/scales.yaml: settings must leave what tells them apart"
-            )
+def _refuse_twin(known: dict[tuple, str], new: list[Place], file: str, scale: str) -> None:
+    """Two columns of one row that read the same of the same run would print one number twice under two headings. `known`: what
+    is read so far -> its column; what `new` cells read is added."""
+    own = {(one.row, one.run_id, one.metric.name, one.diagnostic, one.read): one.column for one in new if one.run_id}
+    for what in own.keys() & known.keys():
+        raise UserError(
+            f"{file}: at scale {scale} the columns {known[what]} and {own[what]} are the same run; "
+            "papers/scales.yaml: settings must leave what tells them apart"
+        )
+    known |= own
 
 
 def every_run(project: Project) -> dict[str, list[Reading]]:
@@ -193,27 +191,7 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
     def where(key: str) -> str:
         return _place(key, settings[key].source, file, column.key)
 
-    if values["dataset"] not in project.registry:
-        raise UserError(f"{where('dataset')}: {unknown('data set', values['dataset'], sorted(project.registry))}")
-    if values["model"] not in MODELS:
-        raise UserError(f"{where('model')}: {unknown('model', values['model'], sorted(MODELS))}")
-    entry, known = project.registry[values["dataset"]], MODELS[values["model"]]
-    if entry.has_boxes != known.detects:
-        has, wants = ("boxes", "class labels") if entry.has_boxes else ("class labels", "boxes")
-        raise UserError(
-            f"{where('dataset')} = {entry.name!r}: has {has}, but {values['model']} learns from {wants}; change either"
-        )
-    if entry.holds != known.reads or (known.reads == "text" and entry.native_shape != known.input_shape):
-        has, wants = (
-            f"{what} of {'x'.join(map(str, shape))}"
-            for what, shape in ((entry.holds, entry.native_shape), (known.reads, known.input_shape))
-        )
-        raise UserError(f"{where('dataset')} = {entry.name!r}: is {has}, but {values['model']} reads {wants}; change either")
-    if known.reads == "images" and entry.native_shape[0] not in (1, known.input_shape[0]):
-        has, wants = entry.native_shape[0], known.input_shape[0]
-        raise UserError(
-            f"{where('dataset')} = {entry.name!r}: has {has} channels, but {values['model']} reads {wants}; change either"
-        )
+    entry, known = _data_and_model(project, values, where)
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
         given = json.dumps({name: plain(values) for name, values in arguments.items()})
@@ -265,6 +243,29 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
     reported |= {f"{key}_source": settings[key].source for key in REPORTED}
     instead = layers.instead_of(settings)
     return run, reported | {"read": read, "instead_of": instead, "unstated": layers.unstated(instead)}
+
+
+def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[str], str]) -> tuple[Entry, Known]:
+    """The data set and the network of a cell. UserError where there is no such, or one cannot learn from the other."""
+    name, model = values["dataset"], values["model"]
+    if name not in project.registry:
+        raise UserError(f"{where('dataset')}: {unknown('data set', name, sorted(project.registry))}")
+    if model not in MODELS:
+        raise UserError(f"{where('model')}: {unknown('model', model, sorted(MODELS))}")
+    entry, known = project.registry[name], MODELS[model]
+
+    def refuse(has: str, wants: str) -> UserError:
+        return UserError(f"{where('dataset')} = {name!r}: {has}, but {model} {wants}; change either")
+
+    if entry.has_boxes != known.detects:
+        has, wants = ("boxes", "class labels") if entry.has_boxes else ("class labels", "boxes")
+        raise refuse(f"has {has}", f"learns from {wants}")
+    shapes = ["x".join(map(str, one)) for one in (entry.native_shape, known.input_shape)]
+    if entry.holds != known.reads or (known.reads == "text" and entry.native_shape != known.input_shape):
+        raise refuse(f"is {entry.holds} of {shapes[0]}", f"reads {known.reads} of {shapes[1]}")
+    if known.reads == "images" and entry.native_shape[0] not in (1, known.input_shape[0]):
+        raise refuse(f"has {entry.native_shape[0]} channels", f"reads {known.input_shape[0]}")
+    return entry, known
 
 
 # Many tables and scales share their methods and runs, and every plan of a project is made at once.
