@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,10 +154,8 @@ def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
             pytest.fail("two holders")
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        start = time.monotonic()
         with lock(path, busy=lambda _: pytest.fail("still held")):
             assert path.read_text() == f"{os.getpid()} on {socket.gethostname()}"
-        assert time.monotonic() - start < 1
 
 
 def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:

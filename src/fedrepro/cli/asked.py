@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
-    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.by_hand import Request
     from fedrepro.config.plan import Run
 
 SHORT = ("dataset", "model", "partition", "rounds")  # settings with an option of their own
@@ -90,16 +90,16 @@ def checked(where: str, key: str, value: Any) -> Any:
     return coerce(where, value, SETTINGS[key])
 
 
-def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Wanted":
+def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Request":
     """Of --method, --like and the values given."""
-    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.by_hand import Request
     from fedrepro.config.project import at
     from fedrepro.methods.compose import compose
 
     for method in options.method:
         with at("--method"):
             compose(method)
-    return Wanted(tuple(options.method), given(options), options.like, over or {}, tuple(options.seeds or ()))
+    return Request(tuple(options.method), given(options), options.like, over or {}, tuple(options.seeds or ()))
 
 
 def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:

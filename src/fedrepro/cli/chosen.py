@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fedrepro.cli import asked
 from fedrepro.cli.selection import settle
-from fedrepro.cli.stored import Run, find, stored
-from fedrepro.config.catalogue import At, Catalogue, Cell, Shown, shown
-from fedrepro.config.differing import Change, flatten, has_parts
+from fedrepro.cli.stored import StoredRun, find, stored
+from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
+from fedrepro.config.differing import Difference, flatten, has_parts
 from fedrepro.config.places import is_figure
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -19,13 +19,13 @@ from fedrepro.store import Store
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRun:
     """A run with the cells that show it, or that come closest. `settled`: tuned cell (row, column) -> the run that its trials
     chose."""
 
-    run: Run
-    cells: list[Cell]
-    changed: list[Change]
+    run: StoredRun
+    cells: list[PlacedRun]
+    changed: list[Difference]
     settled: dict[tuple[str, str], str | None]
     named: bool  # whether the user named the run itself; then all tables of its paper count
 
@@ -54,7 +54,7 @@ class Found:
         """The readings that tables show of it; for a trial, the reading that decides the choice."""
         return shown([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
 
-    def _shows(self, cell: Cell) -> bool:
+    def _shows(self, cell: PlacedRun) -> bool:
         return not cell.tries or (not cell.trial and self.settled.get(cell.place[2:4]) == self.run.run_id)
 
 
@@ -82,12 +82,12 @@ class Chooser:
             if name and name not in names:
                 raise UserError(f"--{option} {name}: {unknown(noun, name, sorted(names))}")
 
-    def found(self) -> tuple[list[Found], int]:
+    def found(self) -> tuple[list[FoundRun], int]:
         """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.
 
         UserError for an unknown table, run, row, column or setting.
         """
-        fits, found = _wanted(self._options), list[Found]()
+        fits, found = _wanted(self._options), list[FoundRun]()
         runs = [run for run in self._known.values() if fits(run)]
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
@@ -120,7 +120,7 @@ class Chooser:
                     raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(known))}")
         return found or [(name, scales[0]) for name in names]
 
-    def _placed(self, runs: Sequence[Run], tables: list[At], named: bool = False) -> list[Found]:
+    def _placed(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[FoundRun]:
         """Returns those runs that belong to `tables`; without tables all that belong to any."""
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
@@ -142,17 +142,17 @@ class Chooser:
                 continue
             own = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
             if own:
-                found.append(Found(run, own, changed, self._settled(own[0].at), named))
+                found.append(FoundRun(run, own, changed, self._settled(own[0].at), named))
         return sorted(found, key=self._order)
 
-    def _order(self, one: Found) -> tuple[int, int, int, bool, str]:
+    def _order(self, one: FoundRun) -> tuple[int, int, int, bool, str]:
         """Sorts by table, column and row. Trials come after the cell that they belong to."""
         plan = self._catalogue.plans[one.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
         column, row = keys[0].index(one.cells[0].place[3]), keys[1].index(one.cells[0].place[2])
         return list(self._catalogue.plans).index(one.at), column, row, one.trial, one.cells[0].place[4]
 
-    def _in_part(self, cell: Cell) -> bool:
+    def _in_part(self, cell: PlacedRun) -> bool:
         wanted = (self._options.rows, self._options.columns)
         return all(not keys or key in keys for keys, key in zip(wanted, cell.place[2:4], strict=True))
 
@@ -164,7 +164,7 @@ class Chooser:
         return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.tuned}
 
 
-def _wanted(options: Namespace) -> Callable[[Run], bool]:
+def _wanted(options: Namespace) -> Callable[[StoredRun], bool]:
     """Returns a test whether a run has the settings and the parts that the options name."""
     from fedrepro.config.project import at
     from fedrepro.data.partition import SCHEMES, make_scheme
@@ -176,7 +176,7 @@ def _wanted(options: Namespace) -> Callable[[Run], bool]:
             values["partition"] = str(SCHEMES.canonical(make_scheme(values["partition"])))
     defaults = {field.name: field.default for field in fields(RunSpec)}
 
-    def fits(run: Run) -> bool:
+    def fits(run: StoredRun) -> bool:
         if not values and not options.method:
             return True
         own = defaults | flatten(run.config)

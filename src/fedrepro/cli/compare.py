@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedrepro.cli.chosen import Chooser, Found
+from fedrepro.cli.chosen import Chooser, FoundRun
 from fedrepro.cli.coded import by_code
 from fedrepro.cli.listing import FILTERS, aligned, seed_list
 from fedrepro.cli.outcome import reading_of
-from fedrepro.cli.stored import Run
+from fedrepro.cli.stored import StoredRun
 from fedrepro.config.catalogue import Shown
 from fedrepro.config.differing import columns, shared
 from fedrepro.engine.differences import REASONS
@@ -25,7 +25,7 @@ from fedrepro.typed import adapter
 ROOT = Path()
 DRAWN = {"partition": "partition", "participation": "cohorts", "proxy": "proxy set", "init": "initial model"}
 MOST_SEEDS = 10  # beyond which a seed has no column
-Lettered = dict[str, Run]
+Lettered = dict[str, StoredRun]
 
 
 def compare(options: Namespace) -> None:
@@ -57,7 +57,7 @@ def compare(options: Namespace) -> None:
         print("", f"curves: {options.plot}", sep="\n")
 
 
-def _found(options: Namespace) -> list[Found]:
+def _found(options: Namespace) -> list[FoundRun]:
     if not any(getattr(options, key) for key in FILTERS):
         raise UserError("compare: names no run; give two or more, or a table as paper/table; `fedrepro runs` lists them")
     found, left_out = Chooser(options, ROOT).found()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fedrepro import pictures
-from fedrepro.cli.stored import Run
+from fedrepro.cli.stored import StoredRun
 from fedrepro.config.catalogue import Shown
 from fedrepro.errors import UserError
 from fedrepro.files import writing
@@ -14,7 +14,7 @@ from fedrepro.units import unit
 Point = tuple[int, list[float]]  # round from 1, value of each seed
 
 
-def draw(path: Path, runs: Mapping[str, Run], readings: Sequence[Shown]) -> None:
+def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[Shown]) -> None:
     """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run. UserError for another suffix."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
@@ -41,7 +41,7 @@ def draw(path: Path, runs: Mapping[str, Run], readings: Sequence[Shown]) -> None
         pictures.save(figure, path)
 
 
-def _points(run: Run, metric: str) -> list[Point]:
+def _points(run: StoredRun, metric: str) -> list[Point]:
     """The rounds that every seed measured and reached."""
     curves = [receipt["curves"].get(metric, []) for receipt in run.receipts.values()]
     rounds = enumerate(zip(*curves, strict=False), start=1)

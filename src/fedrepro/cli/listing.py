@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
-    from fedrepro.cli.chosen import Found
+    from fedrepro.cli.chosen import FoundRun
     from fedrepro.config.catalogue import Shown
 
 ROOT = Path()
@@ -48,7 +48,7 @@ def _trials(left_out: int) -> str:
     return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
 
 
-def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
+def _overview(by_table: "list[list[FoundRun]]") -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for found in by_table:
         trials, changed = sum(one.trial for one in found), sum(not one.asked for one in found)
@@ -61,7 +61,7 @@ def _overview(by_table: "list[list[Found]]") -> Iterator[str]:
     yield "A run of several tables counts for the first of them."
 
 
-def _table(found: "list[Found]") -> Iterator[str]:
+def _table(found: "list[FoundRun]") -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = found[0].at
     seeds = {seed_list(one.run.receipts) for one in found}
@@ -73,7 +73,7 @@ def _table(found: "list[Found]") -> Iterator[str]:
             yield from _readings(some, seeds=len(seeds) > 1)
 
 
-def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
+def _readings(found: "list[FoundRun]", seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
     from fedrepro.cli.coded import by_code
     from fedrepro.cli.outcome import middle, reading_of
@@ -106,7 +106,7 @@ def _readings(found: "list[Found]", seeds: bool) -> Iterator[str]:
     yield ""
 
 
-def _origin(found: "list[Found]") -> str:
+def _origin(found: "list[FoundRun]") -> str:
     published = sum(bool(one.run.places) for one in found)
     return "published" if published == len(found) else f"{published} published" if published else "trained here"
 

@@ -7,8 +7,8 @@ from typing import Any
 from fedrepro.cli.coded import by_code
 from fedrepro.cli.stored import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import Cell, Shown, cells_of, last_round, place_of, unedited
-from fedrepro.config.differing import Change, changes, method_names
+from fedrepro.config.catalogue import PlacedRun, Shown, cells_of, last_round, place_of, unedited
+from fedrepro.config.differing import Difference, changes, method_names
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
@@ -20,7 +20,7 @@ from fedrepro.units import unit
 MOST = 8  # runs that are named for a comparison
 
 
-class Outcome:
+class Conclusion:
     """Of the chosen `cells` of `plan`, at `seeds`; `project` as the command has it, with its --set."""
 
     def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
@@ -70,21 +70,21 @@ class Outcome:
             found.append(f"  {RUNS}/{cell.run_id}")
         return [*found, f"next: {self._next()}"]
 
-    def _cell(self, chosen: Place) -> Cell:
+    def _cell(self, chosen: Place) -> PlacedRun:
         return self.cells[place_of(self.plan, chosen)]
 
-    def _changes(self, cell: Cell) -> list[Change]:
+    def _changes(self, cell: PlacedRun) -> list[Difference]:
         base = self.base.get(cell.place)
         if base is None:  # a row, or a column, that the table does not show
             return []
         call, before = cell.shown.reading.call, base.shown.reading.call
         also = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
-            also = [Change("average_last", str(call.rounds), str(before.rounds))]
+            also = [Difference("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
     def _printed(
-        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Change], codes: int = 1
+        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Difference], codes: int = 1
     ) -> str:
         """The printed number with the difference, or why there is none. `codes`: how many different ones made the seeds."""
         if chosen.printed is None:

@@ -50,9 +50,9 @@ def run(options: Namespace) -> None:
         _train(_identified(selection.jobs(plan, cells, seeds)), options, device, workers=workers)
         plan = selection.settle(plan, Store.of(ROOT))
         cells = _select(plan, options)
-    from fedrepro.cli.outcome import Outcome
+    from fedrepro.cli.outcome import Conclusion
 
-    outcome = Outcome(project, plan, cells, seeds)
+    outcome = Conclusion(project, plan, cells, seeds)
     _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)

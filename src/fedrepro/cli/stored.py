@@ -14,7 +14,7 @@ LISTED = 10  # runs that an ambiguous part is answered with
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """A run with a finished seed. `folders` hold its receipts; the last folder wins."""
 
     run_id: str
@@ -44,17 +44,17 @@ class Run:
         return self.run_id[-8:]
 
 
-def stored(root: Path) -> dict[str, Run]:
+def stored(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. Results of this folder win over published evidence."""
     found: dict[str, list[Path]] = {}
     for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
         for path in sorted(Path(root).glob(pattern)):
             if any(path.glob("seed*.json")):
                 found.setdefault(path.name, []).append(path)
-    return {run_id: Run(run_id, tuple(folders)) for run_id, folders in found.items()}
+    return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in found.items()}
 
 
-def find(text: str, known: dict[str, Run]) -> Run:
+def find(text: str, known: dict[str, StoredRun]) -> StoredRun:
     """The run that `text` means: a folder with results, a run_id, or a part that only one run_id has.
 
     UserError where there is none, or more than one.
@@ -64,7 +64,7 @@ def find(text: str, known: dict[str, Run]) -> Run:
         receipts = read_receipts(folder)
         if not receipts:
             raise UserError(f"{folder}: no finished seed in it; name a folder such as results/runs/<run_id>")
-        return Run(next(iter(receipts.values()))["run_id"], (folder,))
+        return StoredRun(next(iter(receipts.values()))["run_id"], (folder,))
     matches = [text] if text in known else [run_id for run_id in known if text in run_id]
     if not matches:
         raise UserError(f"no run {text!r} in {RUNS} or below reports; {_near(text, list(known))}`fedrepro runs` lists them")

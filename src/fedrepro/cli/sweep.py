@@ -14,7 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_text
 
 if TYPE_CHECKING:
-    from fedrepro.config.by_hand import Wanted
+    from fedrepro.config.by_hand import Request
     from fedrepro.config.plan import Plan
     from fedrepro.config.project import Project
 
@@ -71,7 +71,7 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _wanted(project: "Project", options: Namespace) -> "Wanted":
+def _wanted(project: "Project", options: Namespace) -> "Request":
     from fedrepro.config.sweep import with_seeds
 
     swept = over(options.over)
@@ -80,7 +80,7 @@ def _wanted(project: "Project", options: Namespace) -> "Wanted":
     return with_seeds(project, asked.wanted(options, swept))
 
 
-def _asked(wanted: "Wanted") -> dict[str, Any]:
+def _asked(wanted: "Request") -> dict[str, Any]:
     """What is not by default: given, or swept; an argument of the partition scheme decides the partition."""
     from fedrepro.config.layers import SETTINGS
 

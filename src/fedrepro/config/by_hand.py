@@ -28,7 +28,7 @@ Values = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Request:
     """What a command asks for."""
 
     methods: tuple[str, ...]
@@ -42,7 +42,7 @@ class Wanted:
 # --- any method in any setting ---------------------------------------------------------------------------------------------
 
 
-def alone(project: Project, wanted: Wanted) -> Project:
+def alone(project: Project, wanted: Request) -> Project:
     """The project with the table of `wanted`, PAPER/TABLE; nothing of params.yaml decides its runs but the seeds."""
     paper, table = contents(project, wanted)
     made = check(Paper, paper, f"{PAPER}"), check(Table, table, f"{PAPER}")
@@ -50,7 +50,7 @@ def alone(project: Project, wanted: Wanted) -> Project:
     return replace(project, params=params, own={f"{PAPER}/{TABLE}": made})
 
 
-def contents(project: Project, wanted: Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
+def contents(project: Project, wanted: Request) -> tuple[dict[str, Any], dict[str, Any]]:
     """paper.yaml and a table as a person would write them: a row for each method and value of its arguments, a column for each
     combination of settings. UserError for what is unknown or out of range.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fedrepro.config.differing import Change, changes, flatten
+from fedrepro.config.differing import Difference, changes, flatten
 from fedrepro.config.grid import plan
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Place, Plan
@@ -35,7 +35,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlacedRun:
     """One cell of a table at one scale, with its run."""
 
     place: Where
@@ -73,8 +73,8 @@ class Catalogue:
     def __init__(self, project: Project) -> None:
         self.project, self._base = project, unedited(project)
         self.plans: dict[At, Plan] = {}
-        self._cells: dict[str, list[Cell]] = {}
-        self._published: dict[Where, Cell] = {}
+        self._cells: dict[str, list[PlacedRun]] = {}
+        self._published: dict[Where, PlacedRun] = {}
 
     def add(self, tables: Iterable[At]) -> None:
         """Plans these tables. One with a mistake in it is left out: the command that asks for it says so."""
@@ -104,11 +104,11 @@ class Catalogue:
                 return
             self.add([at])
 
-    def cells(self, run_id: str) -> list[Cell]:
+    def cells(self, run_id: str) -> list[PlacedRun]:
         """Those of the planned tables that are this run."""
         return self._cells.get(run_id, [])
 
-    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[Cell], list[Change]]:
+    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[Difference]]:
         """The cells of a run, and its changes to the table's own run. A run that no planned table asks for has the cells with
         which it shares most settings."""
         found = self.cells(run_id)
@@ -117,14 +117,14 @@ class Catalogue:
             return found, changes(config, base[0].config) if base else []
         flat, chosen = flatten(config), self.project.params
 
-        def farness(cell: Cell) -> tuple[Any, ...]:
+        def farness(cell: PlacedRun) -> tuple[Any, ...]:
             return _distance(flat, cell.flat), cell.at[1] != chosen.scale, cell.at[0] not in chosen.tables
 
         near = min(self._published.values(), key=farness)
         return [cell for cell in self.cells(near.run_id) if cell.at == near.at], changes(config, near.config)
 
 
-def shown(cells: Iterable[Cell], config: dict[str, Any]) -> list[Shown]:
+def shown(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[Shown]:
     """What these cells show of a run, each reading once; its last round where they read it by diagnostics alone, which are no
     part of its receipt."""
     found = dict.fromkeys(cell.shown for cell in cells if not cell.shown.reading.diagnostic)
@@ -142,11 +142,11 @@ def unedited(project: Project) -> Project:
     return dataclasses.replace(project, params=project.params.model_copy(update={"settings": {}, "methods": {}}))
 
 
-def cells_of(made: Plan) -> Iterator[Cell]:
+def cells_of(made: Plan) -> Iterator[PlacedRun]:
     """The cells of a plan that have a run; of a tuned cell every candidate and its trial."""
     for cell, run, reading in (*made.readings(), *made.tried()):
         metric = cell.metric
-        yield Cell(place_of(made, cell), run.run_id, run.config, Shown(reading, metric.unit, metric.better))
+        yield PlacedRun(place_of(made, cell), run.run_id, run.config, Shown(reading, metric.unit, metric.better))
 
 
 def place_of(made: Plan, cell: Place) -> Where:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.by_hand import Wanted, contents
+from fedrepro.config.by_hand import Request, contents
 from fedrepro.config.places import SWEEP, paper_folder
 from fedrepro.config.project import Project
 from fedrepro.errors import UserError
@@ -20,7 +20,7 @@ TABLE, FIGURE = "table1", "figure1"
 _LONGEST = 30  # letters of a name that is made from a sweep's content, without its hash
 
 
-def files(project: Project, wanted: Wanted, name: str | None, command: str = "") -> tuple[str, dict[Path, str]]:
+def files(project: Project, wanted: Request, name: str | None, command: str = "") -> tuple[str, dict[Path, str]]:
     """(what the sweep is called among papers, the content of its files). `name`: made from the content where it is None.
 
     UserError for what is unknown or out of range, and for a name that no folder of reports can have.
@@ -44,18 +44,18 @@ def files(project: Project, wanted: Wanted, name: str | None, command: str = "")
     return SWEEP + name, {folder / path: _yaml(content, command) for path, content in found.items()}
 
 
-def with_seeds(project: Project, wanted: Wanted) -> Wanted:
+def with_seeds(project: Project, wanted: Request) -> Request:
     """With the seeds of params.yaml where none are given."""
     return wanted if wanted.seeds else replace(wanted, seeds=tuple(project.params.seeds))
 
 
-def _name(wanted: Wanted, ending: str) -> str:
+def _name(wanted: Request, ending: str) -> str:
     parts = [call.name for method in wanted.methods for call in expand(parse(method))] or ["fedavg"]
     words = [*dict.fromkeys(parts), *(key.rpartition(".")[2] for key in wanted.over)]
     return f"{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))[:_LONGEST].strip('_')}_{ending}"
 
 
-def _title(wanted: Wanted) -> str:
+def _title(wanted: Request) -> str:
     swept = " and ".join(wanted.over)
     return f"{', '.join(wanted.methods)}" + (f" over {swept}" if swept else "")
 

@@ -17,7 +17,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Mismatch:
     """Empty everywhere: identical to the bit."""
 
     first: str  # the first round and metric that differ, with both values; "" where every number is the same
@@ -30,7 +30,7 @@ class Comparison:
         return not (self.first or self.files or self.facts)
 
 
-def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = True) -> Comparison:
+def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = True) -> Mismatch:
     """The differences of two pieces of evidence of the same run and seed.
 
     Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version.
@@ -45,7 +45,7 @@ def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = Tru
         ]
     before, now = published.get("files", {}), again.get("files", {})
     files = [words for name, words in _FILES.items() if (strict or name in before) and before.get(name) != now.get(name)]
-    return Comparison(_first(published["curves"], again["curves"]), files, facts)
+    return Mismatch(_first(published["curves"], again["curves"]), files, facts)
 
 
 def _first(published: dict[str, list], again: dict[str, list]) -> str:
@@ -62,7 +62,7 @@ def _first(published: dict[str, list], again: dict[str, list]) -> str:
     return f"{metric} of round {t} is {now}, published is {before}"
 
 
-def reasons(published: dict[str, Any], again: dict[str, Any], found: Comparison) -> list[str]:
+def reasons(published: dict[str, Any], again: dict[str, Any], found: Mismatch) -> list[str]:
     """Why they may differ, most telling first; empty for two identical ones."""
     if found.identical:
         return []

@@ -11,7 +11,7 @@ from fedrepro.exhibits.cells import Cell, count_statuses, tabulate
 from fedrepro.exhibits.choices import Choice, choose
 from fedrepro.exhibits.comparisons import Comparison, Gap, comparisons, gaps
 from fedrepro.exhibits.evidence import load_evidence
-from fedrepro.exhibits.kinds.kind import Figure, make_kind
+from fedrepro.exhibits.kinds.kind import Drawing, make_kind
 from fedrepro.exhibits.receipt import Evidence, Receipt, receipts
 from fedrepro.exhibits.verdict import Status
 from fedrepro.store import Store, is_published
@@ -85,9 +85,9 @@ class Exhibit:
         return (*provenance.warnings(self.plan, self.evidence, self.cells), *missing)
 
     @cached_property
-    def figure(self) -> Figure:
+    def figure(self) -> Drawing:
         """The series that a figure draws; a table has none. UserError for a metric that no run records."""
-        return make_kind(self.plan.kind).drawn(self.plan, self.evidence) if self.plan.kind else Figure(self.plan, ())
+        return make_kind(self.plan.kind).drawn(self.plan, self.evidence) if self.plan.kind else Drawing(self.plan, ())
 
     @property
     def data(self) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import VERDICTS, Verdict
 from fedrepro.exhibits.names import period
-from fedrepro.exhibits.paper import Header, Paper
+from fedrepro.exhibits.paper import PageHeader, PaperPage
 from fedrepro.exhibits.sections import blocks_of, words
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.exhibits.write import blocks as b
@@ -25,7 +25,7 @@ ALL_PAGES = (
 )
 NONE = "There is no page yet: no run has left any evidence below reports/."
 SCALES = ["full", "short", "demo"]  # in this order on the list
-Placed = tuple[Path, Header]  # a page with the path of its JSON
+Placed = tuple[Path, PageHeader]  # a page with the path of its JSON
 
 
 def table_page(table: Exhibit) -> b.Document:
@@ -35,12 +35,12 @@ def table_page(table: Exhibit) -> b.Document:
     return b.Document(title, f"{plan.paper_title}. {plan.source}", blocks_of("table", table))
 
 
-def paper_page(paper: Paper) -> b.Document:
+def paper_page(paper: PaperPage) -> b.Document:
     """Makes the page of a paper: the answer on one screen. All other sections fold."""
     return b.Document(f"{paper.plan.paper_name} [{paper.plan.scale} scale]", paper.plan.paper_title, blocks_of("paper", paper))
 
 
-def details_page(paper: Paper) -> b.Document:
+def details_page(paper: PaperPage) -> b.Document:
     """Makes the page with details of a paper."""
     title = f"{paper.plan.paper_name} in detail [{paper.plan.scale} scale]"
     return b.Document(title, paper.plan.paper_title, blocks_of("details", paper))
@@ -54,7 +54,7 @@ def site(pages: Sequence[Placed]) -> b.Document:
     return b.Document("All pages", ALL_PAGES, (listed if pages else b.Paragraph(NONE),))
 
 
-def _listed(path: Path, page: Header) -> b.Row:
+def _listed(path: Path, page: PageHeader) -> b.Row:
     name = b.Text(page.paper_name, link=_link(path))
     cells = words.counts({status: page.counts[status] for status in STATUSES})
     tables = f"{page.tables_run} of {page.tables}"
@@ -86,7 +86,7 @@ def _paper(scales: list[Placed]) -> b.Section:
     return b.Section(scales[0][1].paper_name, (b.Bullets(tuple(lines)),))
 
 
-def _share(page: Header) -> str:
+def _share(page: PageHeader) -> str:
     """`48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
@@ -94,7 +94,7 @@ def _share(page: Header) -> str:
     return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
 
 
-def _answers(page: Header) -> list[b.Line]:
+def _answers(page: PageHeader) -> list[b.Line]:
     if page.answers is None:
         return []
     kinds = (("Does not hold", page.answers.fails), ("Cannot be told", page.answers.open), ("Holds", page.answers.holds))

@@ -16,14 +16,14 @@ from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.fit import Fit, fits
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, Verdict, judge
-from fedrepro.exhibits.pictures.partitions import Partition, partitions
-from fedrepro.exhibits.prose.answers import Answers, answers, facts
+from fedrepro.exhibits.pictures.partitions import DrawnPartition, partitions
+from fedrepro.exhibits.prose.answers import FilledAnswers, answers, facts
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.verdict import Status
 
 
 @dataclass(frozen=True, eq=False)
-class Paper:
+class PaperPage:
     """`exhibits`: every table and figure, in order; at least one. `folder`: where its reports lie, seen from the working
     directory; `root`: the project. `rendered`: names of those whose own files in the folder show the same numbers."""
 
@@ -81,7 +81,7 @@ class Paper:
         return fits(self.tables)
 
     @cached_property
-    def answers(self) -> Answers | None:
+    def answers(self) -> FilledAnswers | None:
         """The sentences that a page begins with; None if the paper has none at this scale."""
         known = {table.plan.table: table for table in self.all_tables}
         return answers(self.words.summary, facts(known, self.claims, self.fits), self.plan)
@@ -146,7 +146,7 @@ class Paper:
         return list(known.values())
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[DrawnPartition]:
         """The partitions with a picture: drawn here, or committed."""
         every = partitions(self.tables)
         return [one for one in every if one.drawn(self.root).exists() or (self.folder / one.path).exists()]
@@ -162,10 +162,10 @@ class Paper:
         return f"snakemake --cores 8 {self.plan.page}"
 
     @cached_property
-    def header(self) -> "Header":
+    def header(self) -> "PageHeader":
         """The part of the page that lists of papers read."""
         plan = self.plan
-        return Header(
+        return PageHeader(
             paper=plan.paper,
             paper_name=plan.paper_name,
             paper_title=plan.paper_title,
@@ -185,7 +185,7 @@ class Paper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Header:
+class PageHeader:
     """A paper's page in short. `own`: with params.yaml's settings. `printed_measured` of `printed_total` numbers that the paper
     prints have a measured one beside them."""
 
@@ -195,7 +195,7 @@ class Header:
     paper_title: str
     scale: str
     own: bool
-    answers: Answers | None
+    answers: FilledAnswers | None
     printed_measured: int
     printed_total: int
     counts: dict[Status, int]

@@ -15,7 +15,7 @@ from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import rule
 from fedrepro.exhibits.kinds.kind import Series
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.prose.answers import remarks
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.verdict import RULE
@@ -55,7 +55,7 @@ def figure_text(figure: Exhibit) -> str:
     return _text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)})
 
 
-def paper_text(paper: Paper) -> str:
+def paper_text(paper: PaperPage) -> str:
     """Returns the JSON of a paper's page. Each table has a JSON file besides."""
     claims = []
     for one in paper.claims:

@@ -14,7 +14,7 @@ from fedrepro.exhibits import latex, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
 from fedrepro.exhibits.names import natural
-from fedrepro.exhibits.paper import Header, Paper
+from fedrepro.exhibits.paper import PageHeader, PaperPage
 from fedrepro.exhibits.write import html, markdown
 from fedrepro.exhibits.write.blocks import Document
 from fedrepro.files import read_json, write_atomic, write_text
@@ -86,7 +86,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
     exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
     rendered = frozenset(one.plan.table for one in exhibits if _is_rendered(one, folder))
-    paper = Paper(exhibits, words, folder, root, rendered)
+    paper = PaperPage(exhibits, words, folder, root, rendered)
     page, details = pages.paper_page(paper), pages.details_page(paper)
     _draw(page, folder, reuse=rendered)
     _draw(details, folder)
@@ -112,10 +112,10 @@ def render_overview(page_files: Sequence[Path], folder: Path, others: Mapping[st
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 
 
-def load_header(path: Path) -> Header:
+def load_header(path: Path) -> PageHeader:
     """Reads the header of a paper's page. UserError when the file is missing or something else."""
     content = read_json(path)
-    return typed(Header, content.get("header") if isinstance(content, dict) else content, path)
+    return typed(PageHeader, content.get("header") if isinstance(content, dict) else content, path)
 
 
 def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:

@@ -21,7 +21,7 @@ NAME = "mlflow.runName"
 
 
 @dataclass(frozen=True)
-class Kept:
+class KnownRun:
     """A run as it stands in the store; times in ms."""
 
     run_id: str
@@ -33,7 +33,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NewRun:
     """A run to be written, under the id that MLflow knows it by."""
 
     run_id: str
@@ -71,7 +71,7 @@ class Backend:
         self.client, self.address, self.root, self.more = client, address, root, more
         self._inputs_lock = threading.Lock()
 
-    def runs(self, experiment: str) -> list[Kept]:
+    def runs(self, experiment: str) -> list[KnownRun]:
         """Every run of an experiment that has a run key, deleted ones left out."""
         found, token = [], None
         while True:
@@ -80,23 +80,23 @@ class Backend:
                 if KEY in run.data.tags:
                     info = run.info
                     times = info.start_time or 0, info.end_time or 0
-                    found.append(Kept(info.run_id, info.status, *times, info.artifact_uri, dict(run.data.tags)))
+                    found.append(KnownRun(info.run_id, info.status, *times, info.artifact_uri, dict(run.data.tags)))
             token = page.token
             if not token:
                 return found
 
-    def reserve(self, experiment: str, shown: Shown, parent: str | None) -> Entry:
+    def reserve(self, experiment: str, shown: Shown, parent: str | None) -> NewRun:
         """A place for a run that is going to be written."""
-        draft = Entry("", "", shown, parent)
+        draft = NewRun("", "", shown, parent)
         info = self.client.create_run(experiment, start_time=shown.span[0], tags=draft.tags | self.more).info
-        return Entry(info.run_id, info.artifact_uri, shown, parent)
+        return NewRun(info.run_id, info.artifact_uri, shown, parent)
 
-    def write(self, experiment: str, entries: Sequence[Entry]) -> None:
+    def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
         """Fills the places that were reserved."""
         with ThreadPoolExecutor(self._threads) as pool:
             list(pool.map(self.fill, entries))
 
-    def fill(self, entry: Entry) -> None:
+    def fill(self, entry: NewRun) -> None:
         """All of a run, or what follows the rounds that are there already."""
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.exceptions import MlflowException
@@ -123,7 +123,7 @@ class Backend:
                 client.delete_tag(entry.run_id, key)
         client.set_tag(entry.run_id, DIGEST, shown.digest)
 
-    def remove(self, runs: Iterable[Kept]) -> None:
+    def remove(self, runs: Iterable[KnownRun]) -> None:
         """Removes runs; a server keeps them in its bin until `mlflow gc`."""
         from mlflow.exceptions import MlflowException
 
@@ -133,7 +133,7 @@ class Backend:
             if not self.address.served:
                 remove_files(run.artifacts)
 
-    def retag(self, changed: Sequence[tuple[Kept, dict[str, str]]]) -> None:
+    def retag(self, changed: Sequence[tuple[KnownRun, dict[str, str]]]) -> None:
         """Sets tags of runs, and the name with its tag."""
         from mlflow.entities import RunTag
 
@@ -144,12 +144,12 @@ class Backend:
             if NAME in tags:
                 self.client.update_run(run.run_id, name=tags[NAME])
 
-    def untag(self, runs: Iterable[Kept], key: str) -> None:
+    def untag(self, runs: Iterable[KnownRun], key: str) -> None:
         """Takes a tag from runs that have it."""
         for run in runs:
             self.client.delete_tag(run.run_id, key)
 
-    def end(self, run: Kept) -> None:
+    def end(self, run: KnownRun) -> None:
         """Marks a training as ended that left no result."""
         self.client.set_terminated(run.run_id, "KILLED", end_time=int(time.time() * 1000))
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from fedrepro.tracking.backend import Backend, Entry, Kept
+from fedrepro.tracking.backend import Backend, KnownRun, NewRun
 from fedrepro.tracking.match import Match
-from fedrepro.tracking.shown import COLOUR, DIGEST, ORIGIN, PARENT, REACHED, ROUNDS, Mean, Running, Shown
+from fedrepro.tracking.shown import COLOUR, DIGEST, ORIGIN, PARENT, REACHED, ROUNDS, MeanRun, Running, Shown
 
 
 class Pending:
@@ -13,13 +13,13 @@ class Pending:
     process is still at work."""
 
     def __init__(
-        self, backend: Backend, experiment: str, existing: dict[str, list[Kept]], report: Any, keep: Callable[[], None]
+        self, backend: Backend, experiment: str, existing: dict[str, list[KnownRun]], report: Any, keep: Callable[[], None]
     ) -> None:
         self._backend, self._experiment, self._existing = backend, experiment, existing
         self._report, self._keep = report, keep
-        self._entries: list[Entry] = []
-        self._doomed: list[Kept] = []
-        self._changed: list[tuple[Kept, dict[str, str]]] = []
+        self._entries: list[NewRun] = []
+        self._doomed: list[KnownRun] = []
+        self._changed: list[tuple[KnownRun, dict[str, str]]] = []
         self._keys: dict[str, list[str]] = {}
         for key in existing:
             self._keys.setdefault(key.partition("/")[0], []).append(key)
@@ -36,7 +36,7 @@ class Pending:
         if match.kept is None:
             entry = self._backend.reserve(self._experiment, shown, parent)
         elif match.since is not None:
-            entry = Entry(match.kept.run_id, match.kept.artifacts, shown, parent, *match.since)
+            entry = NewRun(match.kept.run_id, match.kept.artifacts, shown, parent, *match.since)
         else:
             return self._unchanged(shown, match.kept, parent, match.ours)
         self._entries.append(entry)
@@ -51,7 +51,7 @@ class Pending:
         self._doomed += [run for run in self._existing.get(key, ()) if run.tags.get(ORIGIN) == mine]
         self._existing[key] = [run for run in self._existing.get(key, ()) if run not in self._doomed]
 
-    def retag(self, run: Kept, tags: dict[str, str]) -> bool:
+    def retag(self, run: KnownRun, tags: dict[str, str]) -> bool:
         """Sets tags of a run where they differ; whether any did."""
         changed = {key: value for key, value in tags.items() if run.tags.get(key) != value}
         self._changed += [(run, changed)] if changed else []
@@ -69,7 +69,7 @@ class Pending:
         if changed:
             backend.retag(changed)
 
-    def _unchanged(self, shown: Shown, kept: Kept, parent: str | None, ours: bool) -> str:
+    def _unchanged(self, shown: Shown, kept: KnownRun, parent: str | None, ours: bool) -> str:
         skipped = (COLOUR, DIGEST, ROUNDS, REACHED)
         tags = {key: value for key, value in shown.tags.items() if key not in skipped} | self._backend.more if ours else {}
         tags |= {PARENT: parent} if parent else {}
@@ -79,5 +79,5 @@ class Pending:
     def _count(self, shown: Shown, done: str) -> None:
         if isinstance(shown, Running):
             self._report.running.append(shown.key)
-        elif not isinstance(shown, Mean):
+        elif not isinstance(shown, MeanRun):
             getattr(self._report, done).append(shown.key)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
-from fedrepro.tracking.backend import NAME, Backend, Entry, Kept
+from fedrepro.tracking.backend import NAME, Backend, KnownRun, NewRun
 from fedrepro.tracking.shown import DIGEST, KEY, Running
 
 _MANY = 500  # ids in one statement
@@ -26,7 +26,7 @@ class Rows(Backend):
         self._store = client._tracking_client.store
         self._places: dict[str, str] = {}  # experiment -> where its artifacts are
 
-    def runs(self, experiment: str) -> list[Kept]:
+    def runs(self, experiment: str) -> list[KnownRun]:
         """As `Backend.runs`, without what only a page of the UI needs: metrics, parameters, inputs."""
         from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
         from sqlalchemy import select
@@ -41,18 +41,18 @@ class Rows(Backend):
                 tags[run_id][known.setdefault(key, key)] = known.setdefault(value, value)
             found = session.execute(select(*columns).where(ours)).all()
         keep = [row for row in found if KEY in tags[row[0]]]
-        return [Kept(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keep]
+        return [KnownRun(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keep]
 
-    def reserve(self, experiment: str, shown: Any, parent: str | None) -> Entry:
+    def reserve(self, experiment: str, shown: Any, parent: str | None) -> NewRun:
         """Nothing is written yet."""
         from mlflow.utils.uri import append_to_uri_path
 
         if experiment not in self._places:
             self._places[experiment] = self.client.get_experiment(experiment).artifact_location
         run_id = uuid.uuid4().hex
-        return Entry(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), shown, parent)
+        return NewRun(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), shown, parent)
 
-    def write(self, experiment: str, entries: Sequence[Entry]) -> None:
+    def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
         """All at once, then their files, then their digests."""
         from mlflow.store.tracking.dbmodels import models
 
@@ -74,7 +74,7 @@ class Rows(Backend):
         with self._store.ManagedSessionMaker(read_only=False) as session:
             _insert(session, models.SqlTag, (_tag(entry.run_id, DIGEST, entry.shown.digest) for entry in complete))
 
-    def _inputs(self, session: Any, experiment: int, entries: Sequence[Entry]) -> None:
+    def _inputs(self, session: Any, experiment: int, entries: Sequence[NewRun]) -> None:
         """A data set once an experiment, and the runs that took it."""
         from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
         from sqlalchemy import select
@@ -100,7 +100,7 @@ class Rows(Backend):
         tags = [{"input_uuid": link, "name": tag.key, "value": tag.value} for link, _, one in links for tag in one.tags]
         _insert(session, SqlInputTag, tags)
 
-    def remove(self, runs: Iterable[Kept]) -> None:
+    def remove(self, runs: Iterable[KnownRun]) -> None:
         """For good, as `mlflow gc` does."""
         from mlflow.store.tracking.dbmodels import models
         from sqlalchemy import delete
@@ -118,7 +118,7 @@ class Rows(Backend):
         for run in runs:
             remove_files(run.artifacts)
 
-    def retag(self, changed: Sequence[tuple[Kept, dict[str, str]]]) -> None:
+    def retag(self, changed: Sequence[tuple[KnownRun, dict[str, str]]]) -> None:
         """In one transaction."""
         from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
         from sqlalchemy import delete, update
@@ -130,7 +130,7 @@ class Rows(Backend):
                     session.execute(update(SqlRun).where(SqlRun.run_uuid == run.run_id).values(name=tags[NAME]))
             _insert(session, SqlTag, (row for run, tags in changed for row in _tags(run.run_id, tags)))
 
-    def untag(self, runs: Iterable[Kept], key: str) -> None:
+    def untag(self, runs: Iterable[KnownRun], key: str) -> None:
         """In one transaction."""
         from mlflow.store.tracking.dbmodels.models import SqlTag
         from sqlalchemy import delete
@@ -140,7 +140,7 @@ class Rows(Backend):
                 session.execute(delete(SqlTag).where(SqlTag.run_uuid.in_(some), SqlTag.key == key))
 
 
-def _run(experiment: str, entry: Entry) -> dict[str, Any]:
+def _run(experiment: str, entry: NewRun) -> dict[str, Any]:
     """As `SqlAlchemyStore.create_run` fills it in."""
     started, ended = entry.shown.span
     training = isinstance(entry.shown, Running)
@@ -171,14 +171,14 @@ def _tag(run_id: str, key: str, value: str) -> dict[str, Any]:
     return {"run_uuid": run_id, "key": key, "value": value[:MAX_TAG_VAL_LENGTH]}
 
 
-def _parameters(entry: Entry) -> Iterator[dict[str, Any]]:
+def _parameters(entry: NewRun) -> Iterator[dict[str, Any]]:
     from mlflow.utils.validation import MAX_PARAM_VAL_LENGTH
 
     for key, value in entry.shown.parameters.items():
         yield {"run_uuid": entry.run_id, "key": key, "value": value[:MAX_PARAM_VAL_LENGTH]}
 
 
-def _metrics(entry: Entry) -> Iterator[dict[str, Any]]:
+def _metrics(entry: NewRun) -> Iterator[dict[str, Any]]:
     for name, value, moment, number in entry.shown.metrics:
         row = {"run_uuid": entry.run_id, "key": name, "value": value, "timestamp": moment, "step": number}
         yield row | {"is_nan": False}

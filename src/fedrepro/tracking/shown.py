@@ -1,6 +1,6 @@
 """What MLflow shows of a run at one seed, while it trains and when it has finished, and of the mean over its seeds. Pure.
 
-`Seed`, `Running` and `Mean` have the same properties; those that are only needed to write a run are computed when asked for.
+`Seed`, `Running` and `MeanRun` have the same properties; those that are only needed to write a run are computed when asked for.
 """
 
 import statistics
@@ -89,7 +89,7 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanRun:
     """The mean over those seeds of a run that have finished; at least one."""
 
     seeds: tuple[Seed, ...]
@@ -191,7 +191,7 @@ class Running:
         return _milliseconds(self.reached.started_at), _milliseconds(self.reached.written_at)
 
 
-Shown = Seed | Mean | Running
+Shown = Seed | MeanRun | Running
 
 
 def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:

@@ -29,7 +29,7 @@ location.replace("/?ui#" + address);
 """
 
 
-class Start:
+class FirstPage:
     """The ASGI application: the first page at `/`, MLflow everywhere else, with its own first page at `/?ui`."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -44,7 +44,7 @@ class Start:
             await mlflow_app(scope, receive, send)
 
 
-app = Start()
+app = FirstPage()
 
 
 def page(client: Any) -> str:

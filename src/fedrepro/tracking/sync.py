@@ -14,10 +14,10 @@ from fedrepro.store import Store
 from fedrepro.tracking import store, views
 from fedrepro.tracking import wanted as view
 from fedrepro.tracking.address import OWN, Address, find
-from fedrepro.tracking.backend import Backend, Kept
+from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.tracking.match import old_news
 from fedrepro.tracking.pending import Pending
-from fedrepro.tracking.shown import KEY, LIVE, ORIGIN, PARENT, ROUNDS, Mean, Running, Seed
+from fedrepro.tracking.shown import KEY, LIVE, ORIGIN, PARENT, ROUNDS, MeanRun, Running, Seed
 from fedrepro.tracking.turn import turn
 from fedrepro.tracking.wanted import Wanted
 
@@ -120,7 +120,7 @@ class _Sync:
     def into(self, address: Address) -> SyncReport:
         """Writes, retires, and reports."""
         with store.connected(address, self.root) as backend:
-            held: dict[str, list[Kept]] = {}
+            held: dict[str, list[KnownRun]] = {}
             for name in sorted({experiment for experiment, _ in self.given}):
                 identity = store.experiment_id(backend, name)
                 with turn(backend.client, identity) if address.shared else contextlib.nullcontext() as kept:
@@ -129,7 +129,7 @@ class _Sync:
             self._retire(backend, held)
         return self.report
 
-    def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[Kept]:
+    def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[KnownRun]:
         """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
         existing = _by_key(backend.runs(identity))
         runs: dict[str, list[Wanted]] = {}
@@ -155,7 +155,7 @@ class _Sync:
             parent = parents.get(first.cell, "")
             pending.drop(first.run_id)  # the mean, if a table had shown it
         elif seeds:
-            parent = pending.place(Mean(same))
+            parent = pending.place(MeanRun(same))
         for one in (*seeds, *training):
             pending.place(one, parent or None)
         here = {one.key for one in (*seeds, *training)}
@@ -183,7 +183,7 @@ class _Sync:
                 self.report.problems.append(str(error))
         return tuple(found), training
 
-    def _end_dead(self, backend: Backend, existing: dict[str, list[Kept]]) -> None:
+    def _end_dead(self, backend: Backend, existing: dict[str, list[KnownRun]]) -> None:
         """Marks trainings that have stopped as ended; those of another folder after a day without news."""
         mine = backend.more.get(ORIGIN)
         for key, runs in existing.items():
@@ -196,7 +196,7 @@ class _Sync:
                 if dead:
                     backend.end(run)
 
-    def _retire(self, backend: Backend, held: dict[str, list[Kept]]) -> None:
+    def _retire(self, backend: Backend, held: dict[str, list[KnownRun]]) -> None:
         """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
         asked, mine = view.places(self.asked), backend.more.get(ORIGIN)
         for name, identity in store.our_experiments(backend.client).items():
@@ -211,8 +211,8 @@ def _looks(experiment: str, asked: dict) -> dict[str, str]:
     return views.looks(one for one in asked.values() if one.experiment == experiment)
 
 
-def _by_key(runs: list[Kept]) -> dict[str, list[Kept]]:
-    found: dict[str, list[Kept]] = {}
+def _by_key(runs: list[KnownRun]) -> dict[str, list[KnownRun]]:
+    found: dict[str, list[KnownRun]] = {}
     for run in runs:
         found.setdefault(run.tags[KEY], []).append(run)
     return found

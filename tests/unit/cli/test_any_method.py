@@ -9,7 +9,7 @@ import real_papers
 
 from fedrepro.cli import asked, main
 from fedrepro.config import by_hand
-from fedrepro.config.by_hand import Wanted, with_values
+from fedrepro.config.by_hand import Request, with_values
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
@@ -52,7 +52,7 @@ def receipts(project: Path) -> dict[str, dict]:
 
 def made(root: Path, *methods: str, like: str | None = None, **given: object) -> Plan:
     """The plan of a command."""
-    wanted = Wanted(methods, dict(given), like)  # type: ignore[arg-type]
+    wanted = Request(methods, dict(given), like)  # type: ignore[arg-type]
     return plan(by_hand.alone(load_project(root, {}), wanted), by_hand.PAPER, by_hand.TABLE, "full")
 
 
@@ -124,9 +124,9 @@ def test_schedules_follow_the_rounds_that_are_given() -> None:
     own = {"fedgh/table2": (paper.model_copy(update={"protocol": protocol}), table.model_copy(update={"base": {}}))}
     changed = type(project)(project.root, project.params, project.scales, project.registry, own=own)
     given = {"dataset": "digits", "model": "mlp", "partition": "iid", "rounds": 20}
-    _, whole = by_hand.contents(changed, Wanted(("fedavg",), given, "fedgh/table2"))
+    _, whole = by_hand.contents(changed, Request(("fedavg",), given, "fedgh/table2"))
     assert whole["columns"][0]["setting"]["schedule"] == "constant(start=0, value=null)+stage(start=10, every=5, factor=0.5)"
-    _, whole = by_hand.contents(changed, Wanted(("fedavg",), given | {"schedule": "cosine"}, "fedgh/table2"))
+    _, whole = by_hand.contents(changed, Request(("fedavg",), given | {"schedule": "cosine"}, "fedgh/table2"))
     assert whole["columns"][0]["setting"]["schedule"] == "cosine"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fedrepro import console
 from fedrepro.cli import main
-from fedrepro.cli.outcome import Outcome
+from fedrepro.cli.outcome import Conclusion
 from fedrepro.cli.stored import find, stored
 from fedrepro.config.differing import changes, method_names
 from fedrepro.config.grid import plan
@@ -125,14 +125,14 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
         write_json(project / f"results/runs/{cell.run_id}/seed{seed}.json", seal(receipt))
     printed = cell.printed
     assert printed is not None
-    lines = Outcome(loaded, made, [cell], [8, 9]).lines()
+    lines = Conclusion(loaded, made, [cell], [8, 9]).lines()
     assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
-    lines = Outcome(loaded, made, [cell], [8, 9, 10]).lines()
+    lines = Conclusion(loaded, made, [cell], [8, 9, 10]).lines()
     assert lines[0].endswith(": diverged at seed 10 of 8, 9, 10")
     assert lines[2] == f"  printed {printed:.2f}: a seed diverged"
     params = {"scale": "full", "settings": {"average_last": 1}}
     edited = load_project(project, params)
-    lines = Outcome(edited, plan(edited, "fedlaw", "table3", "full"), [cell], [8, 9]).lines()
+    lines = Conclusion(edited, plan(edited, "fedlaw", "table3", "full"), [cell], [8, 9]).lines()
     assert lines[1].endswith("; changed: average_last 1 (table: 10)")
     assert lines[2] == f"  printed {printed:.2f}: not comparable (average_last changed)"
 
@@ -357,7 +357,7 @@ def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pyte
     asked = []
     monkeypatch.setattr(engine_run._Job, "train", lambda self, task, after: asked.append((task.seed, after)))
     command = [*CELLS[:3], "fedavg", *CELLS[4:], "--set", "rounds=3", "clients=4", "--seeds", "10,8,11"]
-    monkeypatch.setattr(Outcome, "lines", lambda self: [])
+    monkeypatch.setattr(Conclusion, "lines", lambda self: [])
     assert main(command) == 0
     assert asked == [(10, 1), (11, 0)]
 

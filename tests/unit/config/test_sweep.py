@@ -8,7 +8,7 @@ import yaml
 
 from fedrepro.cli import main
 from fedrepro.cli.sweep import over
-from fedrepro.config.by_hand import Wanted
+from fedrepro.config.by_hand import Request
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8, 9]\nsettings: {rounds: 2}\n")
 
 
-def written(root: Path, wanted: Wanted, name: str | None = None) -> tuple[str, Plan]:
+def written(root: Path, wanted: Request, name: str | None = None) -> tuple[str, Plan]:
     """(the sweep's name among papers, its plan), from its files in sweeps/."""
     called, found = files(load_project(root, {}), wanted, name, "fedrepro sweep ...")
     for path, text in found.items():
@@ -41,7 +41,7 @@ def written(root: Path, wanted: Wanted, name: str | None = None) -> tuple[str, P
 
 def test_every_combination_is_a_cell(project: Path) -> None:
     """Rows for the argument of the method, columns for that of the scheme; settings as FedLAW's, whatever params.yaml says."""
-    called, made = written(project, Wanted(("fedprox+gh",), GIVEN, "fedlaw/table3", OVER, (8, 9)), "mine")
+    called, made = written(project, Request(("fedprox+gh",), GIVEN, "fedlaw/table3", OVER, (8, 9)), "mine")
     assert called == "sweep_mine"
     assert [row.label for row in made.rows] == ["fedprox(mu=0.001)+gh", "fedprox(mu=0.1)+gh"]
     assert [column.label for column in made.columns] == ["alpha = 0.1", "alpha = 0.5", "alpha = 1"]
@@ -55,7 +55,7 @@ def test_every_combination_is_a_cell(project: Path) -> None:
 
 def test_candidates_share_what_is_drawn(project: Path) -> None:
     """One partition for each alpha; cohorts, proxy split and initial model are the same for all."""
-    _, made = written(project, Wanted(("fedprox+gh", "fedavg"), GIVEN, "fedlaw/table3", OVER, (8,)))
+    _, made = written(project, Request(("fedprox+gh", "fedavg"), GIVEN, "fedlaw/table3", OVER, (8,)))
     drawn = {kind: {run.inputs[kind] for run in made.runs.values()} for kind in ("partition", "participation", "proxy", "init")}
     assert {kind: len(ids) for kind, ids in drawn.items()} == {"partition": 3, "participation": 1, "proxy": 1, "init": 1}
     assert len(made.runs) == 9  # FedAvg has no mu: it is there once for each alpha
@@ -65,27 +65,27 @@ def test_a_run_of_a_table_is_the_tables_run(project: Path) -> None:
     """Swept or not: what has evidence is not trained again."""
     whole = plan(load_project(ROOT, {}).as_published("full"), "fedgh", "table2", "full")
     given = {"partition": "dirichlet_per_client(beta=1)"}
-    _, made = written(project, Wanted(("gh", "fedavg"), given, "fedgh/table2", {"beta": (0.1, 10, 0.3)}, (8,)))
+    _, made = written(project, Request(("gh", "fedavg"), given, "fedgh/table2", {"beta": (0.1, 10, 0.3)}, (8,)))
     assert len(made.runs) == 6
     assert len(made.runs.keys() & whole.runs.keys()) == 4
 
 
 def test_settings_and_models_too(project: Path) -> None:
     """A setting over several values; another model has another metric where it finds objects."""
-    _, made = written(project, Wanted(("fedavg",), {}, None, {"clients": (5, 10), "client_lr": (0.1, 0.01)}, (8,)))
+    _, made = written(project, Request(("fedavg",), {}, None, {"clients": (5, 10), "client_lr": (0.1, 0.01)}, (8,)))
     assert {(run.config["clients"], run.config["client_lr"]) for run in made.runs.values()} == {
         (clients, rate) for clients in (5, 10) for rate in (0.1, 0.01)
     }
     given = {"dataset": "synthetic_faces", "model": "grid_detector"}
-    _, made = written(project, Wanted(("fedavg",), given, None, {"clients": (5, 10)}, (8,)))
+    _, made = written(project, Request(("fedavg",), given, None, {"clients": (5, 10)}, (8,)))
     assert made.metric.name == "test_map50"
 
 
 def test_a_name_follows_from_the_content(project: Path) -> None:
     """The same sweep, the same name; another value, another one. Files are plain YAML, and say which command wrote them."""
-    wanted = Wanted(("fedprox+gh",), GIVEN, None, OVER, (8,))
+    wanted = Request(("fedprox+gh",), GIVEN, None, OVER, (8,))
     loaded = load_project(ROOT, {})
-    names = [files(loaded, one, None)[0] for one in (wanted, wanted, Wanted(("fedprox+gh",), GIVEN, None, OVER, (9,)))]
+    names = [files(loaded, one, None)[0] for one in (wanted, wanted, Request(("fedprox+gh",), GIVEN, None, OVER, (9,)))]
     assert names[0] == names[1] != names[2]
     assert names[0].startswith("sweep_fedprox_gh_alpha_mu_")
     _, found = files(loaded, wanted, "mine", "fedrepro sweep --method fedprox+gh")
@@ -134,7 +134,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(
 
 def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By another sweep: refused. A dry run says what the sweep would train, and writes nothing."""
-    written(project, Wanted(("fedavg",), {"rounds": 1}, None, {"clients": (5,)}, (8,)), "mine")
+    written(project, Request(("fedavg",), {"rounds": 1}, None, {"clients": (5,)}, (8,)), "mine")
     before = {path: path.read_bytes() for path in project.rglob("*.yaml")}
     command = ["sweep", "--method", "fedavg", "--rounds", "1", "--over", "clients=5,10", "--seeds", "8", "--dry-run"]
     assert main([*command, "--name", "mine"]) == 2

@@ -9,7 +9,7 @@ from small_papers import FULL, Files, cell
 from trials import FOLDER, PLACE, report, tried, write_trials
 
 from fedrepro.cli import selection
-from fedrepro.cli.outcome import Outcome
+from fedrepro.cli.outcome import Conclusion
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.engine.receipts import receipt_path
@@ -93,7 +93,7 @@ def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: P
     here = receipt_path(tmp_path, chosen.run_id or "", 8)
     here.parent.mkdir(parents=True)
     shutil.copy(receipt, here)
-    first, read, printed, *_ = Outcome(project, settled, [chosen], [8]).lines()
+    first, read, printed, *_ = Conclusion(project, settled, [chosen], [8]).lines()
     assert first.endswith(": 60.00 at seed 8")
     assert "changed" not in read
     assert printed == "  printed 51.00, difference +9.00"

@@ -28,7 +28,7 @@ def seeds_counted(table):
 KIND = """
 from dataclasses import dataclass
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 
 @KINDS.register("fields")
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Fields:
     def drawn(self, plan, evidence):
         cells = [cell for cell in plan.planned if cell.run_id in evidence]
         places = [(one.row, one.column, one.metric.name, one.run_id, tuple(evidence[one.run_id])) for one in cells]
-        return Figure(plan, tuple(Series(*place, y=(self.each,)) for place in places))
+        return Drawing(plan, tuple(Series(*place, y=(self.each,)) for place in places))
 
     def draw(self, figure, path):
         with style.drawing(path, 1) as (_, axes):

@@ -13,7 +13,7 @@ NUMBER = s.Text("1.50", "big")
 GRID = s.Grid(
     "A table",
     ((s.Head(""), s.Head("group", span=2, start=True)), (s.Head("method"), s.Head("one", True), s.Head("two", True))),
-    (s.Apart("apart"), (s.Text("a | b", "code"), s.Cell((NUMBER, "below"), best=True, title='"why"'), "<2>")),
+    (s.Apart("apart"), (s.Text("a | b", "code"), s.Box((NUMBER, "below"), best=True, title='"why"'), "<2>")),
 )
 
 
@@ -27,7 +27,7 @@ def page(tmp_path, monkeypatch) -> s.Document:
     link = (s.Text("own", "strong"), " ", s.Text("page", link="reports/x/table1.page"), " & more")
     blocks = (
         s.Banner((link,), good=True),
-        s.Facts((("name", ("value", s.Text("bad", "bad"))),)),
+        s.Pairs((("name", ("value", s.Text("bad", "bad"))),)),
         s.Beside((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (s.Bullets(("item",)),)))),
         GRID,
         s.Section(

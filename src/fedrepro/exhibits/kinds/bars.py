@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.values import band, bases, require_band, values
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
@@ -37,7 +37,7 @@ class Bars:
         """`minus` must be one of them."""
         _ = self.minus and bases(rows, self.minus)
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell, the band around it."""
         found = []
         for one in values(plan, evidence, self.minus):
@@ -45,9 +45,9 @@ class Bars:
             ends = band(self.band, numbers, mean(numbers))
             place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
             found.append(Series(*place, y=(mean(numbers),), low=(ends[0],) if ends else (), high=(ends[1],) if ends else ()))
-        return Figure(plan, tuple(found), y="difference" if self.minus else "value")
+        return Drawing(plan, tuple(found), y="difference" if self.minus else "value")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Bars start at zero."""
         known = {(one.row, one.column): one for one in figure.series}
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)

@@ -9,7 +9,7 @@ from fedrepro.config.plan import Place, Plan
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.line import x_of
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import wrapped
@@ -20,7 +20,7 @@ NAMED = 10  # of more clients a legend would be longer than the picture
 
 @KINDS.register("clients")
 @dataclass(frozen=True)
-class Clients:
+class ClientsKind:
     """Over all kept rounds that the cell's reading reaches; or over x, in the last of them, where the metric is a curve over x.
     It is of one seed: each has its own clients.
 
@@ -41,7 +41,7 @@ class Clients:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A series for each client, `<metric>/<client>`. UserError for a metric without values of clients."""
         series: list[Series] = []
         names = {}
@@ -59,9 +59,9 @@ class Clients:
             place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", (seed,))
             series += _lines(place, _read(plan, cell, values))
             names["round" if values[0].x is None else x_of(cell.diagnostic or "")] = None
-        return Figure(plan, tuple(series), ", ".join(names) or "round")
+        return Drawing(plan, tuple(series), ", ".join(names) or "round")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Thin lines; a legend of the groups, or of a few clients."""
         cells = {(one.row, one.column): None for one in figure.series}
         clients = sorted({int(one.metric.rpartition("/")[2]) for one in figure.series})

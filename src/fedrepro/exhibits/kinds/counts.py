@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing
 from fedrepro.exhibits.kinds.matrix import Matrix
 from fedrepro.exhibits.receipt import Evidence
 
@@ -26,11 +26,11 @@ class Counts:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Returns series with the clients as `x`, the classes as `to` and the counts as `y`."""
         return Matrix(diagonal=True).drawn(plan, evidence)
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Colours are those of the panel; counts are written where there is room for them."""
         titles = panels.titles(figure)
         tall = 1.0 + 0.2 * max((max(one.x) + 1 for one in figure.series), default=1.0)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.values import band, require_band
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import require
@@ -39,9 +39,9 @@ class Curves:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell."""
-        return Figure(plan, self.lines(plan.planned, evidence), "round")
+        return Drawing(plan, self.lines(plan.planned, evidence), "round")
 
     def lines(self, cells: Iterable[Place], evidence: Evidence) -> tuple[Series, ...]:
         """Of those cells that have evidence."""
@@ -84,7 +84,7 @@ class Curves:
 
         return [float(value) for value in savgol_filter(values, self.smooth, 2)]
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """A panel for each column that has a line."""
         from matplotlib.ticker import MaxNLocator
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.values import bases, values
 from fedrepro.exhibits.names import decimal
 from fedrepro.exhibits.paired import mean
@@ -37,15 +37,15 @@ class HeatMap:
         """`minus` must be one of them."""
         _ = self.minus and bases(rows, self.minus)
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell."""
         found = []
         for one in values(plan, evidence, self.minus):
             place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
             found.append(Series(*place, y=(mean(list(one.per_seed.values())),)))
-        return Figure(plan, tuple(found), y="difference" if self.minus else "value")
+        return Drawing(plan, tuple(found), y="difference" if self.minus else "value")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """A cell without a number stays empty."""
         known = {(one.row, one.column): one for one in figure.series}
         rows = [row for _, row in figure.rows]
@@ -76,7 +76,7 @@ class HeatMap:
                 else:
                     panels[0].figure.colorbar(mesh, ax=panels, label=said)
 
-    def _ends(self, figure: Figure) -> tuple[float, float]:
+    def _ends(self, figure: Drawing) -> tuple[float, float]:
         """Of the colours; around zero where something is taken away."""
         found = [one.y[0] for one in figure.series] or [0.0]
         reach = max(map(abs, found)) or 1.0

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import require
 
@@ -39,7 +39,7 @@ class Histogram:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """The counts of each cell."""
         import numpy as np
 
@@ -47,7 +47,7 @@ class Histogram:
         values = [(cell, tuple(receipts), self._values(cell, receipts)) for cell, receipts in found]
         every = [value for *_, of in values for value in of]
         if not every:
-            return Figure(plan, (), "from", "count")
+            return Drawing(plan, (), "from", "count")
         edges = np.histogram_bin_edges(every, self.bins)
         series = []
         for cell, seeds, of in values:
@@ -56,13 +56,13 @@ class Histogram:
             ends = [float(edge) for edge in edges]
             place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", seeds)
             series.append(Series(*place, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
-        return Figure(plan, tuple(series), "from", "share" if self.share else "count")
+        return Drawing(plan, tuple(series), "from", "share" if self.share else "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
         curves = [one.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for one in receipts.values()]
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Outlines, so that all rows are seen; fields on top of each other with `together`."""
         columns, rows, looks = figure.columns, figure.rows, style.looks(figure.plan)
         panels = {"": columns} if self.together and columns else {one.title: [one] for one in columns}

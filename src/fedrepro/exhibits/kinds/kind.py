@@ -34,7 +34,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Drawing:
     """The data of a picture, by row and column. `x`: what the series' `x` is, `round`, a setting, an argument, a metric; empty
     where columns stand there. `y`: `value`, `difference`, `count` or `share`."""
 
@@ -88,11 +88,11 @@ class Kind(Protocol):
         """UserError for arguments that do not fit a figure with these rows; called when the figure's file is read."""
         ...
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes the series of the cells that have evidence. UserError for a metric that no run records."""
         ...
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Writes the picture. Its bytes depend on `figure` alone."""
         ...
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.places import measured
 from fedrepro.exhibits.kinds.values import band, require_band
 from fedrepro.exhibits.paired import mean
@@ -19,7 +19,7 @@ from fedrepro.registry import parse
 
 @KINDS.register("line")
 @dataclass(frozen=True)
-class Line:
+class LineKind:
     """In the round that a cell is read at, or the last kept one before it. Places x without a value at some seed are left out.
 
     `band`: around the mean over seeds, range, std or none. `lowest`: the lowest point of each line is marked. `log`: the
@@ -39,7 +39,7 @@ class Line:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
         series, names = [], {}
         for cell, of in measured(plan, evidence, self.name):
@@ -53,9 +53,9 @@ class Line:
             place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(of))
             series.append(Series(*place, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
             names[x_of(cell.diagnostic or "")] = None
-        return Figure(plan, tuple(series), ", ".join(names) or "x")
+        return Drawing(plan, tuple(series), ", ".join(names) or "x")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """A colour and a dash for each row; a point where a line is lowest."""
         looks = style.looks(figure.plan)
         with panels.by_column(figure, path) as columns:

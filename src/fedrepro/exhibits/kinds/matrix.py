@@ -9,7 +9,7 @@ from typing import ClassVar
 from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
 
@@ -30,7 +30,7 @@ class Matrix:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
         cells with a diverged seed. UserError for a metric without places."""
         found = []
@@ -49,9 +49,9 @@ class Matrix:
                 place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(surfaces))
                 values = tuple(mean([one[at] for one in known]) for at in places)
                 found.append(Series(*place, y=values, x=tuple(x for x, _ in places), to=tuple(y for _, y in places)))
-        return Figure(plan, tuple(found), "x")
+        return Drawing(plan, tuple(found), "x")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """A field without a value stays empty. Every panel has its own colours."""
         titles = panels.titles(figure)
         with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as every:

@@ -7,11 +7,11 @@ from typing import Any
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import Figure, Series
+from fedrepro.exhibits.kinds.kind import Drawing, Series
 
 
 @contextlib.contextmanager
-def by_column(figure: Figure, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
+def by_column(figure: Drawing, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
     """Yields (axes, lines) of each column that has a line, and writes the picture to `path` at the end."""
     columns, labels = figure.columns, [row.label for _, row in figure.rows]
     with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as every:
@@ -32,7 +32,7 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
     axes.margins(x=0.01)
 
 
-def titles(figure: Figure) -> list[str]:
+def titles(figure: Drawing) -> list[str]:
     """Makes a title for each pair of row and column that is drawn. It names the row where there are several."""
     several = len(figure.rows) > 1
     places = dict.fromkeys((series.row, series.column) for series in figure.series)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.places import measured
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import require
@@ -45,7 +45,7 @@ class PlaneKind:
     def check(self, rows: Sequence[str]) -> None:
         """All rows are fine."""
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
         places."""
         found = []
@@ -63,9 +63,9 @@ class PlaneKind:
             found.append(Series(*place, metric, *run, y=tuple(surface[at] for at in points), x=xs, to=ys))
             for mark, (x, y, value) in values.marks(metric, number).items():
                 found.append(Series(*place, f"{metric}/{mark}", *run, y=(value,), x=(x,), to=(y,)))
-        return Figure(plan, tuple(found), "x")
+        return Drawing(plan, tuple(found), "x")
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """Every panel has its own colours."""
         cells = {(one.row, one.column): None for one in figure.series}
         names = [name for *_, name in self.looks.values()]

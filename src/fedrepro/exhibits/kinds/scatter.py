@@ -9,8 +9,8 @@ from fedrepro.config.plan import Plan
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
-from fedrepro.exhibits.kinds.values import Value, band, bases, require_band, values
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.values import CellNumbers, band, bases, require_band, values
 from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
@@ -52,7 +52,7 @@ class Scatter:
         """`minus` must be one of them."""
         _ = self.minus and bases(rows, self.minus)
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A point for each cell, or for each of its seeds."""
         found: list[Series] = []
         for one in values(plan, evidence, self.minus):
@@ -66,9 +66,9 @@ class Scatter:
                 low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
                 x = mean(list(xs.values()))
                 found.append(Series(*place, tuple(xs), y=(mean(numbers),), x=(x,), low=low, high=high))
-        return Figure(plan, tuple(found), self.x, "difference" if self.minus else "value")
+        return Drawing(plan, tuple(found), self.x, "difference" if self.minus else "value")
 
-    def _x(self, plan: Plan, one: Value) -> dict[int, float]:
+    def _x(self, plan: Plan, one: CellNumbers) -> dict[int, float]:
         """Seed -> x, of the seeds that have one. UserError when it is neither a setting, an argument nor a metric."""
         fixed = one.run.config.get(self.x, named_arguments(one.run.method).get(self.x))
         if isinstance(fixed, int | float):
@@ -86,7 +86,7 @@ class Scatter:
                 found[seed] = value
         return found
 
-    def draw(self, figure: Figure, path: Path) -> None:
+    def draw(self, figure: Drawing, path: Path) -> None:
         """A colour and a mark for each row."""
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         title = style.title(figure.plan)

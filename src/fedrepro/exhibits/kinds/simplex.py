@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Figure, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
 from fedrepro.exhibits.kinds.places import measured
 from fedrepro.exhibits.kinds.plane import LOOKS, UP_TO, PlaneKind
 from fedrepro.exhibits.receipt import Evidence
@@ -38,7 +38,7 @@ class SimplexKind(PlaneKind):
         PATH: (".", style.COLOURS[3], "lowest points of all rounds"),
     }
 
-    def drawn(self, plan: Plan, evidence: Evidence) -> Figure:
+    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """As `plane`; behind the marks a series of the lowest points, in the order of their rounds."""
         found = super().drawn(plan, evidence)
         if not self.path:

@@ -15,7 +15,7 @@ WITHOUT = "without "
 
 
 @dataclass(frozen=True)
-class Value:
+class CellNumbers:
     """A cell and its number at each seed."""
 
     cell: Place
@@ -24,7 +24,7 @@ class Value:
     per_seed: dict[int, float] = field(default_factory=dict)
 
 
-def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[Value]:
+def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]:
     """Of every cell with evidence, without those in which a seed has no number: a mean over the others would be optimistic.
 
     `minus`: from each number that of the row `minus`, in the same column and at the same seed, is taken away (see `bases`).
@@ -39,7 +39,7 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[Value]:
             per_seed = paired(per_seed, _per_seed(other, evidence)) if other else {}
         known = {seed: value for seed, value in per_seed.items() if value is not None}
         if known and len(known) == len(per_seed):
-            found.append(Value(cell, plan.run(cell), evidence[cell.run_id or ""], known))
+            found.append(CellNumbers(cell, plan.run(cell), evidence[cell.run_id or ""], known))
     return found
 
 

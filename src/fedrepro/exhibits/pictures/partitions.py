@@ -11,7 +11,7 @@ PARTITIONS = Path("data/partitions")
 
 
 @dataclass(frozen=True)
-class Partition:
+class DrawnPartition:
     """A partition at its first seed with evidence, and the tables that show runs of it."""
 
     id: str
@@ -29,14 +29,14 @@ class Partition:
         return root / PARTITIONS / self.id / f"seed{self.seed}.svg"
 
 
-def partitions(tables: Sequence[Exhibit]) -> list[Partition]:
+def partitions(tables: Sequence[Exhibit]) -> list[DrawnPartition]:
     """Lists the partitions that runs with evidence read."""
-    known: dict[str, Partition] = {}
+    known: dict[str, DrawnPartition] = {}
     for table in tables:
         plan = table.plan
         for run_id in dict.fromkeys(place.run_id for place in plan.planned if place.run_id in table.evidence):
             run, seed = plan.runs[run_id], min(table.evidence[run_id])
-            one = known.setdefault(run.inputs["partition"], Partition(run.inputs["partition"], seed, run.config, []))
+            one = known.setdefault(run.inputs["partition"], DrawnPartition(run.inputs["partition"], seed, run.config, []))
             if plan.source not in one.tables:
                 one.tables.append(plan.source)
     return list(known.values())

@@ -16,7 +16,7 @@ OWN = "the tables' own"  # the reading without a name, as sentences call it
 
 
 @dataclass(frozen=True)
-class Answers:
+class FilledAnswers:
     """What does not hold, what the runs cannot tell, what holds, and what is missing, in sentences. `waiting`: the cells that
     further sentences need."""
 
@@ -60,7 +60,7 @@ def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: S
     return Facts(tables, claims={one.claim.id: one.verdict for one in claims}, distances=distances)
 
 
-def answers(summary: Summary | None, facts: Facts, plan: Plan) -> Answers | None:
+def answers(summary: Summary | None, facts: Facts, plan: Plan) -> FilledAnswers | None:
     """Fills the summary of a paper. None if it has none at the scale of `plan`, or if params.yaml decides the settings."""
     if summary is None or plan.own or plan.scale not in summary.answers:
         return None
@@ -69,4 +69,4 @@ def answers(summary: Summary | None, facts: Facts, plan: Plan) -> Answers | None
     proposes, missing = (filled([text], facts, where)[0][0] for text in (summary.proposes, summary.missing))
     waiting = dict.fromkeys(cell for _, waits in made.values() for cell in waits)
     said = {key: tuple(lines) for key, (lines, _) in made.items()}
-    return Answers(proposes=proposes, missing=missing, waiting=tuple(waiting), **said)
+    return FilledAnswers(proposes=proposes, missing=missing, waiting=tuple(waiting), **said)

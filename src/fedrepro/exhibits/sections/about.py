@@ -6,7 +6,7 @@ from fedrepro.config.table import Metric
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.names import period
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.cost import total_cost
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -33,7 +33,7 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
 
 
 @section("paper", at=90)
-def what_was_run(paper: Paper) -> list[b.Block]:
+def what_was_run(paper: PaperPage) -> list[b.Block]:
     """The facts of all tables of a paper. A run that several tables share counts once."""
     every, tables = paper.totals, paper.tables
     measured = sum(cell.mean is not None for table in tables for cell in table.cells)
@@ -52,8 +52,8 @@ def what_was_run(paper: Paper) -> list[b.Block]:
     return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(every))]
 
 
-def _facts(facts: Mapping[str, str]) -> b.Facts:
-    return b.Facts(tuple((name, (value or "no run yet",)) for name, value in facts.items()))
+def _facts(facts: Mapping[str, str]) -> b.Pairs:
+    return b.Pairs(tuple((name, (value or "no run yet",)) for name, value in facts.items()))
 
 
 def _metrics(table: Exhibit) -> list[str]:

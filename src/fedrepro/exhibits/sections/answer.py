@@ -4,7 +4,7 @@ from functools import partial
 
 from fedrepro.exhibits.cells import COMPARED
 from fedrepro.exhibits.comparisons import Gap, proposed
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.pictures import agreement
 from fedrepro.exhibits.pictures import gaps as gap_pictures
 from fedrepro.exhibits.sections import grid, words
@@ -19,7 +19,7 @@ BESIDE_UNJUDGED = "Claims, readings, gaps between methods, partitions, cost, dev
 
 
 @section("paper", at=10)
-def answer(paper: Paper) -> list[b.Block]:
+def answer(paper: PaperPage) -> list[b.Block]:
     """A banner, then tables and a picture side by side."""
     plans = [table.plan for table in paper.tables]
     compared = any(plan.comparable and plan.prints for plan in plans)
@@ -35,7 +35,7 @@ def answer(paper: Paper) -> list[b.Block]:
 
 
 @section("paper", at=15)
-def more(paper: Paper) -> list[b.Block]:
+def more(paper: PaperPage) -> list[b.Block]:
     """A link to the details."""
     if not paper.tables and not paper.figures:
         return []
@@ -43,13 +43,13 @@ def more(paper: Paper) -> list[b.Block]:
     return [b.Paragraph((b.Text(said, link=(paper.folder / "details.page").as_posix()),), soft=True)]
 
 
-def protocol(paper: Paper) -> tuple[str, ...]:
+def protocol(paper: PaperPage) -> tuple[str, ...]:
     """Returns what was run, if that is the same for all tables of the page; else nothing."""
     said = {words.protocol(table.plan) for table in paper.tables}
     return said.pop() if len(said) == 1 else ()
 
 
-def _headline(paper: Paper) -> str:
+def _headline(paper: PaperPage) -> str:
     """Says whether the numbers of the page are comparable with the printed ones."""
     plans, scale = [table.plan for table in paper.tables], paper.plan.scale
     if not plans:
@@ -68,7 +68,7 @@ def _headline(paper: Paper) -> str:
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 
-def _read_first(paper: Paper) -> list[b.Line]:
+def _read_first(paper: PaperPage) -> list[b.Line]:
     """Lists what does not hold, what the runs cannot tell, and what holds."""
     told = paper.answers
     if told is None:
@@ -80,7 +80,7 @@ def _read_first(paper: Paper) -> list[b.Line]:
     return [words.named(name, " ".join(lines)) for name, lines in kinds if lines]
 
 
-def _counted(paper: Paper) -> b.Line:
+def _counted(paper: PaperPage) -> b.Line:
     """Counts the printed numbers that were measured, their statuses, and the verdicts on claims."""
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
@@ -91,7 +91,7 @@ def _counted(paper: Paper) -> b.Line:
     return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once)
 
 
-def _beside(paper: Paper) -> list[b.Section]:
+def _beside(paper: PaperPage) -> list[b.Section]:
     """Makes the first numbered tables, and a picture of all numbers or of the proposed method."""
     numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
     made = []

@@ -3,7 +3,7 @@
 from fedrepro.exhibits.claims import Number
 from fedrepro.exhibits.judge import PAIRED, ClaimVerdict, rule
 from fedrepro.exhibits.names import decimal
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -19,7 +19,7 @@ UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words s
 
 
 @section("paper", at=20)
-def claims(paper: Paper) -> list[b.Block]:
+def claims(paper: PaperPage) -> list[b.Block]:
     """Each claim with the paper's words, the verdict and the reason. Of claims on what has not been run, and where nothing is
     judged, only their names."""
     if not paper.claims:
@@ -37,7 +37,7 @@ def claims(paper: Paper) -> list[b.Block]:
 
 
 @section("details", at=5)
-def unjudged(paper: Paper) -> list[b.Block]:
+def unjudged(paper: PaperPage) -> list[b.Block]:
     """The claims without a verdict that the paper's page only names."""
     shown = _unjudged(paper)
     return [b.Section("Claims without a verdict", (_grid(shown),), folded=True, note=f"{len(shown)} claims")] if shown else []
@@ -52,19 +52,19 @@ def _grid(shown: list[ClaimVerdict]) -> b.Grid:
     for one in shown:
         claim = one.claim
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
-        said = b.Cell((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
+        said = b.Box((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
         rows.append((said, words.verdict(one.verdict), one.why))
     return b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
 
 
-def _unjudged(paper: Paper) -> list[ClaimVerdict]:
+def _unjudged(paper: PaperPage) -> list[ClaimVerdict]:
     """Lists the claims whose runs are there, where none of them is judged."""
     shown = [one for one in paper.claims if one.verdict != "not run"]
     return shown if all(one.verdict == "not comparable" for one in shown) else []
 
 
 @section("details", at=15)
-def untouched(paper: Paper) -> list[b.Block]:
+def untouched(paper: PaperPage) -> list[b.Block]:
     """The claims that the paper's page only names."""
     listed = tuple(f"{one.claim.id}, {one.claim.where}: {one.claim.text}" for one in _waiting(paper))
     if not listed:
@@ -73,14 +73,14 @@ def untouched(paper: Paper) -> list[b.Block]:
     return [b.Section("Claims that wait for runs", (said, b.Bullets(listed)), folded=True, note=f"{len(listed)} claims")]
 
 
-def _waiting(paper: Paper) -> list[ClaimVerdict]:
+def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
     """Lists claims that are not run; at full scale those alone on whose table nothing is."""
     run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
     return [one for one in paper.claims if one.verdict == "not run" and one.claim.table not in run]
 
 
 @section("paper", at=40)
-def changes(paper: Paper) -> list[b.Block]:
+def changes(paper: PaperPage) -> list[b.Block]:
     """Every change of a rule or a claim after results had been read."""
     if not paper.changes:
         return []
@@ -95,7 +95,7 @@ def changes(paper: Paper) -> list[b.Block]:
 
 
 @section("details", at=10)
-def numbers(paper: Paper) -> list[b.Block]:
+def numbers(paper: PaperPage) -> list[b.Block]:
     """The numbers that claims rest on, and the rules that decide them."""
     every = [(one, number) for one in paper.claims for number, _ in one.numbers]
     measured = tuple(_number(one, number) for one, number in every if number.per_seed)
@@ -103,7 +103,7 @@ def numbers(paper: Paper) -> list[b.Block]:
         return []
     heads = b.heads("claim", "what", "printed", "ours", "interval", "every seed", numbers=range(2, 5))
     made = b.Grid("Numbers behind the verdicts", heads, measured)
-    rules = b.Facts(tuple((ids, (text,)) for ids, text in _rules(paper)))
+    rules = b.Pairs(tuple((ids, (text,)) for ids, text in _rules(paper)))
     note = f"{len(measured)} of {len(every)} numbers have been measured"
     return [b.Section("The numbers behind the verdicts, and the rules", (made, rules), folded=True, note=note)]
 
@@ -117,7 +117,7 @@ def _number(one: ClaimVerdict, number: Number) -> b.Row:
     return (one.claim.id, number.label, decimal(number.printed), decimal(number.mean), between, seeds or "–")
 
 
-def _rules(paper: Paper) -> list[tuple[str, str]]:
+def _rules(paper: PaperPage) -> list[tuple[str, str]]:
     """Lists each rule once with its claims, then the sentences that most rules share."""
     rules = {one.claim.id: rule(one.claim) for one in paper.claims}
     claims: dict[str, list[str]] = {}

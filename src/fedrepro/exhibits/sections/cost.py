@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fedrepro.console import duration
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.names import volume
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.receipt import Cost
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
@@ -43,7 +43,7 @@ def cost_of_a_table(table: Exhibit) -> list[b.Block]:
 
 
 @section("details", at=60)
-def cost_of_a_paper(paper: Paper) -> list[b.Block]:
+def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
     """A line for each run that no page of a table lists, with a link to the evidence of its first seed."""
     if not paper.cost:
         return []

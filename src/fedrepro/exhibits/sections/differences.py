@@ -3,7 +3,7 @@
 from fedrepro.config.plan import Plan
 from fedrepro.config.schema import Disagreement
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -15,13 +15,13 @@ def of_a_table(table: Exhibit) -> list[b.Block]:
 
 
 @section("paper", at=100)
-def of_a_paper(paper: Paper) -> list[b.Block]:
+def of_a_paper(paper: PaperPage) -> list[b.Block]:
     """What is the same for all tables of the paper; at scale full, where numbers are judged."""
     return _differences(paper.plan) if paper.plan.scale == "full" else []
 
 
 @section("details", at=80)
-def of_a_paper_without_verdicts(paper: Paper) -> list[b.Block]:
+def of_a_paper_without_verdicts(paper: PaperPage) -> list[b.Block]:
     """The same at other scales."""
     return [] if paper.plan.scale == "full" else _differences(paper.plan)
 
@@ -33,7 +33,7 @@ def make_a_table_again(table: Exhibit) -> list[b.Block]:
 
 
 @section("paper", at=110)
-def make_a_paper_again(paper: Paper) -> list[b.Block]:
+def make_a_paper_again(paper: PaperPage) -> list[b.Block]:
     """A command for each table, and one for the page."""
     commands = (*(table.plan.command for table in paper.tables), paper.command)
     return [b.Section("Make it again", (b.Commands(commands),), folded=True, note=paper.command)]
@@ -49,7 +49,7 @@ def _differences(plan: Plan) -> list[b.Block]:
         made.append(b.Section(heading, (table,), True, f"{len(rows)} places"))
     if plan.deviations:
         pairs = tuple((one.id, (one.text,)) for one in plan.deviations)
-        made.append(b.Section("Where we deviate from the paper", (b.Facts(pairs),), True, f"{len(pairs)} places"))
+        made.append(b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, f"{len(pairs)} places"))
     if plan.known_gaps:
         made.append(b.Section("Known gaps", (b.Bullets(plan.known_gaps),), True, f"{len(plan.known_gaps)}"))
     return made

@@ -4,20 +4,20 @@ from functools import partial
 
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
 
 @section("paper", at=80)
-def figures(paper: Paper) -> list[b.Block]:
+def figures(paper: PaperPage) -> list[b.Block]:
     """Every figure that has anything to draw. The others are listed with what has not run."""
     blocks = tuple(_figure(paper, one) for one in paper.figures)
     return [b.Section("Figures", blocks, folded=True, note=words.some(len(blocks), "figure"))] if blocks else []
 
 
-def _figure(paper: Paper, one: Exhibit) -> b.Section:
+def _figure(paper: PaperPage, one: Exhibit) -> b.Section:
     plan = one.plan
     stem = stem_of(paper, one)
     where = (paper.folder / stem).as_posix()
@@ -29,7 +29,7 @@ def _figure(paper: Paper, one: Exhibit) -> b.Section:
     return b.Section(f"{plan.source}: {plan.title}", (*said, picture, data))
 
 
-def stem_of(paper: Paper, one: Exhibit) -> str:
+def stem_of(paper: PaperPage, one: Exhibit) -> str:
     """Returns the path of a figure without its ending, seen from the page: its own file if that is up to date, else a copy."""
     name = one.plan.table
     return name if name in paper.rendered else f"figures/index/{name}"

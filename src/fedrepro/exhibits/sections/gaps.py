@@ -2,7 +2,7 @@
 
 from fedrepro.exhibits.comparisons import Gap, per_seed_text
 from fedrepro.exhibits.names import signed
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.answer import gap_picture
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -15,7 +15,7 @@ GAPS = (
 
 
 @section("details", at=30)
-def gaps(paper: Paper) -> list[b.Block]:
+def gaps(paper: PaperPage) -> list[b.Block]:
     """A folded section for each table."""
     if not paper.gaps:
         return []

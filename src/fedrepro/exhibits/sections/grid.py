@@ -46,9 +46,9 @@ def caption(plan: Plan) -> str:
     return text
 
 
-def _cell(cell: Cell | None, plan: Plan) -> b.Cell:
+def _cell(cell: Cell | None, plan: Plan) -> b.Box:
     if cell is None:
-        return b.Cell(())
+        return b.Box(())
     lines: list[b.Line] = [_measured(cell, "big")]
     if cell.printed is not None:
         lines.append(b.Text(f"paper {decimal(cell.printed, cell.digits)}", "underlined" if cell.best_printed else "small"))
@@ -57,7 +57,7 @@ def _cell(cell: Cell | None, plan: Plan) -> b.Cell:
         lines += [b.Text(f"margin {decimal(cell.margin, cell.digits)}", "small")] if cell.margin else []
     elif plan.comparable and cell.status == "not reproduced":  # a seed diverged
         lines.append(b.Text("✗", "bad"))
-    return b.Cell(tuple(lines), cell.best_measured, words.remark(cell))
+    return b.Box(tuple(lines), cell.best_measured, words.remark(cell))
 
 
 def _measured(cell: Cell, look: b.Look) -> b.Line:
@@ -81,7 +81,7 @@ def listed(table: Exhibit) -> b.Grid:
         cells = [cell for cell in ordered if cell and cell.per_seed]
         rows += [b.Apart(column.title)] if cells else []
         for cell in cells:
-            measured = b.Cell((_measured(cell, "big"),), cell.best_measured)
+            measured = b.Box((_measured(cell, "big"),), cell.best_measured)
             difference = [_difference(cell, False) if cell.difference is not None else "–"] if comparable else []
             difference += [decimal(cell.margin, cell.digits)] if comparable else []
             status = words.verdict(cell.status, f": {cell.reason}" if cell.reason else "")
@@ -118,13 +118,13 @@ def compact(table: Exhibit) -> b.Grid:
     return b.Grid(f"{plan.source} at a glance", (tuple(above), (first, *names)), tuple(body), "small")
 
 
-def _pieces(cell: Cell | None, kinds: int) -> list[b.Line | b.Cell]:
+def _pieces(cell: Cell | None, kinds: int) -> list[b.Line | b.Box]:
     if cell is None:
         return ["–"] * kinds
     mark, look = words.SIGNS[cell.status]
     value = b.Text(words.measured(cell), "" if cell.mean is not None else "none")
     spread = () if cell.std is None else (b.Text(f" ± {decimal(cell.std, cell.digits)}", "small"),)
-    measured = b.Cell(((value, *spread),), title=f"{words.spread(cell)} {words.remark(cell)}".strip())
+    measured = b.Box(((value, *spread),), title=f"{words.spread(cell)} {words.remark(cell)}".strip())
     known = cell.difference is not None
     difference = (_difference(cell, sign=False), b.Text(f" {mark}", look)) if known else "–"
     return [decimal(cell.printed, cell.digits), measured, difference][:kinds]

@@ -4,7 +4,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -15,7 +15,7 @@ PARTITIONS = (
 
 
 @section("details", at=50)
-def partitions(paper: Paper) -> list[b.Block]:
+def partitions(paper: PaperPage) -> list[b.Block]:
     """A picture for each partition: the one drawn here, or else the committed copy."""
     if not paper.partitions:
         return []

@@ -1,7 +1,7 @@
 """Which reading of a paper comes nearest to its printed numbers."""
 
 from fedrepro.exhibits.names import decimal
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -13,7 +13,7 @@ FITS = (
 
 
 @section("details", at=20)
-def readings(paper: Paper) -> list[b.Block]:
+def readings(paper: PaperPage) -> list[b.Block]:
     """One row for each reading, one column for each table."""
     if not paper.fits:
         return []

@@ -10,8 +10,8 @@ PAGES: dict[str, dict[float, Make]] = {"table": {}, "paper": {}, "details": {}} 
 
 
 def section(page: str, at: float) -> Callable[[Make], Make]:
-    """Registers a function for a page. Functions of `table` get an Exhibit; those of `paper` and `details` get a Paper. `at`
-    decides the order of sections. ValueError if two sections of a page have the same `at`."""
+    """Registers a function for a page. Functions of `table` get an Exhibit; those of `paper` and `details` get a PaperPage.
+    `at` decides the order of sections. ValueError if two sections of a page have the same `at`."""
 
     def register(make: Make) -> Make:
         known = PAGES[page].setdefault(at, make)

@@ -12,8 +12,8 @@ def what_was_run(table: Exhibit) -> list[b.Block]:
     """Methods with every argument, settings with their sources."""
     methods = []
     for label, specs in provenance.methods(table.plan):
-        methods.append((label, b.Cell(tuple(b.Text(spec, "code") for spec in specs) or ("not run",))))
-    rows = tuple((b.Text(one.key, "code"), b.Cell(tuple(_values(one))), one.source) for one in settings.settings(table.plan))
+        methods.append((label, b.Box(tuple(b.Text(spec, "code") for spec in specs) or ("not run",))))
+    rows = tuple((b.Text(one.key, "code"), b.Box(tuple(_values(one))), one.source) for one in settings.settings(table.plan))
     blocks = (
         b.Paragraph("Methods, with every argument spelt out:"),
         b.Grid("Methods as run", b.heads("method", "as run"), tuple(methods)),
@@ -41,7 +41,7 @@ def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
     """The versions of libraries, the commits, and every file that was read."""
     named = {name.replace("_", " "): values for name, values in provenance.versions(table.evidence).items()}
     named |= {"commit": tuple(provenance.commits(table.evidence))}
-    blocks: list[b.Block] = [b.Facts(tuple((name, values or ("no run yet",)) for name, values in named.items()))]
+    blocks: list[b.Block] = [b.Pairs(tuple((name, values or ("no run yet",)) for name, values in named.items()))]
     files = provenance.input_files(table.plan, table.evidence)
     if files:
         rows = tuple(

@@ -2,7 +2,7 @@
 
 from fedrepro.exhibits.cells import COMPARED, alternatives
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.verdict import RULE
@@ -12,7 +12,7 @@ from fedrepro.exhibits.write import blocks as b
 @section("table", at=80)
 def statuses(table: Exhibit) -> list[b.Block]:
     """The rule and the counts of one table."""
-    listed = b.Facts(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
+    listed = b.Pairs(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
     said = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
     blocks: list[b.Block] = [*(b.Paragraph(text) for text in said if text), listed]
     rows = []
@@ -27,7 +27,7 @@ def statuses(table: Exhibit) -> list[b.Block]:
 
 
 @section("paper", at=30)
-def rule(paper: Paper) -> list[b.Block]:
+def rule(paper: PaperPage) -> list[b.Block]:
     """The rule for all tables of a paper; no section if none is judged."""
     table = next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)
     if table is None:

@@ -3,7 +3,7 @@
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paper import Paper
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import grid, tuned, words
 from fedrepro.exhibits.sections.answer import protocol
 from fedrepro.exhibits.sections.curves import curves
@@ -19,12 +19,12 @@ NOT_RUN = "No run of these has evidence at this scale. Each line ends with the f
 
 
 @section("paper", at=50)
-def tables(paper: Paper) -> list[b.Block]:
+def tables(paper: PaperPage) -> list[b.Block]:
     """A folded section for each table but variants."""
     return [_table(paper, table) for table in paper.own_tables]
 
 
-def _table(paper: Paper, table: Exhibit) -> b.Section:
+def _table(paper: PaperPage, table: Exhibit) -> b.Section:
     plan = table.plan
     notes = [] if protocol(paper) else list(words.protocol(plan))
     notes += [] if plan.scale_note == paper.scale_note else [plan.scale_note]
@@ -44,7 +44,7 @@ def _table(paper: Paper, table: Exhibit) -> b.Section:
 
 
 @section("paper", at=60)
-def other_readings(paper: Paper) -> list[b.Block]:
+def other_readings(paper: PaperPage) -> list[b.Block]:
     """The variants of tables: links to their pages, or the commands that make them."""
     lines: list[b.Line] = []
     for plan in (table.plan for table in paper.tables if table.plan.variant_of):
@@ -58,7 +58,7 @@ def other_readings(paper: Paper) -> list[b.Block]:
 
 
 @section("paper", at=70)
-def not_run(paper: Paper) -> list[b.Block]:
+def not_run(paper: PaperPage) -> list[b.Block]:
     """The tables and figures without evidence: a list, or the names alone, of many."""
     if len(paper.not_run) <= LISTED:
         return _listed(paper)
@@ -68,12 +68,12 @@ def not_run(paper: Paper) -> list[b.Block]:
 
 
 @section("details", at=70)
-def not_run_listed(paper: Paper) -> list[b.Block]:
+def not_run_listed(paper: PaperPage) -> list[b.Block]:
     """The list of those that the paper's page only names."""
     return _listed(paper) if len(paper.not_run) > LISTED else []
 
 
-def _listed(paper: Paper) -> list[b.Block]:
+def _listed(paper: PaperPage) -> list[b.Block]:
     lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(_file(plan), "code")) for plan in paper.not_run)
     if not lines:
         return []
@@ -81,7 +81,7 @@ def _listed(paper: Paper) -> list[b.Block]:
     return [b.Section("Not run", (said, b.Bullets(lines)), folded=True, note=_number(paper))]
 
 
-def _number(paper: Paper) -> str:
+def _number(paper: PaperPage) -> str:
     figures = any(is_figure(plan.table) for plan in paper.not_run)
     return f"{len(paper.not_run)} {'tables and figures' if figures else 'tables'}"
 

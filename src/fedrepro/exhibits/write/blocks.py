@@ -22,7 +22,7 @@ Line = str | Text | tuple[str | Text, ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Box:
     """A cell of several lines. `best`: it is set off from the others of its column; `title`: a remark on demand."""
 
     lines: tuple[Line, ...]
@@ -47,7 +47,7 @@ class Apart:
     text: str
 
 
-Row = tuple[Line | Cell, ...] | Apart
+Row = tuple[Line | Box, ...] | Apart
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Pairs:
     """Names and values; a value may have several lines."""
 
     pairs: tuple[tuple[str, tuple[Line, ...]], ...]
@@ -135,7 +135,7 @@ class Section:
     note: str = ""
 
 
-Block = Paragraph | Bullets | Facts | Banner | Commands | Grid | Pictures | Beside | Section
+Block = Paragraph | Bullets | Pairs | Banner | Commands | Grid | Pictures | Beside | Section
 
 
 @dataclass(frozen=True)

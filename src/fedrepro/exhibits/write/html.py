@@ -10,14 +10,14 @@ from fedrepro.exhibits.write.blocks import (
     Apart,
     Banner,
     Beside,
+    Box,
     Bullets,
-    Cell,
     Commands,
     Document,
-    Facts,
     Grid,
     Head,
     Line,
+    Pairs,
     Paragraph,
     Picture,
     Pictures,
@@ -95,7 +95,7 @@ class _Writer:
         return f"<ul>\n{items}</ul>\n"
 
     @block.register
-    def _facts(self, block: Facts, level: int) -> str:
+    def _facts(self, block: Pairs, level: int) -> str:
         pairs = (f"<dt>{plain(name)}</dt><dd>{self.lines(lines)}</dd>\n" for name, lines in block.pairs)
         return f"<dl>\n{''.join(pairs)}</dl>\n"
 
@@ -143,10 +143,10 @@ class _Writer:
     def _row(self, row: Row, heads: tuple[Head, ...]) -> str:
         if isinstance(row, Apart):
             return f'<tr class="apart"><th scope="rowgroup" colspan="{len(heads)}">{plain(row.text)}</th></tr>\n'
-        first, *rest = (self.lines(cell.lines) if isinstance(cell, Cell) else self.line(cell) for cell in row)
+        first, *rest = (self.lines(cell.lines) if isinstance(cell, Box) else self.line(cell) for cell in row)
         cells = [f'<th scope="row">{first}</th>']
         for head, cell, text in zip(heads[1:], row[1:], rest, strict=True):
-            best, title = (cell.best, cell.title) if isinstance(cell, Cell) else (False, "")
+            best, title = (cell.best, cell.title) if isinstance(cell, Box) else (False, "")
             look = " ".join(name for name, on in (("n", head.number), ("start", head.start), ("best", best)) if on)
             attributes = (f' class="{look}"' if look else "") + (f' title="{escape(title)}"' if title else "")
             cells.append(f"<td{attributes}>{text}</td>")

@@ -7,13 +7,13 @@ from fedrepro.exhibits.write.blocks import (
     Apart,
     Banner,
     Beside,
+    Box,
     Bullets,
-    Cell,
     Commands,
     Document,
-    Facts,
     Grid,
     Line,
+    Pairs,
     Paragraph,
     Pictures,
     Section,
@@ -61,7 +61,7 @@ def _bullets(block: Bullets, folder: Path, level: int) -> str:
 
 
 @_block.register
-def _facts(block: Facts, folder: Path, level: int) -> str:
+def _facts(block: Pairs, folder: Path, level: int) -> str:
     rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in block.pairs]
     return _table([["", ""], *rows], "")
 
@@ -97,8 +97,8 @@ def _grid(block: Grid, folder: Path, level: int) -> str:
     return _table([names, *rows], "".join("r" if head.number else "l" for head in block.heads[-1]))
 
 
-def _cell(cell: Line | Cell, folder: Path) -> str:
-    if not isinstance(cell, Cell):
+def _cell(cell: Line | Box, folder: Path) -> str:
+    if not isinstance(cell, Box):
         return _line(cell, folder)
     lines = [_line(line, folder) for line in cell.lines]
     if cell.best and lines:  # the first piece is the number itself
