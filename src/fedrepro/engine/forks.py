@@ -25,14 +25,14 @@ class Fork:
     runs: list[str] = field(default_factory=list)  # those that share all rounds before it; the first one trains them
 
 
-class Configured(Protocol):
+class Run(Protocol):
     """What is read of a run."""
 
     @property
     def config(self) -> dict[str, Any]: ...
 
 
-R = TypeVar("R", bound=Configured)
+R = TypeVar("R", bound=Run)
 
 
 def starts(config: Mapping[str, Any]) -> list[int]:
