@@ -136,6 +136,17 @@ def test_where_training_diverged() -> None:
     assert len(said[1]) == 2
 
 
+def test_where_training_diverged_at_one_seed() -> None:
+    """Of two, one of which did not."""
+    plan = make_plan("full", seeds=[8, 9])
+    table = exhibit(plan, make_evidence(plan, {("fedavg", A): [88.0, None]}))
+    rounds = len(table.evidence[table.cell("fedavg", A).run_id][9].curves["round"])
+    texts = [f"{{diverged:fedavg/{A}{ending}}}" for ending in ("|seed=9", "|seed=8", "")]
+    said = filled([*texts, f"{{mean:fedavg/{A}|seed=8}}"], Facts({"table3": table}, own="table3"), WHERE)
+    assert said[0] == [str(rounds), "88.00"]
+    assert len(said[1]) == 2
+
+
 def test_a_quoted_word_compares_nothing() -> None:
     """What the paper says stands in quotation marks."""
     prose.check('The paper says "faster convergence rate", and no more.', WHERE)

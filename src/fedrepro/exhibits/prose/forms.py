@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fedrepro.config.prose import Field
 from fedrepro.config.reading import Reading, make
@@ -14,6 +15,8 @@ from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.registry import parse, unknown
+
+T = TypeVar("T")
 
 
 class Waits(Exception):
@@ -84,12 +87,17 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
             raise UserError(f"{where}: {unknown('metric', metric, sorted(one.curves))}")
         found = {seed: one.value(reading) for seed, one in receipts.items()}
         unit = "ratio" if metric and metric != cell.metric.name else unit
-    if asked.option("seed"):
-        found = {seed: value for seed, value in found.items() if str(seed) == asked.option("seed")}
+    found = _at_seed(found, asked)
     known = {seed: value for seed, value in found.items() if value is not None}
     if not known or len(known) < len(found):
         raise Waits(f"{exhibit.plan.table}: {row}, {column}")
     return known, unit
+
+
+def _at_seed(found: dict[int, T], asked: Field) -> dict[int, T]:
+    """Of a field that names a seed that one alone."""
+    named = asked.option("seed")
+    return {seed: one for seed, one in found.items() if named in (None, str(seed))}
 
 
 def _means(asked: Field, facts: Facts, where: str) -> list[Quantity]:
@@ -224,10 +232,10 @@ def _statuses(asked: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _diverged(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    """The last round, from 1, that each seed recorded. Waits unless all diverged."""
+    """The last round, from 1, that each seed recorded. Waits unless all of them diverged."""
     found = []
     for exhibit, row, column in _places(asked, facts, where):
-        receipts = exhibit.evidence.get(_cell(exhibit, row, column, where).run_id or "", {})
+        receipts = _at_seed(exhibit.evidence.get(_cell(exhibit, row, column, where).run_id or "", {}), asked)
         if not receipts or not all(one.diverged for one in receipts.values()):
             raise Waits(f"{exhibit.plan.table}: {row}, {column}: no seed, or one that has not diverged")
         found += [Quantity(float(len(one.curves["round"])), "count") for one in receipts.values()]
