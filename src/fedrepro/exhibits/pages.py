@@ -75,7 +75,7 @@ def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> b.Document:
 
 def _paper(scales: list[Placed]) -> b.Section:
     told = [page.answers for _, page in scales if page.answers]
-    lines: list[b.Line] = [words.named("Proposes:", told[0].proposes)] if told else []
+    lines: list[b.Line | b.Points] = [words.named("Proposes:", told[0].proposes)] if told else []
     shares = [_share(page) for _, page in scales if page.printed_measured] or ["none of its printed numbers."]
     lines.append(words.named("Re-run:", " ".join(shares)))
     for _, page in scales:
@@ -94,13 +94,13 @@ def _share(page: PageHeader) -> str:
     return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
 
 
-def _answers(page: PageHeader) -> list[b.Line]:
+def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     if page.answers is None:
         return []
     kinds = (("Does not hold", page.answers.fails), ("Cannot be told", page.answers.open), ("Holds", page.answers.holds))
     if page.scale != "full":
         kinds = (("Seen at scale " + page.scale, (*page.answers.fails, *page.answers.open, *page.answers.holds)),)
-    return [words.named(f"{name}:", " ".join(lines)) for name, lines in kinds if lines]
+    return [words.points(f"{name}:", lines) for name, lines in kinds if lines]
 
 
 def _others(others: Mapping[str, int]) -> list[b.Block]:

@@ -16,6 +16,8 @@ GRID = s.Grid(
     (s.Apart("apart"), (s.Text("a | b", "code"), s.Box((NUMBER, "below"), best=True, title='"why"'), "<2>")),
 )
 
+LIST = s.Bullets((s.Points("first", ("one", "two")), "second"))
+
 
 @pytest.fixture
 def page(tmp_path, monkeypatch) -> s.Document:
@@ -26,9 +28,9 @@ def page(tmp_path, monkeypatch) -> s.Document:
     picture = s.Picture("a.svg", "what it shows", "caption")
     link = (s.Text("own", "strong"), " ", s.Text("page", link="reports/x/table1.page"), " & more")
     blocks = (
-        s.Banner((link,), good=True),
+        s.Banner((link, s.Points(s.Text("Holds:", "strong"), ("this", "that")), "last"), good=True),
         s.Pairs((("name", ("value", s.Text("bad", "bad"))),)),
-        s.Beside((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (s.Bullets(("item",)),)))),
+        s.Beside((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (LIST,)))),
         GRID,
         s.Section(
             "Folded", (s.Pictures((picture,)), s.Pictures((picture,), inside=False), s.Commands(("do it",))), True, "3 things"
@@ -47,6 +49,12 @@ def test_markdown(page):
 subtitle
 
 > **own** [page](x/table1.md) & more
+>
+> **Holds:**
+> - this
+> - that
+>
+> last
 
 |  |  |
 | --- | --- |
@@ -58,7 +66,10 @@ said
 
 ## Right
 
-- item
+- first
+  - one
+  - two
+- second
 
 | method | group<br>one | group<br>two |
 | --- | ---: | ---: |
@@ -98,6 +109,8 @@ def test_html(page):
         '<a href="a.svg">caption</a>',
         ">inside</text>",
         '<span class="bad">bad</span>',
+        "<strong>Holds:</strong>\n<ul>\n<li>this</li>\n<li>that</li>\n</ul>",
+        "<li>first\n<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n</li>\n<li>second</li>",
     ):
         assert said in text, said
     assert ("one", "1.50below") in found.cells

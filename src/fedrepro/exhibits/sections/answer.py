@@ -68,16 +68,16 @@ def _headline(paper: PaperPage) -> str:
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 
-def _read_first(paper: PaperPage) -> list[b.Line]:
+def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
     """Lists what does not hold, what the runs cannot tell, and what holds."""
     told = paper.answers
     if told is None:
         return []
     if paper.plan.scale != "full":  # observations: nothing there holds or fails
         lines = (*told.fails, *told.open, *told.holds)
-        return [words.named("Seen here:", " ".join(lines))] if lines else []
+        return [words.points("Seen here:", lines)] if lines else []
     kinds = (("Does not hold:", told.fails), ("Cannot be told:", told.open), ("Holds:", told.holds))
-    return [words.named(name, " ".join(lines)) for name, lines in kinds if lines]
+    return [words.points(name, lines) for name, lines in kinds if lines]
 
 
 def _counted(paper: PaperPage) -> b.Line:

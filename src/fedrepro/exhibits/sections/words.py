@@ -9,7 +9,7 @@ from fedrepro.exhibits.judge import Verdict
 from fedrepro.exhibits.names import decimal, metric_label
 from fedrepro.exhibits.settings import run_here, show
 from fedrepro.exhibits.verdict import RULE, Status
-from fedrepro.exhibits.write.blocks import Line, Look, Text, joined
+from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
 from fedrepro.units import unit
 
 CURVES = (
@@ -57,6 +57,11 @@ def some(number: int, what: str) -> str:
 def named(name: str, text: str) -> Line:
     """A line that begins with a word in bold."""
     return (Text(name, "strong"), f" {text}")
+
+
+def points(name: str, texts: Sequence[str]) -> Line | Points:
+    """Texts under a name in bold: one stands behind it, several below it."""
+    return named(name, texts[0]) if len(texts) == 1 else Points(Text(name, "strong"), tuple(texts))
 
 
 def headline(plan: Plan) -> str:

@@ -72,10 +72,18 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Points:
+    """Several sentences on one thing: its name, and a list below it."""
+
+    name: Line
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
 class Bullets:
     """A list."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[Line | Points, ...]
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ class Pairs:
 class Banner:
     """What must be read first."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[Line | Points, ...]
     good: bool
 
 

@@ -21,6 +21,7 @@ from fedrepro.exhibits.write.blocks import (
     Paragraph,
     Picture,
     Pictures,
+    Points,
     Row,
     Section,
     Text,
@@ -91,8 +92,13 @@ class _Writer:
 
     @block.register
     def _bullets(self, block: Bullets, level: int) -> str:
-        items = "".join(f"<li>{self.line(line)}</li>\n" for line in block.lines)
-        return f"<ul>\n{items}</ul>\n"
+        return self._list(block.lines)
+
+    def _list(self, lines: Iterable[Line | Points]) -> str:
+        return "<ul>\n" + "".join(f"<li>{self._told(line)}</li>\n" for line in lines) + "</ul>\n"
+
+    def _told(self, line: Line | Points) -> str:
+        return f"{self.line(line.name)}\n{self._list(line.lines)}" if isinstance(line, Points) else self.line(line)
 
     @block.register
     def _facts(self, block: Pairs, level: int) -> str:
@@ -101,7 +107,7 @@ class _Writer:
 
     @block.register
     def _banner(self, block: Banner, level: int) -> str:
-        lines = "".join(f"<p>{self.line(line)}</p>\n" for line in block.lines)
+        lines = "".join(f"<div>{self._told(line)}</div>\n" for line in block.lines)
         return f'<div class="banner {"good" if block.good else "warn"}">\n{lines}</div>\n'
 
     @block.register

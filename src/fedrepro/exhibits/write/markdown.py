@@ -16,6 +16,7 @@ from fedrepro.exhibits.write.blocks import (
     Pairs,
     Paragraph,
     Pictures,
+    Points,
     Section,
     Text,
 )
@@ -57,7 +58,14 @@ def _paragraph(block: Paragraph, folder: Path, level: int) -> str:
 
 @_block.register
 def _bullets(block: Bullets, folder: Path, level: int) -> str:
-    return "\n".join(f"- {_line(line, folder)}" for line in block.lines)
+    return "\n".join(_item(line, folder) for line in block.lines)
+
+
+def _item(line: Line | Points, folder: Path, level: int = 0) -> str:
+    """Of a list; one with points has a list below it."""
+    own = f"{'  ' * level}- {_line(line.name if isinstance(line, Points) else line, folder)}"
+    below = line.lines if isinstance(line, Points) else ()
+    return "\n".join([own, *(_item(one, folder, level + 1) for one in below)])
 
 
 @_block.register
@@ -68,7 +76,13 @@ def _facts(block: Pairs, folder: Path, level: int) -> str:
 
 @_block.register
 def _banner(block: Banner, folder: Path, level: int) -> str:
-    return "> " + "<br>".join(_line(line, folder) for line in block.lines)
+    return "\n>\n".join("\n".join(f"> {one}" for one in _told(line, folder)) for line in block.lines)
+
+
+def _told(line: Line | Points, folder: Path) -> list[str]:
+    if not isinstance(line, Points):
+        return [_line(line, folder)]
+    return [_line(line.name, folder), *(_item(one, folder) for one in line.lines)]
 
 
 @_block.register
