@@ -52,7 +52,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     runs: dict[str, Run] = {}
     cells: list[Place] = []
     tried: list[Candidate] = []
-    read: dict[tuple, str] = {}
+    read: dict[tuple, str] = {}  # see `_refuse_twin`
     for row, is_printed in rows:
         for column in columns:
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
@@ -163,11 +163,12 @@ def _refuse_twin(known: dict[tuple, str], new: list[Place], file: str, scale: st
     """Two columns of one row that read the same of the same run would print one number twice under two headings. `known`: what
     is read so far -> its column; what `new` cells read is added."""
     own = {(one.row, one.run_id, one.metric.name, one.diagnostic, one.read): one.column for one in new if one.run_id}
-    for what in own.keys() & known.keys():
-        raise UserError(
-            f"{file}: at scale {scale} the columns {known[what]} and {own[what]} are the same run; "
-            "papers/scales.yaml: settings must leave what tells them apart"
-        )
+    for what, column in own.items():
+        if what in known:
+            raise UserError(
+                f"{file}: at scale {scale} the columns {known[what]} and {column} are the same run; "
+                "papers/scales.yaml: settings must leave what tells them apart"
+            )
     known |= own
 
 

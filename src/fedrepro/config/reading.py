@@ -199,8 +199,8 @@ class Reading(NamedTuple):
         return self.call.value(curves[self.curve], self.better)
 
     def precedes(self, status: str, curves: dict[str, Curve]) -> bool:
-        """Whether a run is read before it diverges, in the last round that it records; true of one that does not. Our choice:
-        only a reading that names its last round can be."""
+        """Whether a run has a number: it did not diverge, or only after the last round that is read. The round in which it does
+        is the last that it records. Our choice: a reading that names no last round (`last`, `best`) has no number then."""
         return status != "diverged" or (self.until is not None and self.until < len(curves["round"]))
 
     def window(self, rounds: int) -> range:

@@ -66,7 +66,7 @@ class Receipt:
 
     @property
     def diverged(self) -> bool:
-        """Whether it has no last value; in the last round that it records."""
+        """Whether weights or loss stopped being finite, in the last round that it records."""
         return self.status == "diverged"
 
     @property
@@ -79,11 +79,11 @@ class Receipt:
         return self.diverges(reading) or reading.diagnostic is None or reading.curve in self.curves
 
     def diverges(self, reading: Reading) -> bool:
-        """Whether it has no value because it diverged before its last round that is read."""
+        """Whether it diverged before the last round that is read, so that there is no number."""
         return not reading.precedes(self.status, self.curves)
 
     def value(self, reading: Reading) -> float | None:
-        """The number that is read. None: it diverged before, or never reached the target."""
+        """The number that is read. None: it diverged before it was read, or never reached the target."""
         return None if self.diverges(reading) else reading.value(self.curves)
 
 

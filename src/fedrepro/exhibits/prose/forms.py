@@ -95,7 +95,7 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
 
 
 def _at_seed(found: dict[int, T], asked: Field) -> dict[int, T]:
-    """Of a field that names a seed that one alone."""
+    """What belongs to the seed that the field names; everything where it names none."""
     named = asked.option("seed")
     return {seed: one for seed, one in found.items() if named in (None, str(seed))}
 
