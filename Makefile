@@ -67,11 +67,12 @@ benchmarks/.envs/%/.ready: benchmarks/peers/%.txt $(READY)
 	$(BIN)/uv pip sync --quiet --python benchmarks/.envs/$*/bin/python $<
 	@touch $@
 
-check: $(READY)  ## style, types, and whether the workflow loads
+check: $(READY)  ## style, types, and whether the workflow and the tests that need Debian's packages load
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/basedpyright src
 	$(BIN)/snakemake --dry-run --quiet all --cores 1 > /dev/null
+	$(BIN)/python -m pytest --collect-only --quiet tests/cluster tests/portable/emulated.py
 
 ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 for another port)
 	@$(BIN)/fedrepro ui --port $(PORT)

@@ -13,7 +13,6 @@ from tests.cluster import servers
 from tests.cluster.conftest import cut_down
 from tests.cluster.slurm import wait_until
 from tests.workflow.conftest import Project, make_project
-from tests.workflow.test_dvc import commit
 
 
 class Store:
@@ -31,7 +30,7 @@ class Store:
         """Makes the folder `name` of the bucket the project's remote store."""
         project.run("dvc", "remote", "add", "--force", "--default", "s3", f"s3://lab/{name}")
         project.run("dvc", "remote", "modify", "s3", "endpointurl", self.address)
-        commit(project, name)
+        project.commit()
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +45,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = make_project(tmp_path_factory.mktemp("trained") / "project")
     cut_down(project, rounds=2)
     project.run("git", "init", "-q", "-b", "main")
-    commit(project, "start")
+    project.commit()
     project.run("dvc", "repro")
-    commit(project, "trained")
+    project.commit()
     assert len(project.trained()) == 4
     return project
 
@@ -98,7 +97,7 @@ def test_two_push_at_once(trained: Project, store: Store, tmp_path: Path) -> Non
     other.run("dvc", "checkout")
     other.params(lambda p: p["seeds"].append(9))
     other.run("dvc", "repro")
-    commit(other, "another seed")
+    other.commit()
     assert len(other.trained()) == 8
     pushes = [one.start("dvc", "push", **servers.AWS) for one in (trained, other)]
     assert [push.wait(timeout=120) for push in pushes] == [0, 0]
