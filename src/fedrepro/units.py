@@ -40,6 +40,7 @@ UNITS: dict[str, Unit] = {
         Unit("fraction", 3, 0.01),  # a share between 0 and 1, mAP too
         Unit("weight", 3, 0.01),  # of an average, between 0 and 1
         Unit("ratio", 3, 0.01),  # of two values of one unit
+        Unit("cosine", 4, 0.01),  # mean over pairs of clients; small where there are many
         Unit("loss", 3, None),
         Unit("norm", 3, None),
         Unit("eigenvalue", 3, None),

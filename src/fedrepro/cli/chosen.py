@@ -11,7 +11,7 @@ from fedrepro.cli import asked
 from fedrepro.cli.selection import settle
 from fedrepro.cli.stored import StoredRun, find, stored
 from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
-from fedrepro.config.differing import Difference, flatten, has_parts
+from fedrepro.config.differing import ChangedSetting, flatten, has_parts
 from fedrepro.config.places import is_figure
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -25,7 +25,7 @@ class FoundRun:
 
     run: StoredRun
     cells: list[PlacedRun]
-    changed: list[Difference]
+    changed: list[ChangedSetting]
     settled: dict[tuple[str, str], str | None]
     named: bool  # whether the user named the run itself; then all tables of its paper count
 

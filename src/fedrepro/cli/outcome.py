@@ -8,7 +8,7 @@ from fedrepro.cli.coded import by_code
 from fedrepro.cli.stored import read_receipts
 from fedrepro.config.by_hand import PAPER
 from fedrepro.config.catalogue import PlacedRun, Shown, cells_of, last_round, place_of, unedited
-from fedrepro.config.differing import Difference, changes, method_names
+from fedrepro.config.differing import ChangedSetting, changes, method_names
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
@@ -73,18 +73,18 @@ class Conclusion:
     def _cell(self, chosen: Place) -> PlacedRun:
         return self.cells[place_of(self.plan, chosen)]
 
-    def _changes(self, cell: PlacedRun) -> list[Difference]:
+    def _changes(self, cell: PlacedRun) -> list[ChangedSetting]:
         base = self.base.get(cell.place)
         if base is None:  # a row, or a column, that the table does not show
             return []
         call, before = cell.shown.reading.call, base.shown.reading.call
         also = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
-            also = [Difference("average_last", str(call.rounds), str(before.rounds))]
+            also = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
     def _printed(
-        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[Difference], codes: int = 1
+        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[ChangedSetting], codes: int = 1
     ) -> str:
         """The printed number with the difference, or why there is none. `codes`: how many different ones made the seeds."""
         if chosen.printed is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fedrepro.config.differing import Difference, changes, flatten
+from fedrepro.config.differing import ChangedSetting, changes, flatten
 from fedrepro.config.grid import plan
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Place, Plan
@@ -108,7 +108,7 @@ class Catalogue:
         """Those of the planned tables that are this run."""
         return self._cells.get(run_id, [])
 
-    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[Difference]]:
+    def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[ChangedSetting]]:
         """The cells of a run, and its changes to the table's own run. A run that no planned table asks for has the cells with
         which it shares most settings."""
         found = self.cells(run_id)

@@ -20,7 +20,7 @@ MAIN = ("dataset", "model", "partition", "clients", "participation", "local_epoc
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedSetting:
     """A setting or an argument of the method that differs; `method` stands for parts that only one of the two has."""
 
     key: str
@@ -38,20 +38,20 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     return settings | parts | named_arguments(config["method"])
 
 
-def changes(config: dict[str, Any], base: dict[str, Any]) -> list[Difference]:
+def changes(config: dict[str, Any], base: dict[str, Any]) -> list[ChangedSetting]:
     """Lists the differences between two runs: settings, arguments of parts that both have, and parts that one lacks."""
     found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
-    listed = [Difference(key, text(config, key), text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
+    listed = [ChangedSetting(key, text(config, key), text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
     mine, other = (parse(one["method"]) for one in (config, base))
     names = [{call.name for call in calls} for calls in (mine, other)]
     alone = [
         "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–" for i, calls in enumerate((mine, other))
     ]
     if alone != ["–", "–"]:
-        listed.append(Difference("method", *alone))
+        listed.append(ChangedSetting("method", *alone))
     here, there = (named_arguments(one["method"]) for one in (config, base))
     shared = [key for key in here if key in there and here[key] != there[key]]
-    return listed + [Difference(key, text(here, key), text(there, key)) for key in shared]
+    return listed + [ChangedSetting(key, text(here, key), text(there, key)) for key in shared]
 
 
 def method_names(methods: Sequence[str]) -> list[str]:

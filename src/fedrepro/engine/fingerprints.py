@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrepro.engine.sources import Import, SourceFile, read
+from fedrepro.engine.sources import Import, ParsedSource, read
 from fedrepro.registry import parse
 
 PACKAGE = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ class Code:
 
     package: Path = PACKAGE
     _known: dict[str, str] = field(default_factory=dict)
-    _files: dict[str, SourceFile | None] = field(default_factory=dict)
+    _files: dict[str, ParsedSource | None] = field(default_factory=dict)
 
     def today(self, config: Mapping[str, Any]) -> dict[str, str]:
         """The `code` of a run with this `config`, without unknown parts and models."""
@@ -138,7 +138,7 @@ class Code:
         imports = (one for one in source.imports if self._target(one) not in enrolled)
         return " ".join([source.digest, *sorted({f"{one.module}.{one.name}={one.here}" for one in imports})])
 
-    def _source(self, name: str) -> SourceFile | None:
+    def _source(self, name: str) -> ParsedSource | None:
         """The module without `fedrepro.` before its name; None where there is no such file."""
         if name not in self._files:
             path = self.package.joinpath(*name.split("."))

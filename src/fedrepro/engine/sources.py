@@ -24,7 +24,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class SourceFile:
+class ParsedSource:
     """A file."""
 
     digest: str  # of all but docstrings, and imports from the package
@@ -33,23 +33,23 @@ class SourceFile:
     models: tuple[tuple[str, str, str], ...]  # of the table MODELS: (name, module of fedrepro.models, digest of the entry)
 
 
-def read(path: Path) -> SourceFile:
+def read(path: Path) -> ParsedSource:
     """The file at `path`; read again only when it has changed."""
     stat = path.stat()
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 @cache
-def _read(path: Path, changed_ns: int, size: int) -> SourceFile:
+def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
     content = path.read_bytes()
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # the training that imports it says what is wrong
-        return SourceFile(hashlib.sha256(content).hexdigest()[:16], (), (), ())
+        return ParsedSource(hashlib.sha256(content).hexdigest()[:16], (), (), ())
     reader = _Reader(path)
     reader.visit(tree)
     digest = _digest([*reader.words, *sorted(reader.outside)])
-    return SourceFile(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
+    return ParsedSource(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
 
 
 class _Reader:

@@ -20,7 +20,7 @@ class Number:
 
     label: str
     column: str  # key; of several, joined by commas
-    per_seed: dict[int, float | None]  # None: the seed diverged
+    per_seed: dict[int, float | None]  # None: the seed diverged before it was read
     runs: tuple[str, ...]
     printed: float | None = None
     missing: str = ""  # what has not run; empty: nothing

@@ -12,7 +12,7 @@ from fedrepro import units
 from fedrepro.config.plan import Column, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.names import decimal, signed
+from fedrepro.exhibits.names import signed
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, signed_rank
 
 Cells = dict[tuple[str, str], Cell]  # by row and column
@@ -141,7 +141,16 @@ class GapSetting:
     @property
     def interval(self) -> str:
         """`−1.10 to +0.50`."""
-        return "–" if self.low is None else f"{signed(self.low)} to {signed(self.high)}"
+        return "–" if self.low is None else f"{self.written(self.low)} to {self.written(self.high)}"
+
+    @property
+    def seeds(self) -> str:
+        """`8: +1.20, 9: +0.90`."""
+        return ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
+
+    def written(self, difference: float | None) -> str:
+        """With its sign; a dash for None."""
+        return signed(difference, self.metric.digits)
 
 
 @dataclass(frozen=True)
@@ -236,8 +245,3 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
         runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
         reason="a seed diverged" if diverged else None if per_seed else "no seed of both",
     )
-
-
-def per_seed_text(per_seed: dict[int, float]) -> str:
-    """`8: +1.20, 9: +0.90`."""
-    return ", ".join(f"{seed}: {signed(value)}" for seed, value in per_seed.items()) or decimal(None)

@@ -16,8 +16,8 @@ WHAT_HOLDS = (
     "printed numbers; at scale short nothing is judged. What does not hold comes first."
 )
 CLAIMS = (
-    "Every claim by its verdict; not comparable where only scale short has run, or the paper does not give the settings. What "
-    "each says, in the paper's own words where it has any, and the rule that decides it stand on the paper's page."
+    "Every claim by its verdict; not comparable where only scale short has run, or the paper does not give the settings. A "
+    "claim links to its paper's page; the details beside that page say what each claim is and which rule decides it."
 )
 ALL_PAGES = (
     "One page for each paper and scale. Only at scale full, and there only where a page says so, may numbers be compared with "

@@ -112,7 +112,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
-        said.append(f"{len(changed)} of {len(runs)} runs were made with other code of {what} than today's.")
+        said.append(f"Other code of {what} than today's made {len(changed)} of {len(runs)} runs.")
     edited = _edited(plan)
     if edited:
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
@@ -127,14 +127,17 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
 
 def _shown_of(diverged: set[str], cells: Sequence[Cell]) -> str:
     """What the cells show of runs that diverged, given by their keys."""
-    columns: dict[str, dict[str, None]] = {}
+    without: dict[str, dict[str, None]] = {}
+    earlier = False
     for cell in cells:
-        if any(receipt.diverges(cell.place.reading) for receipt in cell.receipts.values()):
-            columns.setdefault(cell.row.label, {})[cell.column.title] = None
-    if columns:
-        return "their cells have no mean: " + "; ".join(f"{row} ({', '.join(titles)})" for row, titles in columns.items())
-    shown = {receipt.key for cell in cells for receipt in cell.receipts.values()}
-    return "the cells show earlier rounds" if diverged & shown else "they are candidates that no cell shows"
+        ends = [one.diverges(cell.place.reading) for one in cell.receipts.values() if one.key in diverged]
+        if any(ends):
+            without.setdefault(cell.row.label, {})[cell.column.title] = None
+        earlier = earlier or not all(ends)
+    if not without:
+        return "the cells show earlier rounds" if earlier else "they are candidates that no cell shows"
+    named = ", ".join(f"{row} ({'; '.join(titles)})" for row, titles in without.items())
+    return f"these cells have no mean: {named}{'. Other cells show earlier rounds of these runs' if earlier else ''}"
 
 
 def _edited(plan: Plan) -> list[str]:

@@ -234,7 +234,7 @@ def _parameters(receipt: Record) -> dict[str, str]:
 
 
 def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
-    """Under the metric's own name, the number that the tables show; nothing of a run that diverged.
+    """Under the metric's own name, the number that the tables show; nothing of a run that diverged before it was read.
 
     Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
     plain name, the others say where they end and how long they are.

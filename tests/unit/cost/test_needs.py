@@ -45,9 +45,6 @@ def rates(tmp_path: Path) -> Rates:
     return Rates(tmp_path, DATA)
 
 
-FIFTH = (12_000 + 10_000 / 3) / MNIST  # the work of a round with a fifth of the clients
-
-
 @pytest.mark.parametrize(
     ("changed", "device", "seconds", "at_most"),
     [

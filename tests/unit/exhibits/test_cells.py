@@ -63,7 +63,7 @@ def test_a_round_before_a_seed_diverged_has_its_mean():
     assert read("at(4)") == (
         None,
         "1 of 2 seeds diverged: 9",
-        "their cells have no mean: FedAvg (FashionMNIST · MLP, α = 100).",
+        "these cells have no mean: FedAvg (FashionMNIST · MLP, α = 100).",
     )
 
 

@@ -69,7 +69,6 @@ def test_curves() -> None:
     [
         ([[10.0, 20.0, 30.0, 40.0]] * 2, (0, 1, 2, 3)),
         ([[None, 20.0, None, 40.0]] * 2, (1, 3)),  # evaluated after every second round
-        ([[10.0, 20.0, None, None], [10.0, 20.0, 30.0, 40.0]], (0, 1)),  # one seed diverged
         ([[10.0, 20.0, None, None]] * 2, (0, 1)),  # both did
     ],
 )
@@ -82,14 +81,31 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
     assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1
 
 
+def test_after_a_seed_diverged_a_line_is_of_the_others() -> None:
+    """Three seeds have round 1, two of them round 2, and one alone the last two."""
+    plan = make_plan("demo")
+    place = (plan["cells"][0]["row"], plan["cells"][0]["column"])
+    series = [[10.0, None, None, None], [20.0, 30.0, None, None], [30.0, 50.0, 60.0, 70.0]]
+    table = exhibit(
+        plan, make_evidence(plan, {place: [80.0] * 3}, {place: {"round": [[0, 1, 2, 3]] * 3, "test_accuracy": series}})
+    )
+    found = learning.curves(table.plan, table.evidence, table.columns[place[1]])
+    assert [(line.seeds, line.x, line.y) for line in found] == [
+        ((8, 9, 10), (1,), (20.0,)),
+        ((9, 10), (2,), (40.0,)),
+        ((10,), (3, 4), (60.0, 70.0)),
+    ]
+    assert [(line.low, line.high) for line in found] == [((10.0,), (30.0,)), ((30.0,), (50.0,)), ((60.0, 70.0), (60.0, 70.0))]
+
+
 def test_smoothed_curves() -> None:
     """A filter of order 2 leaves a parabola as it is, and takes from a single spike of 35 at the middle of five rounds all but
     17/35 of it: the weights of the filter are (-3, 12, 17, 12, -3)/35."""
     kind = make_kind("curves(smooth=5)")
-    parabola = [float(i * i) for i in range(7)]
+    parabola = {i: float(i * i) for i in range(7)}
     assert kind._smoothed(parabola) == pytest.approx(parabola)
-    assert kind._smoothed([0.0, 0.0, 0.0, 35.0, 0.0, 0.0, 0.0])[3] == pytest.approx(17.0)
-    assert kind._smoothed([1.0, 2.0]) == [1.0, 2.0]  # too short for it
+    assert kind._smoothed(dict.fromkeys(range(7), 0.0) | {3: 35.0})[3] == pytest.approx(17.0)
+    assert kind._smoothed({0: 1.0, 1: 2.0}) == {0: 1.0, 1: 2.0}  # too short for it
 
 
 def test_bars() -> None:
@@ -160,13 +176,13 @@ def test_scatter() -> None:
 
 
 def test_a_diverged_seed_leaves_no_mean() -> None:
-    """As on tables. A line ends where a seed diverges, here after the third of five rounds."""
+    """As on tables. A line goes on without it, here after the third of five rounds."""
     some: dict[tuple[str, str], list[float | None]] = {**BASE, ("fedlaw", A): [83.0, None, 85.0]}
     for kind in ("bars", "heat_map", "scatter(x=clients)"):
         of = made(kind, some)
         assert {one.row for one in of.figure.series} == {"fedavg"}
         assert any("1 of 9 runs diverged" in said for said in of.warnings)
-    assert [len(one.y) for one in made("curves", some).figure.series if one.row == "fedlaw"] == [3]
+    assert [len(one.y) for one in made("curves", some).figure.series if one.row == "fedlaw"] == [3, 2]
 
 
 @pytest.mark.parametrize("kind", EVERY + MORE)

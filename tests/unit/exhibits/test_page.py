@@ -342,11 +342,11 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
     behind = CLAIM | {"id": "K3", "text": "A row that waits", "pairs": {"fedlaw": "feddyn"}}
     for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
         page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details stand on its page
-        assert f"Claims whose runs this scale does not have: {named}." in page
+        assert f"Claims whose runs this scale does not have: {named}. [What they say](details.md)" in page
         assert "| K2, Table 3<br>" not in page
         assert ("| K3, Table 3<br>" in page) is there
         assert "- K2, Table 3: Another table says so" in page
-        unjudged = "without a verdict, since they are not the paper's protocol: K1. [Their words](details.md)" in page
+        unjudged = "without a verdict, since they are not the paper's protocol: K1. [What they say](details.md)" in page
         assert unjudged is (scale == "short")
         assert page.count("| K1, Table 3<br>") == 1
 

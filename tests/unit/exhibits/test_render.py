@@ -130,7 +130,7 @@ def test_a_good_message_is_not_a_warning(tmp_path, scale, banners):
     """Full scale says so in a calm box; what is incomplete or diverged stands in an amber one."""
     text = make_report(tmp_path, scale)["html"].read_text()
     assert re.findall(r'<div class="(banner[^"]*)">', text) == banners
-    assert "diverged; their cells have no mean" in text.split('banner warn">')[1].split("</div>\n</div>")[0]
+    assert "diverged; these cells have no mean" in text.split('banner warn">')[1].split("</div>\n</div>")[0]
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])

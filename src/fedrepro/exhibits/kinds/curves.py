@@ -16,7 +16,8 @@ from fedrepro.registry import require
 @KINDS.register("curves")
 @dataclass(frozen=True)
 class Curves:
-    """The metric of every round, mean over seeds. A line ends at the round at which a seed diverges.
+    """The metric of every round, mean over seeds. Where a seed ends early, since it diverged, the mean is over the others from
+    there on: a line for each set of seeds.
 
     `band`: from the lowest to the highest seed (range), one standard deviation to both sides (std), or none.
     `smooth`: rounds, an odd number, over which a Savitzky-Golay filter of order 2 smooths each seed; 1 leaves all as it is.
@@ -45,44 +46,40 @@ class Curves:
 
     def lines(self, cells: Iterable[Place], evidence: Evidence) -> tuple[Series, ...]:
         """Of those cells that have evidence."""
-        found = (self._line(cell, evidence.get(cell.run_id or "", {})) for cell in cells)
-        return tuple(line for line in found if line)
+        return tuple(line for cell in cells for line in self._lines(cell, evidence.get(cell.run_id or "", {})))
 
-    def _line(self, cell: Place, receipts: dict[int, Receipt]) -> Series | None:
-        """Over the rounds that were evaluated, until a seed has no finite value."""
-        metric = cell.metric.name
-        series = [
-            dict(zip(one.curves["round"], one.curves.get(cell.reading.curve, []), strict=False)) for one in receipts.values()
-        ]
-        rounds: list[int] = []
-        for number in sorted(set.intersection(*(set(one) for one in series))) if series else ():
-            missing = [one[number] is None for one in series]
-            if all(missing):  # not evaluated, or every seed has diverged
-                continue
-            if any(missing):
-                break
-            rounds.append(int(number or 0))
+    def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
+        """A line for each set of seeds that go on, the largest first."""
+        curves = {seed: _finite(one, cell.reading.curve) for seed, one in receipts.items()}
+        own = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
+        ends = sorted({max(curve) for curve in own.values()})
+        parts = zip([-1, *ends], ends, strict=False)
+        return [line for start, end in parts if (line := self._line(cell, own, range(start + 1, end + 1)))]
+
+    def _line(self, cell: Place, curves: dict[int, dict[int, float]], part: range) -> Series | None:
+        """The mean over the seeds that reach the end of this part of the rounds, where all of them were evaluated."""
+        left = {seed: curve for seed, curve in curves.items() if max(curve) >= part[-1]}
+        rounds = sorted(set.intersection(*(set(curve) for curve in left.values())) & set(part))
+        values = [tuple(curve[number] for curve in left.values()) for number in rounds]
+        means = [sum(each) / len(each) for each in values]
+        known = [end for each, centre in zip(values, means, strict=True) if (end := band(self.band, each, centre))]
         if not rounds:
             return None
-        smoothed = [self._smoothed([one[number] or 0.0 for number in rounds]) for one in series]
-        values = list(zip(*smoothed, strict=True))
-        means = [sum(each) / len(each) for each in values]
-        ends = [band(self.band, each, centre) for each, centre in zip(values, means, strict=True)]
-        known = [end for end in ends if end]
         return Series(
-            *(cell.row, cell.column, metric, cell.run_id or "", tuple(receipts)),
+            *(cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(left)),
             y=tuple(means),
             x=tuple(number + 1 for number in rounds),  # evidence counts from 0, readers from 1
             low=tuple(low for low, _ in known),
             high=tuple(high for _, high in known),
         )
 
-    def _smoothed(self, values: list[float]) -> list[float]:
-        if self.smooth == 1 or len(values) < self.smooth:
-            return values
+    def _smoothed(self, curve: dict[int, float]) -> dict[int, float]:
+        if self.smooth == 1 or len(curve) < self.smooth:
+            return curve
         from scipy.signal import savgol_filter
 
-        return [float(value) for value in savgol_filter(values, self.smooth, 2)]
+        smoothed = [float(value) for value in savgol_filter([*curve.values()], self.smooth, 2)]
+        return dict(zip(curve, smoothed, strict=True))
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """A panel for each column that has a line."""
@@ -104,6 +101,12 @@ class Curves:
         elif not self.whole:
             axes.set_ylim(bottom=_bottom(lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _finite(receipt: Receipt, name: str) -> dict[int, float]:
+    """Round -> value, of the rounds that were evaluated and have one."""
+    found = zip(receipt.curves["round"], receipt.curves.get(name, []), strict=False)
+    return {int(number or 0): value for number, value in found if value is not None}
 
 
 def _bottom(lines: Sequence[Series]) -> float | None:

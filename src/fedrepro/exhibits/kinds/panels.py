@@ -19,13 +19,17 @@ def by_column(figure: Drawing, path: Path) -> Iterator[list[tuple[Any, list[Seri
 
 
 def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None:
-    """Draws the lines and their bands. A row looks the same in every panel. `x` and `y`: labels of the axes."""
-    looks = style.looks(plan)
+    """Draws the lines and their bands. A row looks the same in every panel. Its lines after the first are of fewer seeds, and
+    thin. `x` and `y`: labels of the axes."""
+    looks, first = style.looks(plan), set[str]()
     for line in lines:
         colour, dash = looks[line.row]
+        width, label = (0.8, None) if line.row in first else (1.5, plan.row(line.row).label)
+        first.add(line.row)
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-        axes.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=1.5, label=plan.row(line.row).label)
+        mark = "." if len(line.x) == 1 else None  # a line through one point shows nothing
+        axes.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=width, marker=mark, label=label)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.25, linewidth=0.5)

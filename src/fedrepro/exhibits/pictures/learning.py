@@ -7,20 +7,25 @@ from fedrepro.config.plan import Column, Place, Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.curves import Curves
 from fedrepro.exhibits.kinds.kind import Series
+from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import LINE
 
 KIND = Curves()
 
 
-def columns(plan: Plan) -> list[Column]:
-    """Lists the columns that get a picture. Columns that read one metric of the same runs at different rounds share the picture
-    of the first."""
-    first: dict[tuple, Column] = {}
+def columns(plan: Plan) -> list[tuple[Column, str]]:
+    """Lists the columns that get a picture, each with its title. Columns that read one metric of the same runs at different
+    rounds share the picture of the first, under the name of their group or of the metric."""
+    alike: dict[tuple, list[Column]] = {}
     for column in plan.columns:
         runs = tuple(place.run_id for place in plan.cells if place.column == column.key)
-        first.setdefault((runs, column.metric.name), column)
-    return list(first.values())
+        alike.setdefault((runs, column.metric.name), []).append(column)
+    return [(first, _title(first) if others else first.title) for first, *others in alike.values()]
+
+
+def _title(column: Column) -> str:
+    return column.group or metric_label(column.metric.name)
 
 
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
@@ -33,10 +38,10 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
     return list(KIND.lines([of_the_column(place) for place in plan.planned if place.column == column.key], evidence))
 
 
-def draw(plan: Plan, column: Column, lines: list[Series], path: Path) -> None:
+def draw(plan: Plan, column: Column, title: str, lines: list[Series], path: Path) -> None:
     """Draws the curves of one column."""
-    title = style.title(plan, column.title)
-    labels = [plan.row(line.row).label for line in lines]
+    title = style.title(plan, title)
+    labels = [*dict.fromkeys(plan.row(line.row).label for line in lines)]
     with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, axes):
         KIND.plot(axes, lines, plan, style.quantities([column.metric]))
         axes.set_title(title, fontsize=10, loc="left")

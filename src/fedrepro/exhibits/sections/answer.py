@@ -60,7 +60,7 @@ def _headline(paper: PaperPage) -> str:
     share = f"{words.some(len(compared), 'table')} with printed numbers"
     own = sum(not plan.prints for plan in plans)
     varied = sum(plan.varied is not None for plan in plans)
-    others = [f"{varied} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
+    others = [f"{words.some(varied, 'table')} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)
     others += [f"{apart} whose printed numbers are of another setting"] if apart else []

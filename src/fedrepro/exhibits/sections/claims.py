@@ -1,5 +1,7 @@
 """What a paper claims, with verdicts; the numbers behind them; changes of rules and claims after results were read."""
 
+from functools import partial
+
 from fedrepro.exhibits.claims import Number
 from fedrepro.exhibits.judge import PAIRED, ClaimVerdict, rule
 from fedrepro.exhibits.names import decimal
@@ -7,13 +9,14 @@ from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import unit
 
 CHANGES = (
     "Rules and claims that were changed when results had already been read, oldest first, each with the verdicts that it "
     "moved. A rule fixed beforehand is worth more than one of these."
 )
 
-WAITING = "Claims whose runs this scale does not have: {}."
+WAITING = "Claims whose runs this scale does not have: {}. "
 UNJUDGED = "Claims whose runs are here, without a verdict, since they are not the paper's protocol: {}. "
 UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words stand in papers/{}/claims.yaml."
 
@@ -28,11 +31,10 @@ def claims(paper: PaperPage) -> list[b.Block]:
     blocks: list[b.Block] = []
     if rows := [one for one in paper.claims if one not in waiting and one not in shown]:
         blocks.append(_grid(rows))
-    if shown:
-        details = b.Text("Their words", link=(paper.folder / "details.page").as_posix())
-        blocks.append(b.Paragraph((UNJUDGED.format(_named(shown)), details)))
-    if waiting:
-        blocks.append(b.Paragraph(WAITING.format(_named(waiting))))
+    details = b.Text("What they say", link=(paper.folder / "details.page").as_posix())
+    for text, named in ((UNJUDGED, shown), (WAITING, waiting)):
+        if named:
+            blocks.append(b.Paragraph((text.format(_named(named)), details)))
     return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
 
 
@@ -110,11 +112,12 @@ def numbers(paper: PaperPage) -> list[b.Block]:
 
 def _number(one: ClaimVerdict, number: Number) -> b.Row:
     """Makes a row: printed, ours, interval, every seed. A dash stands for a missing value."""
-    ends = number.interval
-    between = f"{decimal(ends[0])} to {decimal(ends[1])}" if ends else "–"
-    values = {seed: "diverged" if value is None else decimal(round(value, 6)) for seed, value in number.per_seed.items()}
+    ends, kind = number.interval, unit(number.unit)
+    written = partial(decimal, digits=kind.digits)
+    between = f"{written(ends[0])} to {written(ends[1])}" if ends else "–"
+    values = {seed: kind.none if value is None else written(value) for seed, value in number.per_seed.items()}
     seeds = ", ".join(f"{seed}: {value}" for seed, value in values.items())
-    return (one.claim.id, number.label, decimal(number.printed), decimal(number.mean), between, seeds or "–")
+    return (one.claim.id, number.label, written(number.printed), written(number.mean), between, seeds or "–")
 
 
 def _rules(paper: PaperPage) -> list[tuple[str, str]]:

@@ -19,12 +19,12 @@ def of_a_table(table: Exhibit) -> list[b.Block]:
 def curves(table: Exhibit, folder: str) -> list[b.Block]:
     """Makes a folded section; none for a table without a curve. `folder`: of the pictures, seen from the page."""
     plan, pictures = table.plan, []
-    for column in learning.columns(plan):
+    for column, title in learning.columns(plan):
         lines = learning.curves(plan, table.evidence, column)
         if lines:
-            draw = partial(learning.draw, plan, column, lines)
+            draw = partial(learning.draw, plan, column, title, lines)
             path = f"{folder}/{plan.table}/{style.file_name(column.key)}"
-            pictures.append(b.Picture(path, f"Learning curves: {column.title}", draw=draw))
+            pictures.append(b.Picture(path, f"Learning curves: {title}", draw=draw))
     if not pictures:
         return []
     blocks = (b.Paragraph(words.CURVES, soft=True), b.Pictures(tuple(pictures)))

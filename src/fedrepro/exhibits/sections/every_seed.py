@@ -31,7 +31,14 @@ def every_seed(table: Exhibit) -> list[b.Block]:
         )
         names = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
         blocks.append(b.Grid("Every seed", b.heads(*names, numbers=range(2, 2 + len(seeds))), rows))
-    return [b.Section("Every seed", tuple(blocks), folded=bool(run), note=f"{len(run)} cells, {len(seeds)} seeds")]
+    return [
+        b.Section(
+            "Every seed",
+            tuple(blocks),
+            folded=bool(run),
+            note=f"{words.some(len(run), 'cell')}, {words.some(len(seeds), 'seed')}",
+        )
+    ]
 
 
 def _value(cell: Cell, seed: int) -> str:
@@ -50,8 +57,8 @@ def readings(table: Exhibit) -> list[b.Block]:
     ks = sorted({k for _, read in known for k in read.mean_of_last} - {1})
     rows = tuple(
         (
-            *(cell.row.label, cell.column.title, words.measured(cell), decimal(read.last), decimal(read.best)),
-            *(decimal(read.mean_of_last.get(k)) for k in ks),
+            *(cell.row.label, cell.column.title, words.measured(cell)),
+            *(decimal(value, cell.digits) for value in (read.last, read.best, *map(read.mean_of_last.get, ks))),
         )
         for cell, read in known
     )

@@ -1,7 +1,6 @@
 """Gaps between methods: pictures, and the numbers that they show."""
 
-from fedrepro.exhibits.comparisons import Gap, per_seed_text
-from fedrepro.exhibits.names import signed
+from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.answer import gap_picture
 from fedrepro.exhibits.sections.section import section
@@ -34,7 +33,7 @@ def _numbers(source: str, gaps: list[Gap]) -> b.Grid:
     for gap in gaps:
         rows.append(b.Apart(f"{gap.title}, in {gap.counted_in}"))
         for one in gap.settings:
-            ours = one.reason or "" if one.ours is None else signed(one.ours)
-            rows.append((one.column.title, signed(one.printed), ours, one.interval, per_seed_text(one.per_seed)))
+            ours = one.reason or "" if one.ours is None else one.written(one.ours)
+            rows.append((one.column.title, one.written(one.printed), ours, one.interval, one.seeds))
     heads = b.heads("setting", "printed", "measured", "95 % interval", "every seed", numbers=range(1, 4))
     return b.Grid(f"{source}: gaps between methods", heads, tuple(rows))

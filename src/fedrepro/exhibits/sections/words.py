@@ -13,8 +13,8 @@ from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
 from fedrepro.units import unit
 
 CURVES = (
-    "Mean over seeds; the band reaches from the lowest to the highest seed. A line ends at the round at which a seed diverges. "
-    "The first fifth of the rounds may start below the picture."
+    "Mean over seeds; the band reaches from the lowest to the highest seed. After the last round of a seed that diverges, a "
+    "thin line has the mean over the others. The first fifth of the rounds may start below the picture."
 )
 Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> sign and colour. Signs serve readers who see no colours.
@@ -109,7 +109,8 @@ def rule(plan: Plan) -> str:
         f"The margin is half the width of the {RULE.level:.0%} prediction interval of the difference between our mean "
         "and the printed number. Its deviation over seeds is a moderated one (Smyth, 2004): that of the cell's own seeds, "
         "together with what all measurements of the metric say that the paper has at this scale. So it depends on no table. "
-        f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed diverged. "
+        f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed "
+        "diverged before the rounds that are read. "
         f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, so that these runs cannot tell. "
         f"Otherwise reproduced: the difference is at most {points}. Otherwise consistent."
     )
@@ -164,8 +165,10 @@ def spread(cell: Cell) -> str:
 
 
 def remark(cell: Cell) -> str:
-    """Says why seeds are missing, and repeats the note on the printed number."""
-    return "; ".join(text for text in (cell.reason, cell.place.note) if text)
+    """Says why seeds are missing and which ones diverged after they were read, and repeats the note on the printed number."""
+    later = {seed: one for seed, one in cell.receipts.items() if one.diverged and not one.diverges(cell.place.reading)}
+    ends = [f"seed {seed} diverged later, in round {len(one.curves['round'])}" for seed, one in later.items()]
+    return "; ".join(text for text in (cell.reason, *ends, cell.place.note) if text)
 
 
 def not_run(cells: Sequence[Cell]) -> str:

@@ -101,7 +101,7 @@ class _Writer:
         return f"{self.line(line.name)}\n{self._list(line.lines)}" if isinstance(line, Points) else self.line(line)
 
     @block.register
-    def _facts(self, block: Pairs, level: int) -> str:
+    def _pairs(self, block: Pairs, level: int) -> str:
         pairs = (f"<dt>{plain(name)}</dt><dd>{self.lines(lines)}</dd>\n" for name, lines in block.pairs)
         return f"<dl>\n{''.join(pairs)}</dl>\n"
 

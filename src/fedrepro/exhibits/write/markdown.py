@@ -69,7 +69,7 @@ def _item(line: Line | Points, folder: Path, level: int = 0) -> str:
 
 
 @_block.register
-def _facts(block: Pairs, folder: Path, level: int) -> str:
+def _pairs(block: Pairs, folder: Path, level: int) -> str:
     rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in block.pairs]
     return _table([["", ""], *rows], "")
 
