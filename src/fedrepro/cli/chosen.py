@@ -12,7 +12,7 @@ from fedrepro.cli.selection import settle
 from fedrepro.cli.stored import StoredRun, find, stored
 from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
 from fedrepro.config.differing import ChangedSetting, flatten, has_parts
-from fedrepro.config.places import is_figure
+from fedrepro.config.places import is_figure, report_folder
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.store import Store
@@ -125,6 +125,7 @@ class Chooser:
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
                 of_paper = [(name, place[1]) for name in self._names if name.startswith(f"{place[0]}/")]
+                of_paper.sort(key=self._has_no_page)  # those that have one are what runs are published for
                 own = [run.run_id for run in runs if place in run.places]
                 self._catalogue.add(of_paper) if named else self._catalogue.locate(own, of_paper)
         lost = [run.run_id for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
@@ -144,6 +145,10 @@ class Chooser:
             if own:
                 found.append(FoundRun(run, own, changed, self._settled(own[0].at), named))
         return sorted(found, key=self._order)
+
+    def _has_no_page(self, at: At) -> bool:
+        paper, _, table = at[0].partition("/")
+        return not (self._root / report_folder(paper, at[1]) / f"{table}.json").exists()
 
     def _order(self, one: FoundRun) -> tuple[int, int, int, bool, str]:
         """Sorts by table, column and row. Trials come after the cell that they belong to."""

@@ -96,7 +96,7 @@ class Forecast:
         names = method_names([job.run["method"] for job in jobs])
         found = [*map(self._line, jobs, names), total]
         if self.seconds:
-            found.append(f"{self.sentence(cores or available_cores())}, by published runs{self._then()}")
+            found.append(f"{self.sentence(cores or available_cores())}, {self._by()}{self._then()}")
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
             found.append(f"not counted: {_count(len(self.unknown), 'run')}, since nothing like {', '.join(names)} is published")
@@ -111,8 +111,15 @@ class Forecast:
         text = f"training {_count(len(self.training), 'run')} with {_count(seeds, 'seed')} in all"
         if not self.seconds:
             return f"{text}; how long that takes the first ones will tell: nothing like them is published"
-        text += f": {self.sentence(cores)}, by published runs{self._then()}"
+        text += f": {self.sentence(cores)}, {self._by()}{self._then()}"
         return text + (f", and {_count(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
+
+    def _by(self) -> str:
+        """`by published runs`, and how much longer this folder's trainings took than published ones."""
+        models = dict.fromkeys(job.run["config"]["model"] for job in self.training if job.run["run_id"] in self.seconds)
+        times = {model: f"{self.rates.slower(model, self.device):.1f}" for model in models}
+        here = [f"{model} takes {each} times as long" for model, each in times.items() if each != "1.0"]
+        return "by published runs" + (f" ({', '.join(here)} here)" if here else "")
 
     def _then(self) -> str:
         return f", then about {duration(self.measuring)} to measure kept models" if self.measuring else ""

@@ -2,11 +2,12 @@
 
 Of published seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
 device, in the same precision, on the same data set, in batches of the same size, with the same method, and with about as much
-work in a round, as far as there are any. Time goes with the work and the rounds. Our choice; processors are not told apart.
+work in a round, as far as there are any. Time goes with the work and the rounds. Our choice; processors are not told apart, but
+by what this folder's own trainings took.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from fedrepro.data.arrays import ARRAYS, MANIFEST
 from fedrepro.data.participation import cohort_size
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.engine import schedule
+from fedrepro.engine.receipts import RUNS
 from fedrepro.files import read_json
 from fedrepro.store import published_folders
 
@@ -46,10 +48,26 @@ class Rates:
         self.root, self.registry = Path(root), registry
         self._published: dict[str, list[Took]] = {}
         self._alike: dict[tuple, list[Took]] = {}
+        self._slower: dict[tuple[str, str], float] = {}
 
     def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
-        """How long a seed of a run with this `config` trains, by the fastest of its like: what disturbs a run only ever adds to
-        its time. None where nothing like it is published for such a device."""
+        """How long a seed of a run with this `config` trains: see `published`, and `slower`. None where nothing like it is
+        published for such a device."""
+        found = self.published(config, device)
+        return found and found * self.slower(config["model"], device)
+
+    def slower(self, model: str, device: str = "cpu") -> float:
+        """How many times as long as by `published` the trainings of a network took in this folder, the least disturbed of them;
+        1 where there is none."""
+        key = (model, device)
+        if key not in self._slower:
+            taken = [took for path in _receipts(self.root / RUNS, model) for took in self._read(path, model)]
+            known = [(took, self.published(took.config, device)) for took in taken if took.device == device]
+            self._slower[key] = min((took.round_s * took.config["rounds"] / by for took, by in known if by), default=1.0)
+        return self._slower[key]
+
+    def published(self, config: Mapping[str, Any], device: str) -> float | None:
+        """By the fastest of its published like: what disturbs a run only ever adds to its time. None where there is none."""
         own = self.work(config)
         found = [took for took in self.alike(config, device) if took.device == device]
         return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
@@ -106,9 +124,8 @@ class Rates:
         return trained + EVALUATED * evaluated / config.get("evaluate_every", 1)
 
     def _of(self, model: str) -> list[Took]:
-        """The names of the seeds' folders have the model in them: others stay unread."""
         if model not in self._published:
-            paths = [path for folder in published_folders(self.root) for path in folder.glob(f"*-{model}-*/seed*.json")]
+            paths = [path for folder in published_folders(self.root) for path in _receipts(folder, model)]
             self._published[model] = [took for path in sorted(paths) for took in self._read(path, model)]
         return self._published[model]
 
@@ -124,6 +141,11 @@ class Rates:
             return [Took(config, record["environment"]["device"], work, round_s, cost["peak_rss_mib"])]
         except Exception:
             return []
+
+
+def _receipts(folder: Path, model: str) -> Iterator[Path]:
+    """The names of the seeds' folders have the model in them: others stay unread."""
+    return folder.glob(f"*-{model}-*/seed*.json")
 
 
 def _epochs(config: Mapping[str, Any]) -> float:

@@ -68,6 +68,22 @@ def test_a_seed_takes_what_its_like_took(
     assert rates.at_most(settings(**changed), device) == pytest.approx(at_most)
 
 
+def test_what_this_folder_has_trained_corrects_a_forecast(rates: Rates, tmp_path: Path) -> None:
+    """Two trainings here took three and five times as long as published ones: three is the least disturbed. Other networks and
+    devices keep their times, and what a cluster is asked for too."""
+    for name, wall_s in (("mine", 300), ("busy", 500)):
+        path = tmp_path / f"results/runs/mnist-cnn-{name}/seed8.json"
+        path.parent.mkdir(parents=True)
+        found = json.loads((tmp_path / "reports/full/paper/evidence/mnist-cnn-one/seed8.json").read_text())
+        path.write_text(json.dumps(found | {"cost": {"wall_s": wall_s, "peak_rss_mib": 1}}))
+    assert rates.slower("cnn") == 3
+    assert rates.seconds(settings()) == 300
+    assert rates.seconds(settings(participation=0.2)) == pytest.approx(60)
+    assert rates.seconds(settings(), "cuda") == 10
+    assert rates.seconds(settings(model="cnn-wide")) == pytest.approx(9999)
+    assert rates.at_most(settings()) == (100, 500)
+
+
 def test_what_is_not_known_is_not_guessed(rates: Rates) -> None:
     """Another network, shape, 28 times the work, no size of the data; a CPU's time is a limit on a GPU and no forecast."""
     for changed in ({"model": "resnet"}, {"input_shape": [1, 64, 64]}, {"dataset": "nothing"}, {"local_epochs": 30}):
