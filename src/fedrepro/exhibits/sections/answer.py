@@ -59,12 +59,13 @@ def _headline(paper: PaperPage) -> str:
         return words.headline(plans[0])
     share = f"{words.some(len(compared), 'table')} with printed numbers"
     own = sum(not plan.prints for plan in plans)
-    varied = sum(plan.varied is not None for plan in plans)
-    others = [f"{words.some(varied, 'table')} that var{'ies' if varied == 1 else 'y'} one of them"] if varied else []
+    varied = [plan.varied.source for plan in plans if plan.varied]
+    several = words.some(len(varied), "table") + (" that varies " if len(varied) == 1 else " that vary ")
+    others = [several + ", ".join(dict.fromkeys(varied))] if varied else []
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)
     others += [f"{apart} whose printed numbers are of another setting"] if apart else []
-    also = f" On the page besides: {', '.join(others)}; nothing in those is judged." if others else ""
+    also = f" Also on the page: {'; '.join(others)}. Nothing there is judged." if others else ""
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 
