@@ -27,12 +27,10 @@ def cut(project: Project, rows: int) -> None:
     (project.root / "papers/fedlaw/claims.yaml").write_text("[]")
 
 
-def test_killed_twice_and_started_again_changes_no_bit(
-    chain: tuple[Project, list[str]], project: Project, tmp_path: Path
-) -> None:
+def test_killed_twice_and_started_again_changes_no_bit(chain: tuple[Project, list[str]], tmp_path: Path) -> None:
     """kill -9 to workflow and trainings while they train, eight at once, twice; the same command then finishes, with no manual
     unlock. Metrics and models are those of an undisturbed run on one core, in another folder."""
-    whole = drawn_of(chain[0], tmp_path / "whole")
+    whole, project = (drawn_of(chain[0], tmp_path / name) for name in ("whole", "project"))
     lengthen(whole)
     whole.run("snakemake", "--cores", "1", "runs")
     expected = whole.metrics()

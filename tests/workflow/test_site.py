@@ -7,29 +7,29 @@ from pathlib import Path
 from tests.workflow.conftest import make_project
 
 SITE = ("snakemake", "--cores", "2", "reports/all.md", "reports/README.md")
-PAGE = "reports/short/igfl/index"
+PAGE = "reports/short/fedgh/index"
 
 
 def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> None:
     """The list names the paper whose evidence is committed, and not the other, which has none; its page has the numbers; asked
     again there is nothing to do. No training, no data set, no drawing and no tracked run is made for it. Snakemake makes one
     HTML file of the list, the page and its pictures."""
-    project = make_project(tmp_path / "project", papers=("fedlaw", "igfl"))
-    for scale in ("full", "short"):
-        shutil.rmtree(project.root / "reports" / scale / "fedlaw")
+    project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
+    for other in ("full/fedlaw", "full/fedgh", "short/fedlaw"):
+        shutil.rmtree(project.root / "reports" / other)
     for ending in ("md", "html", "json"):
         (project.root / f"{PAGE}.{ending}").unlink()
     project.run(*SITE)
     page = json.loads((project.root / f"{PAGE}.json").read_text())
-    evidence = list((project.root / "reports/short/igfl/evidence").glob("*/seed*.json"))
-    assert len(evidence) >= 19
+    evidence = list((project.root / "reports/short/fedgh/evidence").glob("*/seed*.json"))
+    assert len(evidence) >= 2
     assert f" cells, {len(evidence)} of " in (project.root / f"{PAGE}.md").read_text()
-    assert "table4" in {cell["table"] for cell in page["cells"]}
+    assert {"table5-tiny20"} == {cell["table"] for cell in page["cells"]}
     for listed in ("all.md", "README.md"):
         text = (project.root / "reports" / listed).read_text()
-        assert "short/igfl/index.md" in text
+        assert "short/fedgh/index.md" in text
         assert "fedlaw/index.md" not in text
-    for name in (f"{PAGE}.html", "reports/short/igfl/details.html"):
+    for name in (f"{PAGE}.html", "reports/short/fedgh/details.html"):
         assert (project.root / name).stat().st_size > 20_000
     for made in ("results/runs", "results/tracked", "data/arrays", "data/partitions", "mlflow.db"):
         assert not (project.root / made).exists(), made
@@ -39,6 +39,6 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     project.run(*SITE, "--report", "report.html", **nowhere)
     text = (project.root / "report.html").read_text()
-    gap = "gaps/table1-scaffold-against-fedavg.svg"
+    gap = "gaps/table5-tiny20-fedavg-gh-against-fedavg.svg"
     for shown in ("reports/all.html", "reports/index.html", f"{PAGE}.html", gap):
         assert shown in text, shown

@@ -112,7 +112,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
-        said.append(f"Other code of {what} than today's made {len(changed)} of {len(runs)} runs.")
+        said.append(f"{len(changed)} of {len(runs)} runs: made with other code of {what} than today's.")
     edited = _edited(plan)
     if edited:
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
