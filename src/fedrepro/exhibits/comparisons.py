@@ -183,11 +183,11 @@ class Gap:
         """The picture in words, with all of its numbers."""
         said = []
         for one in self.settings:
-            parts = [f"measured {signed(one.ours)}" if one.ours is not None else f"not measured ({one.reason})"]
+            parts = [f"measured {one.written(one.ours)}" if one.ours is not None else f"not measured ({one.reason})"]
             if one.low is not None:
                 parts.append(f"95 % interval {one.interval}, {len(one.per_seed)} seeds")
             if self.shows_printed and one.printed is not None:
-                parts.append(f"printed {signed(one.printed)}")
+                parts.append(f"printed {one.written(one.printed)}")
             said.append(f"{one.column.title}: {', '.join(parts)}")
         return f"{self.plan.source}, {self.title}, in {self.counted_in}. {'; '.join(said)}."
 

@@ -15,7 +15,8 @@ KINDS = Registry("kind of figure")
 
 @dataclass(frozen=True)
 class Series:
-    """What one cell of rows x columns draws: a line, a bar, a field of a map, the bins of a histogram, or points.
+    """What one cell of rows x columns draws: a line, a bar, a field of a map, the bins of a histogram, or points. A curve whose
+    seeds end at different rounds has several.
 
     `x` of each `y`: of a bin its lower end; empty where columns stand along the axis. `to`: upper ends of bins; of a matrix the
     column of each `y`, whose row is `x`; of a plane its height. `low`, `high`: the band around `y`; empty without one.

@@ -31,14 +31,8 @@ def every_seed(table: Exhibit) -> list[b.Block]:
         )
         names = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
         blocks.append(b.Grid("Every seed", b.heads(*names, numbers=range(2, 2 + len(seeds))), rows))
-    return [
-        b.Section(
-            "Every seed",
-            tuple(blocks),
-            folded=bool(run),
-            note=f"{words.some(len(run), 'cell')}, {words.some(len(seeds), 'seed')}",
-        )
-    ]
+    note = f"{words.some(len(run), 'cell')}, {words.some(len(seeds), 'seed')}"
+    return [b.Section("Every seed", tuple(blocks), folded=bool(run), note=note)]
 
 
 def _value(cell: Cell, seed: int) -> str:
