@@ -11,6 +11,8 @@ from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.prose.fill import filled
+from fedrepro.exhibits.prose.forms import Facts
 from fedrepro.store import Store
 from fedrepro.typed import typed
 
@@ -79,3 +81,12 @@ def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
     cell = Exhibit.of(plan, Store((tmp_path,))).cell(*PLACE)
     assert cell
     assert (cell.per_seed, cell.status, cell.reason) == ({}, "not run", "not run yet")
+
+
+def test_a_sentence_reads_another_round_of_what_was_measured(tmp_path: Path) -> None:
+    """At a seed; over all seeds it waits for the one that was not measured."""
+    table = Exhibit.of(make(tmp_path, [2, 4], "last(rounds=1)")[0], Store((tmp_path,)))
+    texts = ["{mean:fedavg/mlp-a100|seed=8, read=at(2)}", "{mean:fedavg/mlp-a100|read=at(2)}"]
+    said, waiting = filled(texts, Facts({"table3": table}, own="table3"), "remarks")
+    assert said == ["2.080"]
+    assert len(waiting) == 1

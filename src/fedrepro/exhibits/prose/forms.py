@@ -81,11 +81,13 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
     unit = cell.metric.unit
     if metric or read:
         receipts = exhibit.evidence.get(cell.run_id or "", {})
-        reading = Reading(metric or cell.metric.name, make(read or cell.place.read or "last()"))
+        own = cell.place.reading
+        call = make(read) if read else own.call
+        reading = Reading(metric, call) if metric else own._replace(call=call)
         if metric and any(reading.curve not in one.curves for one in receipts.values()):
             one = next(iter(receipts.values()))
             raise UserError(f"{where}: {unknown('metric', metric, sorted(one.curves))}")
-        found = {seed: one.value(reading) for seed, one in receipts.items()}
+        found = {seed: one.value(reading) if one.has(reading) else None for seed, one in receipts.items()}
         unit = "ratio" if metric and metric != cell.metric.name else unit
     found = _at_seed(found, asked)
     known = {seed: value for seed, value in found.items() if value is not None}
