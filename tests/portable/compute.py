@@ -3,6 +3,7 @@
     python -m tests.portable.compute FOLDER           # AVX2 alone
     python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
     python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
+    python -m tests.portable.compute FOLDER --methods 0/2  # every second method, from the first; all else as before
     python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
 
 In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
@@ -10,6 +11,7 @@ method trains in two rounds (results as `fedrepro run` writes them); and every m
 """
 
 import argparse
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -73,12 +75,13 @@ FEW = {
 # For the same reason: fewer inner steps of pFedMe, which takes them for every client, and smaller images for large networks.
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER: dict[str, int] = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
-SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121"), 8)
+SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121", "fedima_resnet18"), 8)
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63}
 
 
-def compute(folder: Path, skip: int = 0) -> None:
-    """Writes everything below `folder`, but for the first `skip` steps. Needs `arithmetic.settle` first."""
+def compute(folder: Path, skip: int = 0, methods: str = "0/1") -> None:
+    """Writes everything below `folder`, but for the first `skip` steps and other methods than `steps` has. Needs
+    `arithmetic.settle` first."""
     from fedrepro.data.registry import REGISTRY
     from fedrepro.engine import environment
 
@@ -86,14 +89,14 @@ def compute(folder: Path, skip: int = 0) -> None:
     (folder / REGISTRY).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(REGISTRY, folder / REGISTRY)
     with mock.patch("fedrepro.data.partition.picture.save_picture"):  # not promised, and an emulated one takes 4 s
-        for number, (name, step) in enumerate(steps(folder), 1):
+        for number, (name, step) in enumerate(steps(folder, methods), 1):
             if number > skip:
                 step()
                 print(f"{number} {name}", flush=True)
 
 
-def steps(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is computed, in parts that may be repeated: name and call."""
+def steps(folder: Path, methods: str = "0/1") -> Iterator[tuple[str, Callable[[], None]]]:
+    """What is computed, in parts that may be repeated: name and call. Of the methods every n-th, from number k: "k/n"."""
     from fedrepro.data.registry import load_registry
     from fedrepro.models.names import MODELS
 
@@ -101,7 +104,8 @@ def steps(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "drawn", partial(_drawn, folder, entry)
     for name in MODELS:
         yield f"step of {name}", partial(_step, folder / "steps", name)
-    for settings in _runs():
+    first, every = map(int, methods.split("/"))
+    for settings in itertools.islice(_runs(), first, None, every):
         yield f"{settings['model']}, {settings['method']}", partial(_train, folder, entry, settings)
 
 
@@ -212,6 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--methods", default="0/1")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     arithmetic.settle("portable")
@@ -219,7 +224,7 @@ def main(arguments: list[str] | None = None) -> None:
         arithmetic.widen()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
-        compute(folder, options.skip)
+        compute(folder, options.skip, options.methods)
         if options.write:
             write_json(HASHES, hashes(folder))
 
