@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORES  ?= all
 PORT   ?= 5000
+# Processes that share out the tests: one more than two cores, since each is idle a seventh of its time or more.
+TESTERS ?= 3
 READY  := $(VENV)/.ready
 CLUSTER := .venv-cluster
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -47,7 +49,7 @@ demo: $(READY)  ## from nothing to FedLAW's Table 3 on embedded data, with repor
 	@echo "For the commands of the README (snakemake, dvc, fedrepro) activate the environment:  . $(VENV)/bin/activate"
 
 test: $(READY)  ## all tests, on the CPU, without network
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 test-cluster: $(CLUSTER)/.ready  ## Slurm, S3, PostgreSQL and MLflow's server, started for it (needs root and Debian's packages, see .ci/run)
 	PATH="$(abspath $(CLUSTER)/bin):$$PATH" $(CLUSTER)/bin/python -m pytest -n 3 --dist loadfile tests/cluster
