@@ -1,6 +1,6 @@
 """Portable arithmetic on processors that are not here: everything is computed under qemu too, to the hashes that are committed.
 
-Each processor takes every partition and architecture and its share of the methods, which have no kernels but those.
+Each processor takes every partition and architecture, and its share of the methods.
 Run by `make test-portable`, and not with the other tests: emulation takes minutes. Needs Debian's qemu-user.
 """
 
