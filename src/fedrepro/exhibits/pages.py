@@ -16,8 +16,9 @@ WHAT_HOLDS = (
     "printed numbers; at scale short nothing is judged. What does not hold comes first."
 )
 CLAIMS = (
-    "Every claim by its verdict; not comparable where only scale short has run, or the paper does not give the settings. A "
-    "claim links to its paper's page; the details beside that page say what each claim is and which rule decides it."
+    "Every claim by its verdict; not comparable where scale full has no verdict and scale short has runs, or the paper does "
+    "not give the settings. A claim links to its paper's page; the details beside that page say what each claim is and which "
+    "rule decides it."
 )
 ALL_PAGES = (
     "One page for each paper and scale. Only at scale full, and there only where a page says so, may numbers be compared with "
@@ -90,7 +91,9 @@ def _share(page: PageHeader) -> str:
     """`48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
-    below = f"at scale {page.scale}, with fewer rounds, seeds or samples, where nothing is judged"
+    below = (
+        f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
+    )
     return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
 
 

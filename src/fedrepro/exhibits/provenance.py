@@ -72,6 +72,16 @@ def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(values)) for key, values in known.items()}
 
 
+def told_versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Returns `versions` under the names that pages have, with the number of runs that do not record one."""
+    environments, found = [receipt.environment for receipt in receipts(evidence)], {}
+    for key, values in versions(evidence).items():
+        lacking = sum(getattr(one, key) is None for one in environments)
+        noted = [f"not recorded by {lacking} of {len(environments)} runs"] if lacking else []
+        found[key.replace("_", " ")] = (*values, *noted)
+    return found
+
+
 def devices(evidence: Evidence) -> list[str]:
     """Lists devices, `cpu, AMD EPYC, 1 thread a run`."""
     return sorted({_device(receipt.environment) for receipt in receipts(evidence)})

@@ -1,12 +1,16 @@
 """What single sections say: rows that are one run, columns at a glance, mean ranks, the data that a column really used."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from small_table import SEEDS, exhibit, make_evidence, make_plan, make_run, typed
 
+from fedrepro.exhibits import provenance
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.receipt import Environment
 from fedrepro.exhibits.sections import grid, words
+from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
 from fedrepro.exhibits.sections.numbers import numbers
 from fedrepro.exhibits.write import blocks as b
@@ -125,3 +129,28 @@ def test_methods_that_tie_share_the_mean_of_their_ranks() -> None:
 def test_one_setting_ranks_nothing() -> None:
     """A method diverged in the other one, which is left out."""
     assert ranked({A: (90.0, 89.0, 88.0), B: (85.0, None, 84.0)}) == {}
+
+
+def test_seeds_are_those_that_have_run() -> None:
+    """Two of three have: the third is named as planned; with nothing run all are."""
+    evidence = make_evidence(make_plan(), ALL)
+    left = {run_id: {seed: one for seed, one in seeds.items() if seed != SEEDS[-1]} for run_id, seeds in evidence.items()}
+    told = [fact("seeds", exhibit(make_plan(), each)) for each in (evidence, left, {})]
+    assert told == ["8, 9, 10", "8, 9; not run yet: 10", "not run yet: 8, 9, 10"]
+
+
+def fact(name: str, of: Exhibit) -> str:
+    """What a table's page says of its runs under a name."""
+    found = [block for section in about_the_runs(of) for block in section.blocks if isinstance(block, b.Pairs)]
+    return next(values[0] for block in found for key, values in block.pairs if key == name)
+
+
+def test_a_version_that_a_run_does_not_record_is_counted() -> None:
+    """Beside those that the others record, or alone; what all of them record stands alone."""
+    runs = [Environment(torch="2.13.0", arithmetic="portable"), Environment(torch="2.13.0"), Environment(torch="2.12.0")]
+    evidence = {str(number): {8: SimpleNamespace(environment=one)} for number, one in enumerate(runs)}
+    told = provenance.told_versions(evidence)  # type: ignore[arg-type]
+    assert told["torch"] == ("2.12.0", "2.13.0")
+    assert told["arithmetic"] == ("portable", "not recorded by 2 of 3 runs")
+    assert told["linear kernel"] == ("not recorded by 3 of 3 runs",)
+    assert set(provenance.told_versions({}).values()) == {()}

@@ -1,12 +1,13 @@
 """Where the numbers of a page come from: data, rounds, seeds, device, dates, commits, and how much has run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from fedrepro.config.table import Metric
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.names import period
 from fedrepro.exhibits.paper import PaperPage
+from fedrepro.exhibits.receipt import Receipt, receipts
 from fedrepro.exhibits.sections.cost import total_cost
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -21,7 +22,7 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
         "data": _data(table) or "no run is planned",
         "metric": "; ".join(_metrics(table)),
         "reported": ", ".join(map(str, settings.reported(table.plan))) or "no run is planned",
-        "seeds": ", ".join(map(str, table.plan.seeds)),
+        "seeds": _seeds(receipts(table.evidence), table.plan.seeds),
         "device": "; ".join(provenance.devices(table.evidence)) or "no run yet",
         "arithmetic": _arithmetic(table),
         "runs finished": period(*(every.finished or (None, None))),
@@ -40,7 +41,7 @@ def what_was_run(paper: PaperPage) -> list[b.Block]:
     cells = sum(len(table.cells) for table in paper.all_tables)
     facts = {
         "data": ", ".join(dict.fromkeys(used for table in tables for names in table.data.values() for used in names)),
-        "seeds": ", ".join(map(str, sorted({seed for table in tables for seed in table.plan.seeds}))),
+        "seeds": _seeds(receipts(paper.evidence), {seed for table in tables for seed in table.plan.seeds}),
         "device": "; ".join(provenance.devices(paper.evidence)),
         "runs finished": period(*(every.finished or (None, None))),
         "commit of the runs": ", ".join(provenance.commits(paper.evidence)),
@@ -48,12 +49,19 @@ def what_was_run(paper: PaperPage) -> list[b.Block]:
         "have results": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
         f"{every.runs_done} of {every.runs_planned} runs (one setting and method at one seed)",
     }
-    facts |= {key.replace("_", " "): ", ".join(values) for key, values in provenance.versions(paper.evidence).items()}
+    facts |= {name: ", ".join(values) for name, values in provenance.told_versions(paper.evidence).items()}
     return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(every))]
 
 
 def _facts(facts: Mapping[str, str]) -> b.Pairs:
     return b.Pairs(tuple((name, (value or "no run yet",)) for name, value in facts.items()))
+
+
+def _seeds(runs: Iterable[Receipt], planned: Collection[int]) -> str:
+    """Lists the seeds that have run, then those that are planned and have not."""
+    run = {receipt.seed for receipt in runs}
+    told = {"": run & {*planned}, "not run yet: ": {*planned} - run}
+    return "; ".join(before + ", ".join(map(str, sorted(seeds))) for before, seeds in told.items() if seeds)
 
 
 def _metrics(table: Exhibit) -> list[str]:

@@ -39,8 +39,7 @@ def _value(held: Held, *, elsewhere: bool) -> str:
 @section("table", at=140)
 def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
     """The versions of libraries, the commits, and every file that was read."""
-    named = {name.replace("_", " "): values for name, values in provenance.versions(table.evidence).items()}
-    named |= {"commit": tuple(provenance.commits(table.evidence))}
+    named = provenance.told_versions(table.evidence) | {"commit": tuple(provenance.commits(table.evidence))}
     blocks: list[b.Block] = [b.Pairs(tuple((name, values or ("no run yet",)) for name, values in named.items()))]
     files = provenance.input_files(table.plan, table.evidence)
     if files:
