@@ -91,9 +91,7 @@ def _share(page: PageHeader) -> str:
     """`48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
-    below = (
-        f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
-    )
+    below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
     return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
 
 

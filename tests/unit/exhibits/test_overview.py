@@ -50,7 +50,7 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
     assert lines == [
         "**Proposes:** Learnt weights.",
         "**Re-run:** 3 of its 96 printed numbers by its protocol (3 %). 3 of its 96 printed numbers at scale short, with fewer "
-        "rounds, seeds or samples, where nothing is judged (3 %).",
+        "rounds or seeds and in part other data or networks, where nothing is judged (3 %).",
         "**Does not hold:** FedLAW is behind FedAvg, −1.33.",
         "**Cannot be told:** K1 is inconclusive.",
         "**Holds:** It ends at 86.40.",
