@@ -28,21 +28,16 @@ def seeds_counted(table):
 KIND = """
 from dataclasses import dataclass
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 
 @KINDS.register("fields")
 @dataclass(frozen=True)
-class Fields:
+class Fields(Kind):
     each: float = 2.0
-    reads = True
-
-    def check(self, rows):
-        pass
 
     def drawn(self, plan, evidence):
         cells = [cell for cell in plan.planned if cell.run_id in evidence]
-        places = [(one.row, one.column, one.metric.name, one.run_id, tuple(evidence[one.run_id])) for one in cells]
-        return Drawing(plan, tuple(Series(*place, y=(self.each,)) for place in places))
+        return Drawing(plan, tuple(Series.of(cell, evidence[cell.run_id], y=(self.each,)) for cell in cells))
 
     def draw(self, figure, path):
         with style.drawing(path, 1) as (_, axes):

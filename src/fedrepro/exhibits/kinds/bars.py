@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import band, bases, require_band, values
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
@@ -16,7 +15,7 @@ from fedrepro.pictures import INK, wrapped
 
 @KINDS.register("bars")
 @dataclass(frozen=True)
-class Bars:
+class Bars(Kind):
     """What a table reads of each cell, mean over seeds.
 
     `band`: one standard deviation to both sides (std), from the lowest to the highest seed (range), or none.
@@ -26,9 +25,6 @@ class Bars:
 
     band: str = "std"
     minus: str = ""
-
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_band(self.band)
@@ -43,8 +39,8 @@ class Bars:
         for one in values(plan, evidence, self.minus):
             numbers = list(one.per_seed.values())
             ends = band(self.band, numbers, mean(numbers))
-            place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
-            found.append(Series(*place, y=(mean(numbers),), low=(ends[0],) if ends else (), high=(ends[1],) if ends else ()))
+            low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
+            found.append(Series.of(one.cell, one.per_seed, y=(mean(numbers),), low=low, high=high))
         return Drawing(plan, tuple(found), y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:

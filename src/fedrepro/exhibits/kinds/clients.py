@@ -1,15 +1,13 @@
 """A line for each client of what a diagnostic measures of it: a panel for each row and column of the figure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.engine.diagnosed import Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.line import x_of
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import wrapped
@@ -20,7 +18,7 @@ NAMED = 10  # of more clients a legend would be longer than the picture
 
 @KINDS.register("clients")
 @dataclass(frozen=True)
-class ClientsKind:
+class ClientsKind(Kind):
     """Over all kept rounds that the cell's reading reaches; or over x, in the last of them, where the metric is a curve over x.
     It is of one seed: each has its own clients.
 
@@ -32,14 +30,8 @@ class ClientsKind:
     seed: int | None = None
     log: bool = False
 
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         require(self.groups >= 0, "groups", self.groups, "must be the number of clients in the first group, or 0")
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A series for each client, `<metric>/<client>`. UserError for a metric without values of clients."""
@@ -56,25 +48,22 @@ class ClientsKind:
             if not values:
                 advice = f"{cell.metric.name!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws values of clients, {advice}")
-            place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", (seed,))
-            series += _lines(place, _read(plan, cell, values))
+            series += _lines(cell, seed, _read(plan, cell, values))
             names["round" if values[0].x is None else x_of(cell.diagnostic or "")] = None
         return Drawing(plan, tuple(series), ", ".join(names) or "round")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Thin lines; a legend of the groups, or of a few clients."""
-        cells = {(one.row, one.column): None for one in figure.series}
         clients = sorted({int(one.metric.rpartition("/")[2]) for one in figure.series})
         looks = {client: self._look(client, place, len(clients)) for place, client in enumerate(clients)}
         labels = list(dict.fromkeys(label for _, label in looks.values() if label))
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), labels) as every:
-            for axes, place in zip(every, cells, strict=True):
-                for one in figure.series:
-                    if (one.row, one.column) == place:
-                        metric, _, client = one.metric.rpartition("/")
-                        colour, label = looks[int(client)]
-                        axes.plot(one.x, one.y, color=colour, linewidth=0.9, label=label)
-                        axes.set_ylabel(style.quantities([figure.metrics[metric]]))
+            for axes, here in zip(every, figure.places.values(), strict=True):
+                for one in here:
+                    metric, _, client = one.metric.rpartition("/")
+                    colour, label = looks[int(client)]
+                    axes.plot(one.x, one.y, color=colour, linewidth=0.9, label=label)
+                    axes.set_ylabel(style.quantities([figure.metrics[metric]]))
                 axes.set_xlabel("communication round" if figure.x == "round" else wrapped(figure.x, 28))
                 axes.grid(alpha=0.25, linewidth=0.5)
                 if self.log:
@@ -98,13 +87,12 @@ def _read(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
     return [value for value in found if value.x is None or value.round == last]
 
 
-def _lines(place: tuple[str, str, str, str, tuple[int, ...]], values: list[Value]) -> list[Series]:
+def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
     """A series for each client."""
-    row, column, metric, run_id, seeds = place
     points: dict[int, list[tuple[float, float]]] = {}
     for value in values:
         if value.client is not None and value.value is not None:
             x = float(value.round) if value.x is None else value.x
             points.setdefault(value.client, []).append((x, value.value))
     each = {client: zip(*sorted(own), strict=True) for client, own in sorted(points.items())}
-    return [Series(row, column, f"{metric}/{client}", run_id, seeds, y=y, x=x) for client, (x, y) in each.items()]
+    return [Series.of(cell, [seed], str(client), y=y, x=x) for client, (x, y) in each.items()]

@@ -1,14 +1,13 @@
 """Counts by client and class: clients downwards, classes across, a panel for each row and column of the figure."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind
 from fedrepro.exhibits.kinds.matrix import Matrix
 from fedrepro.exhibits.receipt import Evidence
 
@@ -17,14 +16,10 @@ NUMBERS = 24  # with more clients or classes there is no room for them
 
 @KINDS.register("counts")
 @dataclass(frozen=True)
-class Counts:
+class Counts(Kind):
     """What a diagnostic counts at (client, class), `class_counts`; of several seeds the mean. Fields without any stay empty."""
 
-    name: ClassVar[str]
     reads: ClassVar[bool] = False
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Returns series with the clients as `x`, the classes as `to` and the counts as `y`."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import band, require_band
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import require
@@ -15,7 +15,7 @@ from fedrepro.registry import require
 
 @KINDS.register("curves")
 @dataclass(frozen=True)
-class Curves:
+class Curves(Kind):
     """The metric of every round, mean over seeds. Where a seed ends early, since it diverged, the mean is over the others from
     there on: a line for each set of seeds.
 
@@ -30,15 +30,11 @@ class Curves:
     whole: bool = False
     log: bool = False
 
-    name: ClassVar[str]
     reads: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_band(self.band)
         require(self.smooth == 1 or (self.smooth > 3 and self.smooth % 2 == 1), "smooth", self.smooth, "must be 1, 5, 7, ...")
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell."""
@@ -65,8 +61,9 @@ class Curves:
         known = [end for each, centre in zip(values, means, strict=True) if (end := band(self.band, each, centre))]
         if not rounds:
             return None
-        return Series(
-            *(cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(left)),
+        return Series.of(
+            cell,
+            left,
             y=tuple(means),
             x=tuple(number + 1 for number in rounds),  # evidence counts from 0, readers from 1
             low=tuple(low for low, _ in known),

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import bases, values
 from fedrepro.exhibits.names import decimal
 from fedrepro.exhibits.paired import mean
@@ -19,7 +18,7 @@ DARK = 0.6  # share of the colours above which a number is written in white
 
 @KINDS.register("heat_map")
 @dataclass(frozen=True)
-class HeatMap:
+class HeatMap(Kind):
     """What a table reads of each cell, mean over seeds, as a colour. All panels share their colours.
 
     `numbers`: the value stands in its field, too; else a bar beside the panels says what the colours mean.
@@ -30,20 +29,15 @@ class HeatMap:
     numbers: bool = True
     minus: str = ""
 
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
-
     def check(self, rows: Sequence[str]) -> None:
         """`minus` must be one of them."""
         _ = self.minus and bases(rows, self.minus)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell."""
-        found = []
-        for one in values(plan, evidence, self.minus):
-            place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id, tuple(one.per_seed))
-            found.append(Series(*place, y=(mean(list(one.per_seed.values())),)))
-        return Drawing(plan, tuple(found), y="difference" if self.minus else "value")
+        cells = values(plan, evidence, self.minus)
+        found = tuple(Series.of(one.cell, one.per_seed, y=(mean(list(one.per_seed.values())),)) for one in cells)
+        return Drawing(plan, found, y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """A cell without a number stays empty."""

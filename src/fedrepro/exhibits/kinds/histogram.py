@@ -1,21 +1,20 @@
 """Histograms of a metric over rounds and seeds: a panel for each column, an outline for each row."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import require
 
 
 @KINDS.register("histogram")
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Kind):
     """The metric's values of every round from `first` to `last` (counted from 1; null: the run's last) and every seed.
 
     Rounds without a value are left out. `bins` are equally wide and the same for all cells. `share`: parts of the cell's values
@@ -28,16 +27,12 @@ class Histogram:
     share: bool = False
     together: bool = False
 
-    name: ClassVar[str]
     reads: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require(self.bins >= 1, "bins", self.bins, "must be at least 1")
         require(self.first >= 1, "first", self.first, "must be at least 1")
         require(self.last is None or self.last >= self.first, "last", self.last, "must not lie before first")
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """The counts of each cell."""
@@ -54,8 +49,7 @@ class Histogram:
             counts = np.histogram(of, edges)[0]
             y = [float(count) / len(of) for count in counts] if self.share and of else [int(count) for count in counts]
             ends = [float(edge) for edge in edges]
-            place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", seeds)
-            series.append(Series(*place, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
+            series.append(Series.of(cell, seeds, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
         return Drawing(plan, tuple(series), "from", "share" if self.share else "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:

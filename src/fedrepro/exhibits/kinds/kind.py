@@ -1,11 +1,11 @@
 """What a kind of figure is: a registered frozen dataclass that makes series of a plan's evidence, and a picture of series."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from fedrepro.config.plan import Column, Plan, Row
+from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import Registry, parse, require
@@ -33,6 +33,12 @@ class Series:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
+    @classmethod
+    def of(cls, cell: Place, seeds: Iterable[int], part: str = "", **numbers: tuple[float, ...]) -> "Series":
+        """What a cell draws of its run at these seeds. `part`: which of the cell's series it is, where a kind draws several."""
+        metric = f"{cell.metric.name}/{part}" if part else cell.metric.name
+        return cls(cell.row, cell.column, metric, cell.run_id or "", tuple(seeds), **numbers)
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -57,6 +63,14 @@ class Drawing:
         return [column for column in self.plan.columns if column.key in drawn]
 
     @property
+    def places(self) -> dict[tuple[str, str], list[Series]]:
+        """(row, column) -> the series there, of those that are drawn."""
+        found: dict[tuple[str, str], list[Series]] = {}
+        for one in self.series:
+            found.setdefault((one.row, one.column), []).append(one)
+        return found
+
+    @property
     def groups(self) -> dict[str, list[Column]]:
         """Group of columns -> the columns of it that are drawn."""
         groups: dict[str, list[Column]] = {}
@@ -79,23 +93,22 @@ class Drawing:
         return next((one.label for one in self.plan.rows if one.key == row), row)
 
 
-class Kind(Protocol):
-    """The arguments are the dataclass's fields, checked in `__post_init__`."""
+class Kind:
+    """What a kind inherits. The arguments are the dataclass's fields, checked in `__post_init__`."""
 
     name: ClassVar[str]
-    reads: ClassVar[bool]  # whether it takes one number of a seed's curve, by `read`
+    reads: ClassVar[bool] = True  # whether it takes one number of a seed's curve, by `read`
 
     def check(self, rows: Sequence[str]) -> None:
         """UserError for arguments that do not fit a figure with these rows; called when the figure's file is read."""
-        ...
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes the series of the cells that have evidence. UserError for a metric that no run records."""
-        ...
+        raise NotImplementedError
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Writes the picture. Its bytes depend on `figure` alone."""
-        ...
+        raise NotImplementedError
 
 
 def make_kind(text: str) -> Kind:

@@ -1,14 +1,12 @@
 """Curves over x that a diagnostic measures in one round: a panel for each column, a line for each row, mean over seeds."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.places import measured
 from fedrepro.exhibits.kinds.values import band, require_band
 from fedrepro.exhibits.paired import mean
@@ -19,7 +17,7 @@ from fedrepro.registry import parse
 
 @KINDS.register("line")
 @dataclass(frozen=True)
-class LineKind:
+class LineKind(Kind):
     """In the round that a cell is read at, or the last kept one before it. Places x without a value at some seed are left out.
 
     `band`: around the mean over seeds, range, std or none. `lowest`: the lowest point of each line is marked. `log`: the
@@ -30,14 +28,8 @@ class LineKind:
     lowest: bool = True
     log: bool = False
 
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         require_band(self.band)
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
@@ -50,8 +42,7 @@ class LineKind:
             values = [[one[x] for one in each_seed] for x in xs]
             ends = [end for each in values if (end := band(self.band, each, mean(each)))]
             low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
-            place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(of))
-            series.append(Series(*place, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
+            series.append(Series.of(cell, of, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
             names[x_of(cell.diagnostic or "")] = None
         return Drawing(plan, tuple(series), ", ".join(names) or "x")
 

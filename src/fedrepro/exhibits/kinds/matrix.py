@@ -1,7 +1,6 @@
 """A matrix between clients, as a heat map: a panel for each row and column of the figure, mean over seeds."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -9,14 +8,14 @@ from typing import ClassVar
 from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
 
 
 @KINDS.register("matrix")
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Kind):
     """What a diagnostic measures at places (x, y), in the last round that it has.
 
     `diagonal`: whether fields with x = y are drawn, which are often so high that nothing else is seen.
@@ -24,11 +23,7 @@ class Matrix:
 
     diagonal: bool = False
 
-    name: ClassVar[str]
     reads: ClassVar[bool] = False
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
@@ -39,16 +34,14 @@ class Matrix:
             there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
             if not there or any(one.diverges(cell.reading) for one in there.values()):
                 continue
-            surfaces = {seed: one.surfaces.get(cell.reading.curve) for seed, one in there.items()}
-            known = [one for one in surfaces.values() if one]
-            if len(known) < len(surfaces):
+            known = [surface for one in there.values() if (surface := one.surfaces.get(cell.reading.curve))]
+            if len(known) < len(there):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
             places = sorted(set.intersection(*map(set, known)))
             if places:
-                place = (cell.row, cell.column, cell.metric.name, cell.run_id or "", tuple(surfaces))
-                values = tuple(mean([one[at] for one in known]) for at in places)
-                found.append(Series(*place, y=values, x=tuple(x for x, _ in places), to=tuple(y for _, y in places)))
+                xs, ys = zip(*places, strict=True)
+                found.append(Series.of(cell, there, y=tuple(mean([one[at] for one in known]) for at in places), x=xs, to=ys))
         return Drawing(plan, tuple(found), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:

@@ -39,5 +39,4 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
 def titles(figure: Drawing) -> list[str]:
     """Makes a title for each pair of row and column that is drawn. It names the row where there are several."""
     several = len(figure.rows) > 1
-    places = dict.fromkeys((series.row, series.column) for series in figure.series)
-    return [", ".join([figure.plan.column(c).title, *([figure.label(row)] if several else [])]) for row, c in places]
+    return [", ".join([figure.plan.column(c).title, *([figure.label(row)] if several else [])]) for row, c in figure.places]

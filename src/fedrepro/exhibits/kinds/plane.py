@@ -1,15 +1,15 @@
 """Contours of what a diagnostic measures on a plane of models, which are marked: a panel for each row and column of the
 figure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fedrepro.config.plan import Plan
+from fedrepro.config.plan import Place, Plan
+from fedrepro.engine.diagnosed import Measured
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.places import measured
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import require
@@ -26,7 +26,7 @@ LOOKS = {
 
 @KINDS.register("plane")
 @dataclass(frozen=True)
-class PlaneKind:
+class PlaneKind(Kind):
     """In the round that a cell is read at, or the last kept one before it. A plane is of one seed: each has its own models.
 
     `levels`: how many contours there are. `seed`: which one is drawn; null: the first that there is.
@@ -35,15 +35,10 @@ class PlaneKind:
     levels: int = 12
     seed: int | None = None
 
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
     looks: ClassVar[dict[str, tuple[str, str, str]]] = LOOKS
 
     def __post_init__(self) -> None:
         require(self.levels >= 2, "levels", self.levels, "must be at least 2")
-
-    def check(self, rows: Sequence[str]) -> None:
-        """All rows are fine."""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
@@ -58,20 +53,18 @@ class PlaneKind:
             if not surface:
                 advice = f"{metric!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
-            place, run, points = (cell.row, cell.column), (cell.run_id or "", (seed,)), sorted(surface)
-            xs, ys = zip(*points, strict=True)
-            found.append(Series(*place, metric, *run, y=tuple(surface[at] for at in points), x=xs, to=ys))
+            xs, ys = zip(*sorted(surface), strict=True)
+            found.append(Series.of(cell, [seed], y=tuple(surface[at] for at in sorted(surface)), x=xs, to=ys))
+            found += self._behind_marks(plan, cell, seed, values)
             for mark, (x, y, value) in values.marks(metric, number).items():
-                found.append(Series(*place, f"{metric}/{mark}", *run, y=(value,), x=(x,), to=(y,)))
+                found.append(Series.of(cell, [seed], mark, y=(value,), x=(x,), to=(y,)))
         return Drawing(plan, tuple(found), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Every panel has its own colours."""
-        cells = {(one.row, one.column): None for one in figure.series}
         names = [name for *_, name in self.looks.values()]
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as every:
-            for axes, place in zip(every, cells, strict=True):
-                surface, *marks = [one for one in figure.series if (one.row, one.column) == place]
+            for axes, (surface, *marks) in zip(every, figure.places.values(), strict=True):
                 mesh = self._contours(axes, surface)
                 for one in marks:
                     shape, colour, name = self.looks[one.metric.rpartition("/")[2].partition("_")[0]]
@@ -86,14 +79,30 @@ class PlaneKind:
                     scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
                     axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
 
+    def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measured) -> list[Series]:
+        """Series that are drawn behind the marks."""
+        return []
+
     def _frame(self, axes: Any) -> None:
         """What stands around a panel."""
         axes.set_xlabel("x (distance in weights)")
         axes.set_ylabel("y")
 
     def _contours(self, axes: Any, surface: Series) -> Any:
-        """Fields between contours, dark where the value is high; None where all values are the same. What has no value is left
-        empty."""
+        """Fields between contours, dark where the value is high; None where all values are the same."""
+        import numpy as np
+
+        low, high = float(np.min(surface.y)), float(np.quantile(surface.y, UP_TO))
+        if not high > low or min(len({*surface.x}), len({*surface.to})) < 2:
+            return None
+        levels = np.linspace(low, high, self.levels)
+        fields, lines, values = self._map(axes, surface)
+        mesh = fields(*values, levels, cmap="Blues", extend="max")
+        lines(*values, levels, colors="#404040", linewidths=0.3)
+        return mesh
+
+    def _map(self, axes: Any, surface: Series) -> tuple[Any, Any, tuple[Any, ...]]:
+        """What draws fields and what draws lines, and where values lie; a place without one stays empty."""
         import numpy as np
 
         xs, ys = sorted({*surface.x}), sorted({*surface.to})
@@ -101,10 +110,4 @@ class PlaneKind:
         column, row = ({at: place for place, at in enumerate(axis)} for axis in (xs, ys))
         for x, y, value in zip(surface.x, surface.to, surface.y, strict=True):
             field[row[y], column[x]] = value
-        low, high = float(np.min(surface.y)), float(np.quantile(surface.y, UP_TO))
-        if not high > low or min(field.shape) < 2:
-            return None
-        levels = np.linspace(low, high, self.levels)
-        mesh = axes.contourf(xs, ys, field, levels, cmap="Blues", extend="max")
-        axes.contour(xs, ys, field, levels, colors="#404040", linewidths=0.3)
-        return mesh
+        return axes.contourf, axes.contour, (xs, ys, field)

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Series
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import CellNumbers, band, bases, require_band, values
 from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.paired import mean
@@ -21,7 +20,7 @@ EACH = ("mean", "seed")
 
 @KINDS.register("scatter")
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(Kind):
     """What a table reads of each cell (upwards) against `x`: a recorded metric, a setting (`local_epochs`) or an argument
     (`fedprox.mu`). A metric is read as the cell is, or by `read`.
 
@@ -39,9 +38,6 @@ class Scatter:
     log: bool = False
     minus: str = ""
 
-    name: ClassVar[str]
-    reads: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         require_band(self.band)
         if self.each not in EACH:
@@ -57,15 +53,14 @@ class Scatter:
         found: list[Series] = []
         for one in values(plan, evidence, self.minus):
             xs = self._x(plan, one)
-            place = (one.cell.row, one.cell.column, one.cell.metric.name, one.run.run_id)
             if self.each == "seed":
-                found += [Series(*place, (seed,), y=(y,), x=(xs[seed],)) for seed, y in one.per_seed.items() if seed in xs]
+                found += [Series.of(one.cell, [seed], y=(y,), x=(xs[seed],)) for seed, y in one.per_seed.items() if seed in xs]
             elif len(xs) == len(one.per_seed):
                 numbers = list(one.per_seed.values())
                 ends = band(self.band, numbers, mean(numbers))
                 low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
                 x = mean(list(xs.values()))
-                found.append(Series(*place, tuple(xs), y=(mean(numbers),), x=(x,), low=low, high=high))
+                found.append(Series.of(one.cell, xs, y=(mean(numbers),), x=(x,), low=low, high=high))
         return Drawing(plan, tuple(found), self.x, "difference" if self.minus else "value")
 
     def _x(self, plan: Plan, one: CellNumbers) -> dict[int, float]:
