@@ -66,11 +66,7 @@ Numbers = tuple[list[Number], list[Number]]
 def difference(claim: Difference, table: Exhibit) -> Numbers:
     """The difference between two rows in a column, on the side on which the printed difference lies; or ahead, where the claim
     is one of the paper's text. Ahead is more where more is better, else less."""
-    gaps = []
-    for (row, baseline), column in product(claim.compared, claim.columns):
-        gap = _gap(table, (row, baseline), column)
-        gaps.append(replace(gap, side=_ahead(table, row, column)) if claim.side == "ahead" else gap)
-    return gaps, []
+    return _gaps(claim, table, claim.side == "ahead"), []
 
 
 def trend(claim: Trend, table: Exhibit) -> Numbers:
@@ -82,7 +78,7 @@ def trend(claim: Trend, table: Exhibit) -> Numbers:
 def _rises(claim: Trend | Steady, table: Exhibit, side: int) -> Numbers:
     judged, shown = [], []
     for row, baseline in claim.compared:
-        gaps = [_gap(table, (row, baseline), column) for column in claim.columns]
+        gaps = [_gap(table, (row, column), (baseline, column)) for column in claim.columns]
         label = f"{table.name(row)} − {table.name(baseline)}: rise over {len(gaps)} columns"
         judged.append(_over(gaps, slope_over, label, side))
         shown += gaps
@@ -93,14 +89,14 @@ def equal(claim: Equal, table: Exhibit) -> Numbers:
     """The two rows are claimed to be identical. Reproduced: the difference is exactly 0 in every seed. Direction only: it is
     not, but nowhere more than 1 point. Contradicted: the 95 % t-interval of the mean difference over the paired seeds leaves 0
     out and that mean is more than 1 point. Otherwise, and where a seed diverged: inconclusive."""
-    return [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+    return _gaps(claim, table), []
 
 
 def small(claim: Small, table: Exhibit) -> Numbers:
     """The difference between two rows is claimed to be at most so much, either way; how much is our choice where the paper does
     not say. Reproduced: the whole 95 % t-interval of the mean difference over the paired seeds lies within the bound. Direction
     only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged: inconclusive."""
-    return [_gap(table, pair, column) for pair, column in product(claim.compared, claim.columns)], []
+    return _gaps(claim, table), []
 
 
 def steady(claim: Steady, table: Exhibit) -> Numbers:
@@ -115,11 +111,7 @@ def across(claim: Across, table: Exhibit) -> Numbers:
     """A row in one column minus the same row in another, on the side on which the printed difference lies; or ahead, where the
     claim is one of the paper's text. Ahead is more where more is better, else less."""
     first, second = claim.columns
-    gaps = []
-    for row in claim.rows:
-        gap = _between(table, row, first, second)
-        gaps.append(replace(gap, side=_ahead(table, row, first)) if claim.side == "ahead" else gap)
-    return gaps, []
+    return [_gap(table, (row, first), (row, second), claim.side == "ahead") for row in claim.rows], []
 
 
 def level(claim: Level, table: Exhibit) -> Numbers:
@@ -225,41 +217,28 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
     )
 
 
-def _gap(table: Exhibit, pair: tuple[str, str], column: str) -> Number:
-    """Row minus baseline in a column, seed by seed and as printed."""
-    row, baseline = pair
-    cells = [table.cell(key, column) for key in pair]
-    per_seed: dict[int, float | None] = {}
-    printed = None
-    if cells[0] is not None and cells[1] is not None:
-        first, second = cells[0], cells[1]
-        per_seed = paired(first.per_seed, second.per_seed)
-        printed = printed_gap(first.printed, second.printed)
-    label = f"{table.name(row)} − {table.name(baseline, column)}"
-    about: dict[str, Any] = {"missing": table.missing((row, column), (baseline, column)), "unit": table.unit(row, column)}
-    runs = _runs(table, (row, column), (baseline, column))
-    return Number(label, column, per_seed, runs, printed, side=_sign(printed or 0.0), **about)
+def _gaps(claim: Difference | Equal | Small, table: Exhibit, ahead: bool = False) -> list[Number]:
+    """Row minus baseline, of each pair in each column."""
+    pairs = product(claim.compared, claim.columns)
+    return [_gap(table, (row, column), (baseline, column), ahead) for (row, baseline), column in pairs]
 
 
-def _between(table: Exhibit, row: str, first: str, second: str) -> Number:
-    """A row in one column minus itself in another, seed by seed and as printed."""
-    one, other = (table.cell(row, column) for column in (first, second))
+def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead: bool = False) -> Number:
+    """One cell minus another, each at (row, column), seed by seed and as printed. `ahead`: the first is claimed to be better;
+    otherwise the side is that of the printed difference."""
+    one, other = table.cell(*first), table.cell(*second)
     printed = printed_gap(one.printed, other.printed) if one and other else None
+    columns = dict.fromkeys((first[1], second[1]))
     return Number(
-        label=f"{table.name(row, first)} − {table.name(row, second)}",
-        column=f"{first}, {second}",
+        label=f"{table.name(first[0], first[1] if len(columns) > 1 else '')} − {table.name(*second)}",
+        column=", ".join(columns),
         per_seed=paired(one.per_seed, other.per_seed) if one and other else {},
-        runs=_runs(table, (row, first), (row, second)),
+        runs=_runs(table, first, second),
         printed=printed,
-        missing=table.missing((row, first), (row, second)),
-        side=_sign(printed or 0.0),
-        unit=table.unit(row, first),
+        missing=table.missing(first, second),
+        side=(1 if table.higher(*first) else -1) if ahead else _sign(printed or 0.0),
+        unit=table.unit(*first),
     )
-
-
-def _ahead(table: Exhibit, row: str, column: str) -> int:
-    """The sign of a difference by which the first of two is better."""
-    return 1 if table.higher(row, column) else -1
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:
