@@ -10,7 +10,7 @@ from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.choices import Choice
 from fedrepro.exhibits.receipt import Environment, Evidence, Receipt, receipts
 from fedrepro.exhibits.settings import show
-from fedrepro.registry import parse
+from fedrepro.registry import named_arguments
 
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
 
@@ -159,9 +159,7 @@ def _edited(plan: Plan) -> list[str]:
                 edited[f"{key} = {show(run.config[key])}"] = None
         for key, source in run.argument_sources.items():
             if source == EDITED:
-                part, _, argument = key.partition(".")
-                call = next(call for call in parse(run.method) if call.name == part)
-                edited[f"{key} = {show(call.arguments[argument])}"] = None
+                edited[f"{key} = {show(named_arguments(run.method)[key])}"] = None
     for cell in plan.cells:
         if cell.average_last_source == EDITED:
             edited[f"average_last = {cell.average_last}"] = None

@@ -14,7 +14,7 @@ from fedrepro.exhibits.cells import COMPARED, Cell
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap
 from fedrepro.exhibits.verdict import STATUSES
-from fedrepro.registry import parse, unknown
+from fedrepro.registry import named_arguments, unknown
 
 T = TypeVar("T")
 
@@ -102,29 +102,23 @@ def _at_seed(found: dict[int, T], asked: Field) -> dict[int, T]:
     return {seed: one for seed, one in found.items() if named in (None, str(seed))}
 
 
+def _known(asked: Field, facts: Facts, where: str) -> list[tuple[dict[int, float], str]]:
+    """seed -> value at each place, and the unit."""
+    return [_per_seed(asked, *place, where) for place in _places(asked, facts, where)]
+
+
 def _means(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    found = []
-    for exhibit, row, column in _places(asked, facts, where):
-        for one in asked.each("metric", ";"):
-            known, unit = _per_seed(one, exhibit, row, column, where)
-            found.append(Quantity(mean([*known.values()]), unit))
-    return found
+    every = itertools.product(_places(asked, facts, where), asked.each("metric", ";"))
+    known = [_per_seed(one, *place, where) for place, one in every]
+    return [Quantity(mean([*values.values()]), unit) for values, unit in known]
 
 
 def _seeds(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    found = []
-    for exhibit, row, column in _places(asked, facts, where):
-        known, unit = _per_seed(asked, exhibit, row, column, where)
-        found += [Quantity(value, unit) for value in known.values()]
-    return found
+    return [Quantity(value, unit) for values, unit in _known(asked, facts, where) for value in values.values()]
 
 
 def _deviations(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    found = []
-    for exhibit, row, column in _places(asked, facts, where):
-        known, unit = _per_seed(asked, exhibit, row, column, where)
-        found.append(Quantity(statistics.stdev(known.values()), unit))
-    return found
+    return [Quantity(statistics.stdev(values.values()), unit) for values, unit in _known(asked, facts, where)]
 
 
 def _printed(asked: Field, facts: Facts, where: str) -> list[Quantity]:
@@ -199,8 +193,7 @@ def _settings(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     for exhibit, row, column in _places(asked, facts, where):
         cell = _cell(exhibit, row, column, where)
         run = exhibit.plan.runs[cell.run_id or ""]
-        arguments = {f"{call.name}.{name}": value for call in parse(run.method) for name, value in call.arguments.items()}
-        known = run.config | arguments
+        known = run.config | named_arguments(run.method)
         if key not in known:
             raise UserError(f"{where}: {unknown('setting or argument', key, sorted(known))}")
         found[f"{known[key]:,}" if isinstance(known[key], int) else str(known[key])] = None
