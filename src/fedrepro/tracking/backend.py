@@ -73,17 +73,11 @@ class Backend:
 
     def runs(self, experiment: str) -> list[KnownRun]:
         """Every run of an experiment that has a run key, deleted ones left out."""
-        found, token = [], None
-        while True:
-            page = self.client.search_runs([experiment], max_results=PAGE, page_token=token)
-            for run in page:
-                if KEY in run.data.tags:
-                    info = run.info
-                    times = info.start_time or 0, info.end_time or 0
-                    found.append(KnownRun(info.run_id, info.status, *times, info.artifact_uri, dict(run.data.tags)))
-            token = page.token
-            if not token:
-                return found
+        found = [(run.info, run.data.tags) for run in our_runs(self.client, experiment)]
+        return [
+            KnownRun(info.run_id, info.status, info.start_time or 0, info.end_time or 0, info.artifact_uri, dict(tags))
+            for info, tags in found
+        ]
 
     def reserve(self, experiment: str, shown: Shown, parent: str | None) -> NewRun:
         """A place for a run that is going to be written."""
@@ -106,7 +100,7 @@ class Backend:
         parameters = [Param(key, value) for key, value in shown.parameters.items()]
         tags = [RunTag(key, value) for key, value in (entry.tags | self.more).items() if key != NAME] if entry.since else []
         for some, described, marks in zip_longest(
-            _chunks(values, METRICS), _chunks(parameters, PARAMETERS), _chunks(tags, PARAMETERS), fillvalue=()
+            chunks(values, METRICS), chunks(parameters, PARAMETERS), chunks(tags, PARAMETERS), fillvalue=()
         ):
             client.log_batch(entry.run_id, metrics=some, params=described, tags=marks, synchronous=True)
         if isinstance(shown, Running):
@@ -154,5 +148,16 @@ class Backend:
         self.client.set_terminated(run.run_id, "KILLED", end_time=int(time.time() * 1000))
 
 
-def _chunks(items: list[Any], size: int) -> Iterable[list[Any]]:
+def our_runs(client: Any, experiment: str, search: str = "") -> list[Any]:
+    """Every run of an experiment that has a run key, with all that the UI shows of it, deleted ones left out."""
+    found, token = [], None
+    while True:
+        page = client.search_runs([experiment], filter_string=search, max_results=PAGE, page_token=token)
+        found += [run for run in page if KEY in run.data.tags]
+        token = page.token
+        if not token:
+            return found
+
+
+def chunks(items: list[Any], size: int) -> Iterable[list[Any]]:
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
-from fedrepro.tracking.backend import NAME, Backend, KnownRun, NewRun
+from fedrepro.tracking.backend import NAME, Backend, KnownRun, NewRun, chunks
 from fedrepro.tracking.shown import DIGEST, KEY, Running
 
 _MANY = 500  # ids in one statement
@@ -83,7 +83,7 @@ class Rows(Backend):
         by_key = {(one.dataset.name, one.dataset.digest): one.dataset for _, one in wanted}
         known: dict[tuple[str, str], str] = {}
         columns = SqlDataset.name, SqlDataset.digest, SqlDataset.dataset_uuid
-        for some in _parts(sorted({name for name, _ in by_key})):
+        for some in chunks(sorted({name for name, _ in by_key}), _MANY):
             here = (SqlDataset.experiment_id == experiment) & SqlDataset.name.in_(some)
             known |= {(name, digest): identity for name, digest, identity in session.execute(select(*columns).where(here))}
         new = {key: uuid.uuid4().hex for key in by_key if key not in known}
@@ -103,14 +103,14 @@ class Rows(Backend):
     def remove(self, runs: Iterable[KnownRun]) -> None:
         """For good, as `mlflow gc` does."""
         from mlflow.store.tracking.dbmodels import models
-        from sqlalchemy import delete
+        from sqlalchemy import delete, select
 
         runs = list(runs)
         tables = models.SqlMetric, models.SqlLatestMetric, models.SqlParam, models.SqlTag, models.SqlRun
         with self._store.ManagedSessionMaker(read_only=False) as session:
-            for some in _parts([run.run_id for run in runs]):
+            for some in chunks([run.run_id for run in runs], _MANY):
                 inputs = models.SqlInput.destination_id.in_(some)
-                own = models.SqlInputTag.input_uuid.in_(_select(models.SqlInput.input_uuid, inputs))
+                own = models.SqlInputTag.input_uuid.in_(select(models.SqlInput.input_uuid).where(inputs))
                 session.execute(delete(models.SqlInputTag).where(own))
                 session.execute(delete(models.SqlInput).where(inputs))
                 for table in tables:
@@ -136,7 +136,7 @@ class Rows(Backend):
         from sqlalchemy import delete
 
         with self._store.ManagedSessionMaker(read_only=False) as session:
-            for some in _parts([run.run_id for run in runs]):
+            for some in chunks([run.run_id for run in runs], _MANY):
                 session.execute(delete(SqlTag).where(SqlTag.run_uuid.in_(some), SqlTag.key == key))
 
 
@@ -213,13 +213,3 @@ def _insert(session: Any, model: Any, rows: Iterable[dict[str, Any]]) -> None:
 
     if rows := list(rows):
         session.execute(insert(model.__table__), rows)
-
-
-def _select(column: Any, condition: Any) -> Any:
-    from sqlalchemy import select
-
-    return select(column).where(condition)
-
-
-def _parts(items: list[str]) -> Iterator[list[str]]:
-    return (items[start : start + _MANY] for start in range(0, len(items), _MANY))

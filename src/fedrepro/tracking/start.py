@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from fedrepro.tracking import store, views
+from fedrepro.tracking.backend import our_runs
 from fedrepro.tracking.server import DATABASE
 
 PAGE = """<!doctype html>
@@ -50,7 +51,7 @@ app = FirstPage()
 def page(client: Any) -> str:
     """The first page: settings for a new browser, and the way to the experiment whose runs ended last."""
     experiments = store.our_experiments(client)
-    pages = [views.page(identity, store.our_runs(client, identity, views.ONLY_MEANS)) for identity in experiments.values()]
+    pages = [views.page(identity, our_runs(client, identity, views.ONLY_MEANS)) for identity in experiments.values()]
     newest = store.newest_experiment(client)
     return PAGE % json.dumps({"settings": views.BROWSER, "pages": pages, "address": views.address(newest)}).replace(
         "<", "\\u003c"

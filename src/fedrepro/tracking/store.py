@@ -13,7 +13,7 @@ from fedrepro.files import lock, write_atomic
 from fedrepro.tracking.address import ARTIFACTS, Address, own
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.rows import Rows
-from fedrepro.tracking.shown import KEY, ORIGIN
+from fedrepro.tracking.shown import ORIGIN
 from fedrepro.tracking.views import SAVED
 
 OURS = "fedrepro.experiment"
@@ -236,17 +236,6 @@ def set_looks(backend: Backend, experiment: str, tags: dict[str, str]) -> None:
 def our_experiments(client: Any) -> dict[str, str]:
     """Name -> id of every experiment that we made; other people's experiments in the same database are not touched."""
     return {e.name: e.experiment_id for e in client.search_experiments(filter_string=f"tags.`{OURS}` = 'true'")}
-
-
-def our_runs(client: Any, experiment: str, search: str = "") -> list[Any]:
-    """Every run of an experiment that has a run key, with all that the UI shows of it, deleted ones left out."""
-    found, token = [], None
-    while True:
-        page = client.search_runs([experiment], filter_string=search, max_results=1000, page_token=token)
-        found += [run for run in page if KEY in run.data.tags]
-        token = page.token
-        if not token:
-            return found
 
 
 def newest_experiment(client: Any) -> str | None:

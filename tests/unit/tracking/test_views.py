@@ -6,6 +6,7 @@ from small_table import make_plan, write_results
 from tracked import all_in, means_in
 
 from fedrepro.tracking import store, sync, views
+from fedrepro.tracking.backend import our_runs
 
 SMALL = {"seeds": [8, 9]}
 
@@ -72,7 +73,7 @@ def test_the_first_page_shows_the_curves_of_one_setting(root):
     sync([write_results(root, make_plan(**SMALL))], root)
     with store.opened(root / "mlflow.db") as client:
         identity = client.get_experiment_by_name("fedlaw/demo").experiment_id
-        found = views.page(identity, store.our_runs(client, identity))
+        found = views.page(identity, our_runs(client, identity))
     state = json.loads(found["state"])
     names = {run.info.run_id: run.info.run_name for (run,) in means_in(root).values()}
     assert sorted(names[one] for one in state["runsVisibilityMap"]) == ["FedAvg α0.1", "FedLAW α0.1"]
