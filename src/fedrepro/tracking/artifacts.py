@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
 from fedrepro.tracking import wanted as view
 from fedrepro.tracking.address import Address
 from fedrepro.tracking.shown import Seed, Shown
+
+UNTOLD = ("files", "class_counts")  # of a manifest: too long for a page
 
 
 def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
@@ -47,17 +51,29 @@ def datasets(root: Path, run: Shown) -> list[Any]:
     """The inputs of a seed as MLflow shows them: partition, participation, proxy set, arrays."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    found = []
-    for item in view.inputs(root, run.wanted, run.receipt) if isinstance(run, Seed) else ():
-        kept = {key: value for key, value in (item["manifest"] or {}).items() if key not in ("files", "class_counts")}
+    found: list[Any] = []
+    if not isinstance(run, Seed):
+        return found
+    for kind, sha256 in run.receipt["inputs"].items():
+        identity = str(run.wanted.run.inputs.get(kind) or "")
+        if not sha256 or not identity:
+            continue
+        if kind == "arrays":
+            path, name = root / identity / "manifest.json", Path(identity).as_posix().removeprefix("data/arrays/")
+        else:
+            name = f"{identity}/seed{run.wanted.seed}"
+            path = root / "data" / (view.FOLDERS.get(kind) or str(kind)) / f"{name}.json"
+        manifest: dict[str, Any] = {}
+        with contextlib.suppress(UserError):  # not pulled on this machine, or damaged: training reports it, a view need not
+            manifest = read_json(path)
         dataset = Dataset(
-            name=item["name"],
-            digest=item["sha256"][:36],  # as much of a sha256 as MLflow keeps
+            name=name,
+            digest=sha256[:36],  # as much of a sha256 as MLflow keeps
             source_type="local",
-            source=json.dumps({"uri": str(root / item["path"])}),
-            profile=json.dumps(kept, sort_keys=True),
+            source=json.dumps({"uri": str(path)}),
+            profile=json.dumps({key: manifest[key] for key in manifest if key not in UNTOLD}, sort_keys=True),
         )
-        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", item["context"])]))
+        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", kind)]))
     return found
 
 

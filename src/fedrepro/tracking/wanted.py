@@ -203,29 +203,6 @@ def digest(root: Path, store: Store, wanted: Wanted, receipt: Path) -> str:
     return canonical_hash([FORMAT, wanted.colour, sha256_file(receipt), present, shown, *measured], 32)
 
 
-def inputs(root: Path, wanted: Wanted, receipt: Record) -> list[dict[str, Any]]:
-    """Per input file of the run: name, context, digest, where it lies, and its manifest where that is at hand."""
-    found = []
-    for kind, sha256 in receipt["inputs"].items():
-        identity = str(wanted.run.inputs.get(kind) or "")
-        if not sha256 or not identity:
-            continue
-        if kind == "arrays":
-            path, name = Path(identity) / "manifest.json", Path(identity).as_posix().removeprefix("data/arrays/")
-        else:
-            name = f"{identity}/seed{wanted.seed}"
-            path = Path("data") / (FOLDERS[kind] if kind in FOLDERS else str(kind)) / f"{name}.json"
-        found.append({"context": kind, "name": name, "sha256": sha256, "path": path, "manifest": _manifest(Path(root) / path)})
-    return found
-
-
-def _manifest(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_json(path)
-    except UserError:  # not pulled on this machine, or damaged: training reports it, a view need not
-        return None
-
-
 def _add(items: list, item: Any) -> None:
     if item not in items:
         items.append(item)
