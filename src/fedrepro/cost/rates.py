@@ -37,7 +37,7 @@ class Took:
     config: dict[str, Any]
     device: str
     work: float  # of a round, see `Rates.work`
-    round_s: float
+    round_s: float  # seconds of one core, at most: wall time times workers
     mib: float
 
 
@@ -133,12 +133,13 @@ class Rates:
         """Nothing where the file is damaged: reading it for its results says what is wrong."""
         try:
             record = read_json(path)
-            config, cost = record["config"], record["cost"]
+            config, cost, environment = record["config"], record["cost"], record["environment"]
             work = self.work(config) if config["model"] == model else None
             if not work:
                 return []
-            round_s = cost["wall_s"] / len(record["curves"]["round"])
-            return [Took(config, record["environment"]["device"], work, round_s, cost["peak_rss_mib"])]
+            core_s = cost["wall_s"] * environment.get("workers", 1)
+            round_s = core_s / len(record["curves"]["round"])
+            return [Took(config, environment["device"], work, round_s, cost["peak_rss_mib"])]
         except Exception:
             return []
 

@@ -23,12 +23,12 @@ def settings(**changed: Any) -> dict[str, Any]:
     return usual | {"local_epochs": 1, "participation": 1.0, "local_validation": 0.0} | changed
 
 
-def publish(root: Path, name: str, config: dict[str, Any], wall_s: float, mib: float, device: str = "cpu") -> None:
+def publish(root: Path, name: str, config: dict[str, Any], wall_s: float, mib: float, device: str = "cpu", **env: Any) -> None:
     """A published seed of a hundred rounds, as far as costs go."""
     path = root / f"reports/full/paper/evidence/{config['dataset']}-{config['model']}-{name}/seed8.json"
     path.parent.mkdir(parents=True)
     cost, curves = {"wall_s": wall_s, "peak_rss_mib": mib}, {"round": list(range(100))}
-    path.write_text(json.dumps({"config": config, "cost": cost, "environment": {"device": device}, "curves": curves}))
+    path.write_text(json.dumps({"config": config, "cost": cost, "environment": {"device": device, **env}, "curves": curves}))
 
 
 @pytest.fixture
@@ -82,6 +82,17 @@ def test_what_this_folder_has_trained_corrects_a_forecast(rates: Rates, tmp_path
     assert rates.seconds(settings(), "cuda") == 10
     assert rates.seconds(settings(model="cnn-wide")) == pytest.approx(9999)
     assert rates.at_most(settings()) == (100, 500)
+
+
+def test_workers_are_no_faster_core(tmp_path: Path) -> None:
+    """Two workers took 60 s, which is 120 s of processors at most; a seed alone took 100 s, on a core of the same speed."""
+    publish(tmp_path, "alone", settings(), 100, 500, workers=1)
+    publish(tmp_path, "shared", settings(), 60, 500, workers=2)
+    publish(tmp_path, "shared", settings(model="lstm"), 60, 500, workers=2)
+    rates = Rates(tmp_path, DATA)
+    assert rates.seconds(settings()) == 100
+    assert rates.seconds(settings(model="lstm")) == 120
+    assert rates.at_most(settings(model="lstm")) == (120, 500)
 
 
 def test_what_is_not_known_is_not_guessed(rates: Rates) -> None:
