@@ -43,7 +43,7 @@ class Forecast:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """run_id -> seconds a seed, of runs that train and are like a published one. Rounds that several share count once."""
+        """run_id -> seconds a seed, of runs that train and are like a known one. Rounds that several share count once."""
         found: dict[str, float] = {}
         for place, job in enumerate(self.training):
             seconds = self.rates.seconds(job.run["config"], self.device)
@@ -99,7 +99,8 @@ class Forecast:
             found.append(f"{self.sentence(cores or available_cores())}, {self._by()}{self._then()}")
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
-            found.append(f"not counted: {_count(len(self.unknown), 'run')}, since nothing like {', '.join(names)} is published")
+            why = f"nothing like {', '.join(names)} is published or trained here"
+            found.append(f"not counted: {_count(len(self.unknown), 'run')}, since {why}")
         return found
 
     def announcement(self, cores: int | None) -> str:
@@ -110,16 +111,18 @@ class Forecast:
         seeds = sum(len(job.to_train) for job in self.training)
         text = f"training {_count(len(self.training), 'run')} with {_count(seeds, 'seed')} in all"
         if not self.seconds:
-            return f"{text}; how long that takes the first ones will tell: nothing like them is published"
+            return f"{text}; how long that takes the first ones will tell: nothing like them is published or trained here"
         text += f": {self.sentence(cores)}, {self._by()}{self._then()}"
         return text + (f", and {_count(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
 
     def _by(self) -> str:
-        """`by published runs`, and how much longer this folder's trainings took than published ones."""
-        models = dict.fromkeys(job.run["config"]["model"] for job in self.training if job.run["run_id"] in self.seconds)
-        times = {model: f"{self.rates.slower(model, self.device):.1f}" for model in models}
+        """`by published runs`, or by those of this folder; and how much longer these took than published ones."""
+        configs = [job.run["config"] for job in self.training if job.run["run_id"] in self.seconds]
+        published = [self.rates.published(config, self.device) is not None for config in configs]
+        sources = sorted({"published runs" if one else "runs trained here" for one in published})
+        times = {config["model"]: f"{self.rates.slower(config['model'], self.device):.1f}" for config in configs}
         here = [f"{model} takes {each} times as long" for model, each in times.items() if each != "1.0"]
-        return "by published runs" + (f" ({', '.join(here)} here)" if here else "")
+        return f"by {' and '.join(sources)}" + (f" ({', '.join(here)} here)" if here else "")
 
     def _then(self) -> str:
         return f", then about {duration(self.measuring)} to measure kept models" if self.measuring else ""

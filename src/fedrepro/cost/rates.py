@@ -1,6 +1,6 @@
-"""What one seed of a run takes, by what published seeds took.
+"""What one seed of a run takes, by what published seeds took, or else seeds that were trained in this folder.
 
-Of published seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
+Of these seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
 device, in the same precision, on the same data set, in batches of the same size, with the same method, and with about as much
 work in a round, as far as there are any. Time goes with the work and the rounds. Our choice; processors are not told apart, but
 by what this folder's own trainings took.
@@ -32,7 +32,7 @@ ALIKE = ("products", "dataset", "batch_size", "method")  # settings that count, 
 
 @dataclass(frozen=True)
 class Took:
-    """What one published seed took."""
+    """What one seed took."""
 
     config: dict[str, Any]
     device: str
@@ -46,35 +46,39 @@ class Rates:
 
     def __init__(self, root: Path, registry: "Mapping[str, Entry]") -> None:
         self.root, self.registry = Path(root), registry
-        self._published: dict[str, list[Took]] = {}
+        self._known: dict[tuple[str, bool], list[Took]] = {}
         self._alike: dict[tuple, list[Took]] = {}
         self._slower: dict[tuple[str, str], float] = {}
 
     def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
-        """How long a seed of a run with this `config` trains: see `published`, and `slower`. None where nothing like it is
-        published for such a device."""
-        found = self.published(config, device)
-        return found and found * self.slower(config["model"], device)
+        """How long a seed of a run with this `config` trains: see `published`, and `slower`; by this folder's own trainings
+        where nothing like it is published for such a device. None where nothing like it was trained here either."""
+        if found := self.published(config, device):
+            return found * self.slower(config["model"], device)
+        return self._fastest(config, device, own=True)
 
     def slower(self, model: str, device: str = "cpu") -> float:
         """How many times as long as by `published` the trainings of a network took in this folder, the least disturbed of them;
         1 where there is none."""
         key = (model, device)
         if key not in self._slower:
-            taken = [took for path in _receipts(self.root / RUNS, model) for took in self._read(path, model)]
-            known = [(took, self.published(took.config, device)) for took in taken if took.device == device]
+            taken = [took for took in self._of(model, own=True) if took.device == device]
+            known = [(took, self.published(took.config, device)) for took in taken]
             self._slower[key] = min((took.round_s * took.config["rounds"] / by for took, by in known if by), default=1.0)
         return self._slower[key]
 
     def published(self, config: Mapping[str, Any], device: str) -> float | None:
         """By the fastest of its published like: what disturbs a run only ever adds to its time. None where there is none."""
-        own = self.work(config)
-        found = [took for took in self.alike(config, device) if took.device == device]
-        return min(took.round_s * own / took.work for took in found) * config["rounds"] if found and own else None
+        return self._fastest(config, device, own=False)
+
+    def _fastest(self, config: Mapping[str, Any], device: str, own: bool) -> float | None:
+        work = self.work(config)
+        found = [took for took in self.alike(config, device, own) if took.device == device]
+        return min(took.round_s * work / took.work for took in found) * config["rounds"] if found and work else None
 
     def measuring(self, config: Mapping[str, Any], call: str, device: str = "cpu") -> float | None:
         """Seconds that a diagnostic takes on one kept round of a seed: evaluations alone. None where nothing like the run is
-        published."""
+        known."""
         whole, own = self.seconds(config, device), self.work(config)
         if whole is None or not own:
             return None
@@ -94,16 +98,16 @@ class Rates:
         round_s = max(took.round_s * max(1.0, own / took.work) for took in found)
         return round_s * config["rounds"], max(took.mib for took in found)
 
-    def alike(self, config: Mapping[str, Any], device: str) -> list[Took]:
-        """The published seeds that are nearest to a run."""
-        own, shape = self.work(config), [*config["input_shape"]]
-        key = (device, own, config["model"], *shape, *(config.get(name) for name in ALIKE))
+    def alike(self, config: Mapping[str, Any], device: str, own: bool = False) -> list[Took]:
+        """The published seeds that are nearest to a run; with `own` those of this folder."""
+        work, shape = self.work(config), [*config["input_shape"]]
+        key = (own, device, work, config["model"], *shape, *(config.get(name) for name in ALIKE))
 
         def far(took: Took) -> float:
-            return abs(math.log(took.work / (own or 1)))
+            return abs(math.log(took.work / (work or 1)))
 
         if key not in self._alike:
-            found = self._of(config["model"]) if own else []
+            found = self._of(config["model"], own) if work else []
             found = [took for took in found if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)]
             found = [took for took in found if took.device == device] or found
             for name in ALIKE:
@@ -123,11 +127,12 @@ class Rates:
         trained = train * (1 if late else config["participation"]) * _epochs(config)
         return trained + EVALUATED * evaluated / config.get("evaluate_every", 1)
 
-    def _of(self, model: str) -> list[Took]:
-        if model not in self._published:
-            paths = [path for folder in published_folders(self.root) for path in _receipts(folder, model)]
-            self._published[model] = [took for path in sorted(paths) for took in self._read(path, model)]
-        return self._published[model]
+    def _of(self, model: str, own: bool) -> list[Took]:
+        if (model, own) not in self._known:
+            folders = [self.root / RUNS] if own else published_folders(self.root)
+            paths = [path for folder in folders for path in _receipts(folder, model)]
+            self._known[model, own] = [took for path in sorted(paths) for took in self._read(path, model)]
+        return self._known[model, own]
 
     def _read(self, path: Path, model: str) -> list[Took]:
         """Nothing where the file is damaged: reading it for its results says what is wrong."""

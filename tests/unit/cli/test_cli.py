@@ -294,14 +294,14 @@ def test_plan_round_trip(project: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line a run with its seeds and time, what is kept by receipt, folder or committed evidence, and the totals. No data is
-    needed. Where nothing like it is published its time is not known."""
+    needed. Where nothing like it is published or trained here its time is not known."""
     before = sorted(project.rglob("*"))
     command = ["run", "fedlaw/table3", "--rows", "fedavg", "fedlaw", "--columns", "fashion_mnist-mlp-100", "--dry-run"]
     assert run(*command, "--seeds", "8", "9") == 0
     assert sorted(project.rglob("*")) == before
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "2 runs to train with 4 seeds in all, 0 seeds kept",
-        "not counted: 2 runs, since nothing like mlp on digits is published",
+        "not counted: 2 runs, since nothing like mlp on digits is published or trained here",
     ]
     made = {c.row: c.run_id for c in plan(load_project(project), "fedlaw", "table3", "demo").cells[::4]}
     for path in (f"results/runs/{made['fedavg']}/seed8.json", f"reports/short/fedlaw/evidence/{made['fedlaw']}/seed8.json"):

@@ -17,8 +17,8 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
     """Of runs a, b, ...: a seed of `a` takes 1,000 s, of `b` 2,000 s; of the others nothing is known."""
     known = {"a": 1000.0, "b": 2000.0}
     rates = Rates(ROOT, {})
-    rates.seconds = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
-    config = lambda name: {"model": name, "dataset": "mnist", "partition": "iid", "rounds": 5}  # noqa: E731
+    rates.published = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
+    config = lambda name: {"model": name, "dataset": "mnist", "input_shape": [1], "partition": "iid", "rounds": 5}  # noqa: E731
     runs = {name: {"run_id": name, "method": str(compose("fedavg")), "config": config(name)} for name in jobs}
     kept = lambda seeds: {} if seeds else {8: "receipt"}  # noqa: E731
     return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
@@ -35,8 +35,8 @@ def test_a_line_before_any_training() -> None:
         .announcement(1)
         .endswith("16 min 40 s on one core, by published runs, and 1 run of unknown length")
     )
-    unknown = "training 1 run with 1 seed in all; how long that takes the first ones will tell: nothing like them is published"
-    assert forecast({"x": [8]}).announcement(2) == unknown
+    unknown = "training 1 run with 1 seed in all; how long that takes the first ones will tell: "
+    assert forecast({"x": [8]}).announcement(2) == unknown + "nothing like them is published or trained here"
     assert "about 16 min 40 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
 
 
@@ -48,7 +48,7 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     assert kept.endswith("kept (receipt): 8")
     assert count == "2 runs to train with 3 seeds in all, 1 seed kept"
     assert total == "about 33 min 20 s on one core, by published runs"
-    assert left == "not counted: 1 run, since nothing like x on mnist is published"
+    assert left == "not counted: 1 run, since nothing like x on mnist is published or trained here"
 
 
 def test_measuring_is_told_after_training() -> None:

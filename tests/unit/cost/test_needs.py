@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fedrepro.cost import needs
+from fedrepro.cost.forecast import Forecast, Job
 from fedrepro.cost.needs import EMBEDDED, MARGIN_MEMORY, MARGIN_TIME, START_MIB, START_MINUTES, UNKNOWN, Needs
 from fedrepro.cost.rates import Rates
 from fedrepro.data.registry import REGISTRY, load_registry
@@ -82,6 +83,22 @@ def test_what_this_folder_has_trained_corrects_a_forecast(rates: Rates, tmp_path
     assert rates.seconds(settings(), "cuda") == 10
     assert rates.seconds(settings(model="cnn-wide")) == pytest.approx(9999)
     assert rates.at_most(settings()) == (100, 500)
+
+
+def test_where_nothing_is_published_own_trainings_tell(rates: Rates, tmp_path: Path) -> None:
+    """As for the demo's digits: the network is published on 43 times as much work alone. A round here took 0.03 s."""
+    small, mine = settings(dataset="digits", model="cnn-wide"), tmp_path / "results/runs/digits-cnn-wide-own/seed8.json"
+    assert rates.seconds(small) is None
+    publish(tmp_path, "own", small, 3, 100)
+    mine.parent.mkdir(parents=True)
+    (tmp_path / "reports/full/paper/evidence/digits-cnn-wide-own/seed8.json").rename(mine)
+    rates = Rates(tmp_path, DATA)
+    assert rates.seconds(small | {"rounds": 8}) == pytest.approx(0.24)
+    assert rates.slower("cnn-wide") == 1
+    assert rates.at_most(small) is None  # a cluster gets what it got
+    run = {"run_id": "one", "method": "fedavg", "config": small | {"partition": "iid"}}
+    total = "about 3.0 s on one core, by runs trained here"
+    assert Forecast([Job(run, [8], {}, [])], rates, "cpu").lines(1)[-1] == total
 
 
 def test_workers_are_no_faster_core(tmp_path: Path) -> None:
