@@ -55,14 +55,9 @@ class Changes(Strict):
         return next(changed, self.claims.get(paper, {}).get(id))
 
 
-def changes_path(root: Path) -> Path:
-    """papers/changes.yaml below `root`."""
-    return Path(root) / "papers" / "changes.yaml"
-
-
 def load_changes(root: Path) -> Changes:
     """Without the file there are none. UserError for a mistake in it."""
-    path = changes_path(root)
+    path = Path(root) / "papers" / "changes.yaml"
     return check(Changes, read_yaml(path), str(path)) if path.exists() else Changes(claims={}, changes=[])
 
 

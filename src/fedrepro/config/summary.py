@@ -32,12 +32,7 @@ class Summary(Strict):
         return prose.checked([text])[0]
 
 
-def summary_path(root: Path, paper: str) -> Path:
-    """papers/<paper>/summary.yaml below `root`."""
-    return Path(root) / "papers" / paper / "summary.yaml"
-
-
 def load_summary(root: Path, paper: str) -> Summary | None:
     """None where the paper has no such file. UserError for a mistake in it."""
-    path = summary_path(root, paper)
+    path = Path(root) / "papers" / paper / "summary.yaml"
     return check(Summary, read_yaml(path), str(path)) if path.exists() else None
