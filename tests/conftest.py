@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from fedrepro import arithmetic
 # As in training: one thread a process; toy models otherwise spend their time waiting for threads (70 times slower on a busy
 # machine). Set before torch is imported, and inherited by the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# Where no bytecode may be written, each of the hundreds of processes would compile the whole package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What users get; before NumPy and torch are imported. Tests of native arithmetic start processes of their own.
 arithmetic.settle("native" if arithmetic.missing() else "portable")
