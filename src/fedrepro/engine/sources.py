@@ -1,14 +1,23 @@
 """A file of the package as fingerprints see it: a digest of its syntax tree, its imports from the package, what it registers.
 
 Comments, docstrings, layout and the order of imports do not matter. The digest is the same under every Python from 3.11 on.
+To parse all files takes half a second, so what was read is kept beside Python's bytecode, and where Python may write none,
+not at all.
 """
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
+
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
 
 PACKAGE = "fedrepro"
 _IGNORED = ("ctx", "type_comment")
@@ -41,6 +50,22 @@ def read(path: Path) -> ParsedSource:
 
 @cache
 def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
+    """Of the file that is `size` bytes long and was last changed at `changed_ns`, by which bytecode is found, too."""
+    kept = Path(cache_from_source(path)).with_suffix(".parsed.json")
+    key = [changed_ns, size, Path(__file__).stat().st_mtime_ns]  # another reader would read something else
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        found = json.loads(kept.read_bytes())
+        if found["key"] == key:
+            digest, imports, registers, models = found["parsed"]
+            return ParsedSource(digest, tuple(Import(*one) for one in imports), (*registers,), tuple(map(tuple, models)))
+    parsed = _parsed(path)
+    if not sys.dont_write_bytecode:
+        with suppress(OSError, UserError):  # a folder of another user, or a full one
+            write_json(kept, {"key": key, "parsed": astuple(parsed)})
+    return parsed
+
+
+def _parsed(path: Path) -> ParsedSource:
     content = path.read_bytes()
     try:
         tree = ast.parse(content)

@@ -10,7 +10,7 @@ import pytest
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.engine import fingerprints, receipts
+from fedrepro.engine import fingerprints, receipts, sources
 from fedrepro.engine.fingerprints import ENGINE, Changed, Code
 from fedrepro.files import write_json
 
@@ -183,7 +183,7 @@ def test_relative_imports_are_followed(package: Path) -> None:
 
 def test_all_of_them_without_torch() -> None:
     """In a fresh process: the files are read, not imported."""
-    code = "import sys; from fedrepro.engine import fingerprints, receipts; fingerprints.load(); print(*sys.modules)"
+    code = "import sys; from fedrepro.engine import fingerprints, receipts, sources; fingerprints.load(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     modules = done.stdout.split()
     assert "fedrepro.engine.fingerprints" in modules
@@ -240,3 +240,35 @@ def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> No
         names = {call.name for call in run.calls}
         code = fingerprints.today(run.config)
         assert len(code) == len(names) + 3, run.run_id
+
+
+def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process parses nothing; an edit is seen; a broken file, or a folder that takes none, changes nothing."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    parsed: list[str] = []
+    parse = sources._parsed
+    monkeypatch.setattr(sources, "_parsed", lambda path: parsed.append(path.name) or parse(path))
+
+    def afresh() -> dict[str, str | None]:
+        """As another process would find them."""
+        parsed.clear()
+        sources._read.cache_clear()
+        return all_of(package)
+
+    first = afresh()
+    assert len(parsed) > 100
+    assert afresh() == first == all_of(fingerprints.PACKAGE)
+    assert parsed == []
+
+    (package / GH).write_text((package / GH).read_text() + "\nNEW = 1\n")
+    assert moved(package, first) == {"part gh"}
+
+    kept = next((package / "engine").glob("__pycache__/loop.*.parsed.json"))
+    kept.write_text("{")
+    afresh()
+    assert parsed == ["loop.py"]
+
+    shutil.rmtree(package / "engine/__pycache__")
+    (package / "engine/__pycache__").write_text("no folder")
+    assert afresh()[ENGINE] == first[ENGINE]
+    assert "loop.py" in parsed
