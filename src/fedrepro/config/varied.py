@@ -3,6 +3,7 @@
 from typing import Any
 
 from fedrepro.config.plan import Plan, Run, Varied
+from fedrepro.registry import named_arguments
 
 READ, PARTS = "what is read", "methods"
 
@@ -43,7 +44,7 @@ def _values(runs: list[tuple[Run, str]]) -> dict[str, list[Any]]:
     """Every value that each setting and each argument takes, once, in the order of the runs."""
     found: dict[str, list[Any]] = {}
     for run, read in runs:
-        arguments = {f"{call.name}.{key}": value for call in run.calls for key, value in call.arguments.items()}
+        arguments = named_arguments(run.method)
         settings = {key: run.config[key] for key in run.sources if key in run.config}
         for key, value in (settings | arguments | {READ: read}).items():
             values = found.setdefault(key, [])
