@@ -30,6 +30,7 @@ from fedrepro import units
 from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
 from fedrepro.config.prose import field as parse_field
 from fedrepro.errors import UserError
+from fedrepro.exhibits import names
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
 from fedrepro.registry import unknown
@@ -136,9 +137,7 @@ def _text(asked: Field, found: list[Quantity]) -> str:
 def _written(asked: Field, one: Quantity) -> str:
     if isinstance(one.value, str):
         return one.value
-    digits = asked.option("digits")
-    plain = asked.option("sign") == "no"
-    value = abs(one.value) if plain else one.value
-    digits_shown = int(digits) if digits else units.unit(one.unit).digits
-    sign = "+" if one.signed and not plain else ""
-    return f"{value:{sign}.{digits_shown}f}".replace("-", "−")
+    digits = int(asked.option("digits") or units.unit(one.unit).digits)
+    if asked.option("sign") == "no":
+        return names.decimal(abs(one.value), digits)
+    return names.signed(one.value, digits) if one.signed else names.decimal(one.value, digits)
