@@ -274,7 +274,7 @@ def _some(within: list[int], read: int, measured: list[int], until: int, rounds:
         return f"mean of the {len(within)} measured of the {read} rounds up to round {until} of {rounds}"
     if within:
         return f"round {within[0]} of {rounds}" + (
-            f", of the {read} up to it no other was measured" if within[0] == until else ""
+            f", the only one of the last {read} that was measured" if within[0] == until else ""
         )
     before = max((number for number in measured if number <= until), default=0)
     return f"round {before} of {rounds}, the last one measured before round {until}"

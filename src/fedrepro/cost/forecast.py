@@ -118,9 +118,9 @@ class Forecast:
     def _by(self) -> str:
         """`by published runs`, or by those of this folder; and how much longer these took than published ones."""
         configs = [job.run["config"] for job in self.training if job.run["run_id"] in self.seconds]
-        published = [self.rates.published(config, self.device) is not None for config in configs]
-        sources = sorted({"published runs" if one else "runs trained here" for one in published})
-        times = {config["model"]: f"{self.rates.slower(config['model'], self.device):.1f}" for config in configs}
+        published = [config for config in configs if self.rates.published(config, self.device)]
+        sources = ["published runs"] * bool(published) + ["runs trained here"] * (len(published) < len(configs))
+        times = {config["model"]: f"{self.rates.slower(config['model'], self.device):.1f}" for config in published}
         here = [f"{model} takes {each} times as long" for model, each in times.items() if each != "1.0"]
         return f"by {' and '.join(sources)}" + (f" ({', '.join(here)} here)" if here else "")
 

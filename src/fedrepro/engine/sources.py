@@ -8,6 +8,7 @@ not at all.
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,11 +17,9 @@ from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from fedrepro.errors import UserError
-from fedrepro.files import write_json
-
 PACKAGE = "fedrepro"
 _IGNORED = ("ctx", "type_comment")
+READER = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # what another reader kept does not count
 
 
 @dataclass(frozen=True)
@@ -50,23 +49,33 @@ def read(path: Path) -> ParsedSource:
 
 @cache
 def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
-    """Of the file that is `size` bytes long and was last changed at `changed_ns`, by which bytecode is found, too."""
-    kept = Path(cache_from_source(path)).with_suffix(".parsed.json")
-    key = [changed_ns, size, Path(__file__).stat().st_mtime_ns]  # another reader would read something else
+    content = path.read_bytes()
+    try:
+        kept = Path(cache_from_source(path)).with_suffix(".parsed.json")
+    except NotImplementedError:  # a Python that keeps no bytecode
+        return _parsed(path, content)
+    key = [READER, str(path), hashlib.sha256(content).hexdigest()]
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_bytes())
         if found["key"] == key:
             digest, imports, registers, models = found["parsed"]
             return ParsedSource(digest, tuple(Import(*one) for one in imports), (*registers,), tuple(map(tuple, models)))
-    parsed = _parsed(path)
+    parsed = _parsed(path, content)
     if not sys.dont_write_bytecode:
-        with suppress(OSError, UserError):  # a folder of another user, or a full one
-            write_json(kept, {"key": key, "parsed": astuple(parsed)})
+        with suppress(OSError):  # a folder of another user, or a full one
+            _keep(kept, json.dumps({"key": key, "parsed": astuple(parsed)}))
     return parsed
 
 
-def _parsed(path: Path) -> ParsedSource:
-    content = path.read_bytes()
+def _keep(path: Path, text: str) -> None:
+    """Readers see all of it or nothing. It may be lost in a crash, and then it is made again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+def _parsed(path: Path, content: bytes) -> ParsedSource:
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # the training that imports it says what is wrong

@@ -111,7 +111,7 @@ def test_a_mistake_says_what(text: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "rounds", "every", "said"),
     [
-        ("share(0.1)", 40, 8, "round 40 of 40, of the 4 up to it no other was measured"),
+        ("share(0.1)", 40, 8, "round 40 of 40, the only one of the last 4 that was measured"),
         ("last(10)", 40, 4, "mean of the 3 measured of the 10 rounds up to round 40 of 40"),
         ("last(10)", 40, 1, "mean of the last 10 of 40 rounds"),
         ("at(9)", 40, 4, "round 8 of 40, the last one measured before round 9"),

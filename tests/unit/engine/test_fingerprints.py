@@ -247,7 +247,7 @@ def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: p
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     parsed: list[str] = []
     parse = sources._parsed
-    monkeypatch.setattr(sources, "_parsed", lambda path: parsed.append(path.name) or parse(path))
+    monkeypatch.setattr(sources, "_parsed", lambda path, content: parsed.append(path.name) or parse(path, content))
 
     def afresh() -> dict[str, str | None]:
         """As another process would find them."""

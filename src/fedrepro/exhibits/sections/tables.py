@@ -12,7 +12,7 @@ from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
 VARIED = (
-    "What the paper leaves open, tried with its numbers known: these tables vary one of its own, and nothing in them is judged."
+    "What the paper leaves open, tried with its numbers known: these tables vary one of its own. No number in them is judged."
 )
 LISTED = 20  # on the paper's page; of more the details have the titles
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "

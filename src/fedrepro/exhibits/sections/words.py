@@ -94,7 +94,9 @@ def protocol(plan: Plan) -> tuple[str, ...]:
     if plan.varied:
         values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items()]
         source = plan.varied.source
-        said.append(f"It differs from {source} {'; '.join(values)}." if values else f"Here it is the same as {source}.")
+        said.append(
+            f"It differs from {source} {'; '.join(values)}." if values else f"Its methods and settings are those of {source}."
+        )
     return tuple(said)
 
 
