@@ -12,7 +12,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 
 PEERS  := fedjax pfl_research flower
 
-.PHONY: help env env-cluster lock demo test test-cluster test-portable check bench bench-peers ui clean
+.PHONY: help env env-cluster lock demo test test-cluster test-portable test-gpu check bench bench-peers ui clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -57,6 +57,9 @@ test-cluster: $(CLUSTER)/.ready  ## Slurm, S3, PostgreSQL and MLflow's server, s
 test-portable: $(READY)  ## the same bits on emulated processors of two makers (minutes; needs Debian's qemu-user)
 	$(BIN)/python -m pytest tests/portable/emulated.py
 
+test-gpu: $(READY)  ## every method and model on an NVIDIA GPU against the CPU, the same bits twice (minutes)
+	$(BIN)/python -m pytest -n $(TESTERS) tests/gpu
+
 bench: $(READY)  ## time our engines against a plain loop, and rounds by their clients (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.scaling
@@ -74,7 +77,7 @@ check: $(READY)  ## style, types, and whether the workflow and the tests that ne
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/basedpyright src
 	$(BIN)/snakemake --dry-run --quiet all --cores 1 > /dev/null
-	$(BIN)/python -m pytest --collect-only --quiet tests/cluster tests/portable/emulated.py
+	$(BIN)/python -m pytest --collect-only --quiet tests/cluster tests/gpu tests/portable/emulated.py
 
 ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 for another port)
 	@$(BIN)/fedrepro ui --port $(PORT)

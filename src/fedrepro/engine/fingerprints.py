@@ -5,6 +5,7 @@
     model mlp                        the architecture, and its entry in `fedrepro.models.names`
     engine                           all that these share: the loop, both engines, the data, the operations of models, trees,
                                      the base classes of parts, and how a method is put together
+    GPU kernels                      the operations that a GPU has of its own, below `if gpu.takes(...)`; of runs on one alone
 
 Each covers the module that holds it and what that imports inside the package. A helper of several parts counts for each of
 them; what the engine imports counts for the engine alone. What tells of a training without changing it (the console, locks,
@@ -25,7 +26,7 @@ from fedrepro.engine.sources import Import, ParsedSource, read
 from fedrepro.registry import parse
 
 PACKAGE = Path(__file__).parents[1]
-ENGINE = "engine"
+ENGINE, KERNELS = "engine", "GPU kernels"
 # What computes: the engine is these and all that they import, except for what has its own fingerprint.
 ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
 # Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
@@ -59,16 +60,17 @@ class Code:
     _known: dict[str, str] = field(default_factory=dict)
     _files: dict[str, ParsedSource | None] = field(default_factory=dict)
 
-    def today(self, config: Mapping[str, Any]) -> dict[str, str]:
-        """The `code` of a run with this `config`, without unknown parts and models."""
-        names = [f"part {call.name}" for call in parse(config["method"])]
+    def today(self, config: Mapping[str, Any], device: str = "cpu") -> dict[str, str]:
+        """The `code` of a run with this `config` on `device`, without unknown parts and models."""
+        names = [KERNELS] if device == "cuda" else []
+        names += [f"part {call.name}" for call in parse(config["method"])]
         names += [f"partition {call.name}" for call in parse(config["partition"])]
         found = {name: self.of(name) for name in sorted({*names, f"model {config['model']}", ENGINE})}
         return {name: fingerprint for name, fingerprint in found.items() if fingerprint}
 
     def changed(self, code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
         """What of a recorded `code` is another today. Without one it is unknown, which is no change."""
-        now = self.today(config) if code else {}
+        now = self.today(config, "cuda" if KERNELS in code else "cpu") if code else {}
         return split(name for name, fingerprint in (code or {}).items() if fingerprint != now.get(name))
 
     def of(self, name: str) -> str | None:
@@ -84,7 +86,7 @@ class Code:
     @cached_property
     def things(self) -> dict[str, str]:
         """`part gh` -> methods.transform.gh, and so on: all that has a fingerprint, but for the engine."""
-        found = {f"model {name}": f"models.{module}" for name, module, _ in self._models}
+        found = {KERNELS: "models.gpu"} | {f"model {name}": f"models.{module}" for name, module, _ in self._models}
         for kind, folder in (("part", "methods"), ("partition", "data/partition")):
             for path in sorted((self.package / folder).rglob("*.py")):
                 module = ".".join(path.relative_to(self.package).with_suffix("").parts)
@@ -156,9 +158,9 @@ def load() -> Code:
     return code
 
 
-def today(config: Mapping[str, Any]) -> dict[str, str]:
-    """The `code` of a result of a run with this `config` that is made now."""
-    return load().today(config)
+def today(config: Mapping[str, Any], device: str = "cpu") -> dict[str, str]:
+    """The `code` of a result of a run with this `config` that is made now on `device`, "cpu" or "cuda"."""
+    return load().today(config, device)
 
 
 def changed(code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:

@@ -28,7 +28,7 @@ def stamp() -> dict[str, Any]:
 def renew(root: Path, published: Record, verified: dict[str, Any]) -> list[Path]:
     """Writes today's fingerprints into evidence that came out identical, and into its copies where papers share the run.
     Returns the files that were written: none where the code is the same."""
-    code = fingerprints.today(published["config"])
+    code = fingerprints.today(published["config"], published["environment"]["device"])
     if published.get("code") == code:
         return []
     sealed = records.seal(published | {"code": code, "verified": verified})

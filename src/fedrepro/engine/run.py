@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -59,8 +60,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     """
     fingerprints.load()
     job = _Job.of(run, options)
-    environment.prepare(job.device)
-    environment.choose_products(job.device, job.spec.products)
+    job.prepare()
     done = {}
 
     def busy(holder: str) -> None:
@@ -106,8 +106,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
 def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, Any]:
     """The evidence of one seed of `run`, trained from the start whatever there is of it, with the sha256 of its files."""
     job = _Job.of(run, options)
-    environment.prepare(job.device)
-    environment.choose_products(job.device, job.spec.products)
+    job.prepare()
     return again.evidence(job, [load_task(job.spec, job.inputs, seed, job.device)], 0)[seed]
 
 
@@ -129,6 +128,13 @@ class _Job:
         device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
         inputs, engine = Inputs(**run["inputs"], root=options.root), choose_engine(options, device, spec)
         return cls(run, spec, inputs, device, engine, options, checkout.state())
+
+    def prepare(self) -> None:
+        """The process, for the run's device and products."""
+        environment.prepare(self.device)
+        environment.choose_products(self.device, self.spec.products)
+        if self.device == "cuda":  # said of the first backward pass, by torch, which then does what it says
+            warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
 
     def train(self, task: Task, after: int) -> None:
         """One seed, start to end; `after`: how many of the run's other seeds follow."""
@@ -181,7 +187,10 @@ class _Job:
     def _key(self, of: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
         how = {"engine": self.engine, "device": self.device, **(more or {})}
-        how |= {"code": fingerprints.today(config), "torch": torch.__version__}  # nor by other code: a record names one
+        how |= {
+            "code": fingerprints.today(config, self.device),
+            "torch": torch.__version__,
+        }  # nor by other code: a record names one
         how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
         how |= {"together": seeds} if self.engine == "vectorised" else {}
         return canonical_hash({"run": of, "seed": task.seed, "inputs": task.inputs, **how})

@@ -120,7 +120,9 @@ class _Reader:
                 words.append("]")
 
     def _left_out(self, node: ast.AST, unseen: bool) -> bool:
-        """Docstrings and other bare constants, `pass`, and imports, which are noted."""
+        """Docstrings and other bare constants, `pass`, what runs on a GPU alone, and imports, which are noted."""
+        if isinstance(node, ast.If):
+            return _on_a_gpu(node)
         if isinstance(node, ast.Expr):
             return isinstance(node.value, ast.Constant)
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -129,6 +131,15 @@ class _Reader:
             self.outside |= {one for one in found if isinstance(one, str)}
             return True
         return isinstance(node, ast.Pass)
+
+
+def _on_a_gpu(node: ast.If) -> bool:
+    """`if gpu.takes(...):`, with more conditions or without, and no `else`: no processor sees what stands below."""
+    test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
+    match test:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="gpu"), attr="takes")):
+            return not node.orelse
+    return False
 
 
 def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import | str]:

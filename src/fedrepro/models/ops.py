@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fedrepro import elementwise
-from fedrepro.models import convolutions, kernels
+from fedrepro.models import convolutions, gpu, kernels
 
 _EPS = 1e-5  # of BatchNorm, torch's default
 
@@ -41,6 +41,9 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int
         if weight.device.type == "cpu":
             weight = convolutions.channels_last(weight)
         return F.conv2d(x, weight, bias, stride=stride, padding=padding)
+    if gpu.takes(x, weight) and stride == 1:
+        y = gpu.conv2d(x, weight, padding)
+        return y if bias is None else y + _beside(bias)
     clients, out = weight.shape[:2]
     flat_bias = None if bias is None else bias.flatten()
     y = F.conv2d(_clients_as_channels(x), weight.flatten(0, 1), flat_bias, stride=stride, padding=padding, groups=clients)
@@ -152,6 +155,8 @@ def conv_pool_relu(
     Adding a bias and taking the positive part keep the order of numbers, rounded too, so both can wait until a maximum has been
     taken: the same values from a quarter of the elements.
     """
+    if gpu.takes(x, weight) and (size, stride or size, ceil) == (2, 2, False):
+        return gpu.pool_relu(gpu.conv2d(x, weight, padding), bias)
     y = max_pool2d(conv2d(x, weight, padding=padding), size, stride=stride, ceil=ceil)
     clients = bias.dim() - 1
     return (y + (bias.unsqueeze(1) if clients else bias)[..., None, None]).relu_()

@@ -1,0 +1,90 @@
+"""Convolutions of stacked clients on a GPU, [K, B, C, H, W] by [K, out, C, k, k], in one launch for all clients.
+
+cuDNN takes them as one convolution with a group for each client. Its kernels for that reach a tenth of the device's rate, and
+the gradient that it picks for 5 x 5 weights (Winograd's form, 9 x 9 tiles) is off by 2e-3 of its norm, with float32 asked for.
+Here a convolution is a matrix product whose left factor is read from the images as it is needed (Triton). A product is made of
+three of TensorFloat-32, of the factors' leading and remaining bits: 1e-6 of the norm. Sums have a fixed order: a run has the
+same bits twice.
+"""
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def takes(x: Tensor, weight: Tensor) -> bool:
+    """Whether these kernels are for `weight`: of stacked clients, float32 on an NVIDIA GPU, without autocast."""
+    if weight.dim() != 5 or not weight.is_cuda or torch.version.hip or not _there():
+        return False
+    return x.dtype is weight.dtype is torch.float32 and not torch.is_autocast_enabled("cuda")
+
+
+def conv2d(x: Tensor, weight: Tensor, padding: int) -> Tensor:
+    """Cross-correlation with stride 1. x [K, B, C, H, W], weight [K, out, C, k, k] -> [K, B, out, H', W']."""
+    return _Convolution.apply(x, weight, padding)  # type: ignore[return-value]
+
+
+def pool_relu(y: Tensor, bias: Tensor) -> Tensor:
+    """max(0, maximum over 2 x 2 windows side by side + bias). y [K, B, C, H, W], bias [K, C]."""
+    return _PoolRelu.apply(y, bias)  # type: ignore[return-value]
+
+
+@cache
+def _there() -> bool:
+    return find_spec("triton") is not None
+
+
+def _kernels() -> Any:
+    from fedrepro.models import gpu_kernels  # imports Triton: half a second
+
+    return gpu_kernels
+
+
+class _Convolution(torch.autograd.Function):
+    """Both gradients are products of the same kind: of x by g's turned weights, of the weights by x and g."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, padding: int) -> Tensor:
+        wide, weight = _padded(x, padding), weight.contiguous()
+        ctx.save_for_backward(wide, weight)
+        ctx.padding = padding
+        return _kernels().correlate(wide, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor):  # type: ignore[override]
+        (wide, weight), size = ctx.saved_tensors, ctx.saved_tensors[1].shape[-1]
+        of_x, of_weight = None, None
+        if ctx.needs_input_grad[0]:
+            turned = weight.flip(-1, -2).transpose(1, 2).contiguous()
+            of_x = _kernels().correlate(_padded(g, size - 1 - ctx.padding), turned)
+        if ctx.needs_input_grad[1]:
+            of_weight = _kernels().weight_gradient(wide, g.contiguous(), size)
+        return of_x, of_weight, None
+
+
+class _PoolRelu(torch.autograd.Function):
+    """A byte for each window says which of its four values was the first of the largest."""
+
+    @staticmethod
+    def forward(ctx, y: Tensor, bias: Tensor) -> Tensor:
+        found, place = _kernels().pool_relu(y.contiguous(), bias.contiguous())
+        ctx.save_for_backward(found, place)
+        ctx.shape = y.shape
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor):  # type: ignore[override]
+        found, place = ctx.saved_tensors
+        g = torch.where(found > 0, g, 0)
+        return _kernels().unpool(g, place, ctx.shape), g.sum((1, 3, 4))
+
+
+def _padded(x: Tensor, padding: int) -> Tensor:
+    return (F.pad(x, [padding] * 4) if padding else x).contiguous()
