@@ -59,15 +59,20 @@ def _settled(made: "Plan", store: "Store") -> "Plan":
 
 
 def _require_fit(path: Path, *, native: bool) -> None:
-    """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
-    from fedrepro.engine import fingerprints
+    """UserError unless the receipt is whole, of code that is committed, and of arithmetic that others can repeat to the bit.
+
+    What was trained before its sources were committed can be published once they are, with the same fingerprints.
+    """
+    from fedrepro.engine import checkout, fingerprints
     from fedrepro.engine.records import read_receipt
 
     record = read_receipt(path)
-    environment, other = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
-    if other:
-        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other)}; train it again first")
-    if environment.get("commit") is None or environment.get("dirty"):
+    environment, code = record["environment"], record.get("code")
+    other = fingerprints.changed(code, record["config"])
+    if other.retrain:
+        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other.retrain)}; train it again first")
+    committed = not environment.get("dirty") or (code and not other and checkout.state()[1] is False)
+    if environment.get("commit") is None or not committed:
         why = "sources that were not committed" if environment.get("dirty") else "no git checkout"
         raise UserError(f"{path}: was trained from {why}; commit them, delete {path.parent}, and train it again")
     if environment.get("arithmetic") != "portable" and not native:

@@ -130,8 +130,12 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     if len(of) > 1:
         where = "the JSON lists them" if plan.kind else "see the provenance below"
         said.append(f"The runs come from {len(of)} different commits; {where}.")
-    if any(receipt.environment.dirty for receipt in runs):
-        said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
+    if dirty := [one for one in runs if one.environment.dirty]:
+        today = all(one.code and not fingerprints.changed(one.code, one.config) for one in dirty)
+        since = ", and have the code that is committed today, by its fingerprints" if today else ""
+        said.append(
+            f"{len(dirty)} of {len(runs)} runs were made from sources that were not committed then (marked dirty){since}."
+        )
     return (*said, *_conflicts(plan, evidence))
 
 
