@@ -1,9 +1,9 @@
 """Forms of a convolution over stacked clients, forward and backward: `python -m benchmarks.stacked_conv --device cuda`.
 
-The vectorised engine takes grouped convolutions. Whether their backward pass is good on a GPU is open until this ran on one:
-each layer of SimpleCNN and a layer of each stage of ResNet-20, 20 clients with 64 images each, against the alternatives.
+Each layer of LeNet and SimpleCNN and a layer of each stage of ResNet-20, 20 clients with 64 images each.
 
-- grouped: one convolution with a group for each client (what `ops.conv2d` does);
+- engine: what the vectorised engine takes, a product in one launch on a GPU and grouped on a CPU;
+- grouped: one convolution with a group for each client;
 - unfold: patches as a matrix, one batched product;
 - loop: a convolution for each client, which the same launches as the sequential engine's.
 """
@@ -24,6 +24,8 @@ from fedrepro.models import ops
 
 # name -> (channels in, channels out, side, kernel, padding)
 LAYERS = {
+    "lenet conv1": (1, 16, 28, 5, 2),
+    "lenet conv2": (16, 32, 14, 5, 2),
     "simple_cnn conv1": (3, 32, 32, 3, 0),
     "simple_cnn conv2": (32, 64, 15, 3, 0),
     "simple_cnn conv3": (64, 64, 6, 3, 0),
@@ -42,13 +44,20 @@ def unfold(x: Tensor, weight: Tensor, padding: int) -> Tensor:
     return torch.bmm(weight.flatten(2), columns).unflatten(2, (batch, side, side)).transpose(1, 2)
 
 
+def grouped(x: Tensor, weight: Tensor, padding: int) -> Tensor:
+    """Clients as groups of channels."""
+    y = F.conv2d(x.transpose(0, 1).flatten(1, 2), weight.flatten(0, 1), padding=padding, groups=len(x))
+    return y.unflatten(1, (len(x), -1)).transpose(0, 1)
+
+
 def loop(x: Tensor, weight: Tensor, padding: int) -> Tensor:
     """One client after another."""
     return torch.stack([F.conv2d(one, w, padding=padding) for one, w in zip(x, weight, strict=True)])
 
 
 FORMS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
-    "grouped": lambda x, weight, padding: ops.conv2d(x, weight, padding=padding),
+    "engine": lambda x, weight, padding: ops.conv2d(x, weight, padding=padding),
+    "grouped": grouped,
     "unfold": unfold,
     "loop": loop,
 }

@@ -5,7 +5,7 @@
     model mlp                        the architecture, and its entry in `fedrepro.models.names`
     engine                           all that these share: the loop, both engines, the data, the operations of models, trees,
                                      the base classes of parts, and how a method is put together
-    GPU kernels                      the operations that a GPU has of its own, below `if gpu.takes(...)`; of runs on one alone
+    GPU kernels                      what `if gpu.takes(...)` hands over to; counts for runs on a GPU alone
 
 Each covers the module that holds it and what that imports inside the package. A helper of several parts counts for each of
 them; what the engine imports counts for the engine alone. What tells of a training without changing it (the console, locks,

@@ -134,7 +134,10 @@ class _Reader:
 
 
 def _on_a_gpu(node: ast.If) -> bool:
-    """`if gpu.takes(...):`, with more conditions or without, and no `else`: no processor sees what stands below."""
+    """`if gpu.takes(...):`, with more conditions or without, and no `else`: a CPU never sees what stands below.
+
+    It hands over to `fedrepro.models.gpu`, which has a fingerprint.
+    """
     test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
     match test:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="gpu"), attr="takes")):

@@ -11,7 +11,7 @@ import pytest
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import fingerprints, receipts, sources
-from fedrepro.engine.fingerprints import ENGINE, Changed, Code
+from fedrepro.engine.fingerprints import ENGINE, KERNELS, Changed, Code
 from fedrepro.files import write_json
 
 ROOT = Path(__file__).parents[3]
@@ -59,8 +59,9 @@ def test_every_part_scheme_and_model_has_one_of_its_own_code(package: Path) -> N
     found = all_of(package)
     assert found == all_of(fingerprints.PACKAGE)
     kinds = {"part": PARTS.names(), "partition": SCHEMES.names(), "model": MODELS}
-    assert found.keys() == {ENGINE, *(f"{kind} {name}" for kind, names in kinds.items() for name in names)}
+    assert found.keys() == {ENGINE, KERNELS, *(f"{kind} {name}" for kind, names in kinds.items() for name in names)}
     assert len({*found.values()}) == len(found)
+    assert fingerprints.today(CONFIG, "cuda").keys() - fingerprints.today(CONFIG).keys() == {KERNELS}
     assert fingerprints.today(CONFIG).keys() == {
         *(f"part {name}" for name in ("local_sgd", "gh", "mean", "server_sgd", "mean_buffers")),
         "partition dirichlet_per_class",
@@ -108,6 +109,8 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
         ("methods/parts.py", {ENGINE}),
         ("tree.py", {ENGINE}),
         ("engine/local.py", {ENGINE}),
+        ("models/gpu.py", {KERNELS}),
+        ("models/gpu_kernels.py", {KERNELS}),
         ("console.py", set()),
         ("cli/runs.py", set()),
     ],
@@ -121,6 +124,28 @@ def test_an_edit_of_what_is_shared_marks_its_users(file: str, users: set[str], p
     if file == "methods/adam.py":  # the students of feddf and fedbe take it too
         users = users | {"part feddf", "part fedbe", "part server_ft"}
     assert found == users
+
+
+TO_THE_GPU = (
+    """if gpu.takes(x, weight) and stride == 1:
+    y = gpu.conv2d(x, weight, padding)
+    return y if bias is None else y + _beside(bias)""",
+    """if gpu.takes(x, weight) and (size, stride or size, ceil) == (2, 2, False):
+    return gpu.pool_relu(gpu.conv2d(x, weight, padding), bias)""",
+)
+
+
+def test_what_runs_on_a_gpu_alone_is_none_of_the_engine(package: Path) -> None:
+    """Results of a CPU do not see it. These lines hand over to `models/gpu.py`, and are in no fingerprint: what is computed
+    belongs there, and another line here has runs on a GPU look like those before it."""
+    before, path = all_of(package), package / "models/ops.py"
+    nodes = [node for file in package.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
+    found = [ast.unparse(node) for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test).startswith("gpu.takes")]
+    assert sorted(found) == sorted(TO_THE_GPU)
+    edit(path, " and stride == 1:", ":")
+    assert moved(package, before) == set()
+    edit(path, "        return y if bias is None else y + _beside(bias)\n", "        return y\n    else:\n        size = 1\n")
+    assert moved(package, before) == {ENGINE}
 
 
 def test_new_files_need_no_list(package: Path) -> None:
