@@ -19,8 +19,9 @@ from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
 from fedrepro.engine.fork_point import ForkPoint
 from fedrepro.engine.forks import Fork, late, trunk
+from fedrepro.engine.full_memory import train_in_chunks
 from fedrepro.engine.identity import settings_hash
-from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
+from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_images, load_task
 from fedrepro.engine.traffic import traffic
@@ -161,8 +162,8 @@ class _Job:
     ) -> Iterator[tuple[Task, Outcome]]:
         """Trains these seeds: at once on the vectorised engine, otherwise one after another."""
         if self.engine == "vectorised":
-            how = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
-            yield from ((tasks[place], outcome) for place, outcome in train_together(tasks, self._method, **how))
+            each = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
+            yield from train_in_chunks(self.run["run_id"], tasks, self._method, **each)
             return
         none = [None] * len(tasks)
         for task, report, saved, keeper in zip(tasks, reports, checkpoints or none, keepers or none, strict=True):

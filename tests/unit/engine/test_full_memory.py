@@ -1,0 +1,65 @@
+"""A card that holds two clients, and one that holds none: chunks get smaller, aloud, and nothing that was computed is lost."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedrepro.engine import vectorised
+from fedrepro.engine.full_memory import train_in_chunks
+from fedrepro.engine.loop import Checkpoints
+from fedrepro.errors import UserError
+from fedrepro.methods.compose import compose
+from tests.contract.test_engines import assert_close, tasks, together
+
+
+class Card:
+    """Raises what torch does when more than `most` clients train at once, from round `first` on."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, most: int, first: int = 0) -> None:
+        self.asked: list[tuple[int, int]] = []  # (round, clients)
+        train = vectorised._Chunk.train
+
+        def counted(chunk):
+            round, rows = chunk.seeds[chunk.rows[0].seed].round, len(chunk.rows)
+            self.asked.append((round, rows))
+            if round >= first and rows > most:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
+            return train(chunk)
+
+        patch.setattr(vectorised._Chunk, "train", counted)
+
+
+@pytest.fixture(autouse=True)
+def _no_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+
+
+def test_half_as_many_clients_until_they_fit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three seeds of five clients, of whom one has no data; the same results, in float64 to rounding."""
+    several = tasks()
+    expected, card = together("fedavg", several), Card(monkeypatch, 2)
+    found = {task.seed: outcome for task, outcome in train_in_chunks("toy", several, compose("fedavg"))}
+    for task, whole in zip(several, expected, strict=True):
+        assert_close(found[task.seed], whole, 1e-12)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("toy: the GPU's memory is full with 10 clients at once; going on with ")
+    assert said[-1].endswith(("going on with 2", "going on with 1"))
+    assert max(rows for _, rows in card.asked[len(said) :]) <= 2
+
+
+def test_it_goes_on_from_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is full in the third round: the two before it are not trained again."""
+    several, card = tasks(rounds=4), Card(monkeypatch, 2, first=2)
+    saved = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
+    found = list(train_in_chunks("toy", several, compose("fedavg"), checkpoints=saved, reports=[None] * 3))
+    assert [outcome.progress.round for _, outcome in found] == [4, 4, 4]
+    rounds = [round for round, _ in card.asked]
+    assert rounds == sorted(rounds)
+
+
+def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, with what to do."""
+    Card(monkeypatch, 0)
+    with pytest.raises(UserError, match="full with one client at a time; take a card with more, or a smaller batch_size"):
+        list(train_in_chunks("toy", tasks(), compose("fedavg")))
