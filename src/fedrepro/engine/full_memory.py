@@ -15,8 +15,8 @@ from fedrepro.methods.compose import Method
 def train_in_chunks(
     title: str, tasks: Sequence[Task], method: Method, **each: Sequence[Any] | None
 ) -> Iterator[tuple[Task, Outcome]]:
-    """`train_together`. Where memory is full it says so, and goes on from the last checkpoints with half as many clients at once:
-    last digits move, as on another card. `each`: checkpoints, reports and keepers, one of each for a task.
+    """`train_together`. Where memory is full it says so, and goes on from the last checkpoints with half as many clients at a
+    time: last digits move, as on another card. `each`: checkpoints, reports and keepers, one of each for a task.
 
     UserError when one client alone does not fit.
     """
