@@ -55,6 +55,6 @@ def evidence(
         **numbers(outcome.progress.rows, spec.model, outcome.status),
         "inputs": inputs,
         "environment": environment,
-        "code": fingerprints.today(run["config"], environment["device"]),
+        "code": fingerprints.today(run["config"], environment.get("device", "cpu")),
         "cost": cost,
     }
