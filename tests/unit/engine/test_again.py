@@ -10,6 +10,7 @@ import pytest
 from fedrepro.cli.inputs import draw_missing
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.engine import full_memory
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.receipts import beside, together
 from fedrepro.engine.records import seal
@@ -53,13 +54,13 @@ def run(trained: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The seeds of each training on the vectorised engine from now on."""
-    found, train = [], engine_run.train_together
+    found, train = [], full_memory.train_together
 
     def noted(tasks, *args, **options):
         found.append([task.seed for task in tasks])
         return train(tasks, *args, **options)
 
-    monkeypatch.setattr(engine_run, "train_together", noted)
+    monkeypatch.setattr(full_memory, "train_together", noted)
     return found
 
 
