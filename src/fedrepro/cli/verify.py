@@ -18,7 +18,7 @@ SCALES = ("full", "short")
 
 
 def verify(options: Namespace) -> int:
-    """A sentence a cell; exit code 1 when one of them differs."""
+    """A sentence a cell; exit code 1 when one of them differs. What a GPU has trained is left out."""
     from fedrepro.cli.inputs import draw_missing
     from fedrepro.config.differing import method_names
     from fedrepro.config.project import load_project
@@ -32,7 +32,7 @@ def verify(options: Namespace) -> int:
     fingerprints.load()
     verified = renewal.stamp() if options.renew else None
     project = load_project(ROOT)
-    found = _published(project, options)
+    found = _of_processors(_published(project, options), options.target)
     chosen = sample(found, None if options.all else options.minutes)
     seconds = sum(_seconds(path) for _, path in chosen)
     console.say(
@@ -88,6 +88,17 @@ def sample(found: list[tuple["Run", Path]], minutes: float | None) -> list[tuple
             chosen.append(one)
             left -= _seconds(one[1])
     return chosen
+
+
+def _of_processors(found: list[tuple["Run", Path]], target: str) -> list[tuple["Run", Path]]:
+    """Those that a CPU has trained. UserError where there are none."""
+    left = [one for one in found if read_json(one[1]).get("environment", {}).get("device") != "cuda"]
+    others = f"{len(found) - len(left)} of {len(found)} published trainings are from a GPU, whose bits no other machine repeats"
+    if not left:
+        raise UserError(f"{target}: {others}; there is nothing to compare to the bit")
+    if len(left) < len(found):
+        console.say(f"{others}: they are left out")
+    return left
 
 
 def _seconds(path: Path) -> float:

@@ -71,6 +71,19 @@ def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not list(project.glob("results/runs/**/*.safetensors"))
 
 
+def test_what_is_from_a_gpu_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of two seeds, in a sentence; of nothing else, one line says why there is nothing to do."""
+    first, second = sorted(project.glob("reports/short/fedlaw/evidence/*/seed*.json"))
+    change(first, lambda content: content["environment"].update(device="cuda"))
+    assert main(["verify", *TABLE]) == 0
+    said = capsys.readouterr()
+    assert "1 of 2 published trainings are from a GPU, whose bits no other machine repeats: they are left out" in said.err
+    assert said.out.splitlines()[-1] == "1 of 1 identical to the bit"
+    change(second, lambda content: content["environment"].update(device="cuda"))
+    assert main(["verify", *TABLE]) == 2
+    assert "2 of 2 published trainings are from a GPU" in capsys.readouterr().err
+
+
 def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In one number of one round: named, with the reason, and exit code 1; the other seed is still identical."""
     (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
