@@ -35,8 +35,9 @@ def by_code(root: Path, receipts: Receipts) -> list[tuple[str, Receipts]]:
 def _note(root: Path, made: list[dict[str, Any]]) -> str:
     """Results of this machine are stale, where published ones are marked."""
     stale = _names([changed(root, one["run_id"], one["seed"], one["config"]).retrain for one in made])
-    other = _names([fingerprints.changed(one.get("code"), one["config"]).names for one in made])
-    return f"stale: {stale} changed" if stale else f"made with other code of {other}" if other else ""
+    each = [fingerprints.changed(one.get("code"), one["config"]).names for one in made]
+    some = f"{sum(map(bool, each))} of {len(each)} " if not all(each) else ""
+    return f"stale: {stale} changed" if stale else f"{some}made with other code of {_names(each)}" if any(each) else ""
 
 
 def told(root: Path, local: list[Made], published: list[Made]) -> str:

@@ -48,7 +48,8 @@ def compare(options: Namespace) -> None:
     for shown in found[0].shown:
         print("", *_values(runs, names, shown), sep="\n")
     print(*[f"{line}\n" for line in _unlike(runs)], sep="", end="")
-    costs = [cost([adapter(Cost).validate_python(one["cost"]) for one in run.receipts.values()]) for run in runs.values()]
+    took = lambda one: (one["environment"].get("device"), adapter(Cost).validate_python(one["cost"]))  # noqa: E731
+    costs = [cost([took(one) for one in run.receipts.values()]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
         from fedrepro.cli.curves import draw

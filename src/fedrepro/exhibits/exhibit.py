@@ -166,6 +166,7 @@ class Totals:
     published: int  # of those: their evidence is published; the others were trained here
     runs_planned: int
     wall_s: float  # seconds; rounds that several runs share are counted once
+    gpu_s: float  # of these seconds, those of a GPU
     peak_rss_mib: float
     sharing: int  # runs that went on from another's rounds
     finished: tuple[str, str] | None  # the first and the last
@@ -181,6 +182,7 @@ def totals(*exhibits: Exhibit) -> Totals:
         published=sum(is_published(Path(one.path)) for one in runs),
         runs_planned=len(asked),
         wall_s=round(math.fsum(one.cost.wall_s - one.cost.shared_s for one in runs), 1),
+        gpu_s=round(math.fsum(one.cost.wall_s - one.cost.shared_s for one in runs if one.environment.device == "cuda"), 1),
         peak_rss_mib=max((one.cost.peak_rss_mib or 0.0 for one in runs), default=0.0),
         sharing=sum(one.cost.shared_s > 0 for one in runs),
         finished=(dates[0], dates[-1]) if dates else None,

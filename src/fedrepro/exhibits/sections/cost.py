@@ -32,7 +32,7 @@ def cost_of_a_table(table: Exhibit) -> list[b.Block]:
     rows = []
     for run in table.cost:
         links = b.joined(b.Text(str(one.seed), link=one.path) for one in run.receipts)
-        rows.append((run.method, run.setting, *cost([one.cost for one in run.receipts]), links))
+        rows.append((run.method, run.setting, *cost([(one.environment.device, one.cost) for one in run.receipts]), links))
     if not rows:
         return []
     made = b.Grid(
@@ -54,7 +54,9 @@ def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
         if listed_there.isdisjoint(sources):
             seeds = f" ({', '.join(str(one.seed) for one in run.receipts)})"
             evidence = (b.Text(run.run_id[-8:], "code", link=run.receipts[0].path), seeds)
-            rows.append((run.method, ", ".join(sources), *cost([one.cost for one in run.receipts]), evidence))
+            rows.append(
+                (run.method, ", ".join(sources), *cost([(one.environment.device, one.cost) for one in run.receipts]), evidence)
+            )
     blocks: list[b.Block] = [b.Paragraph(total_cost(paper.totals))]
     if own:
         links = b.joined(b.Text(plan.source, link=words.page_of(plan)) for plan in own)
@@ -65,14 +67,19 @@ def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
     return [b.Section("Cost and evidence", tuple(blocks), folded=True, note=f"{len(paper.cost)} runs")]
 
 
-def cost(seeds: Sequence[Cost]) -> tuple[str, ...]:
-    """Returns, as text: mean wall time of a seed, peak memory, samples a second, bytes a client and round, bytes a seed."""
-    if not seeds:
+def cost(runs: Sequence[tuple[str | None, Cost]]) -> tuple[str, ...]:
+    """Returns, as text: mean wall time of a seed, peak memory, samples a second, bytes a client and round, bytes a seed.
+
+    `runs`: (device, cost) of each seed; what a GPU took is said apart.
+    """
+    if not runs:
         return ("–",) * len(COST)
-    wall = sum(one.wall_s for one in seeds)
-    rate = sum(one.samples for one in seeds) / wall if wall else 0.0
-    peak = max(one.peak_rss_mib or 0.0 for one in seeds)
-    first = (duration(wall / len(seeds)), f"{peak:,.0f} MiB", f"{rate:,.0f}")
+    seeds = [one for _, one in runs]
+    apart = [[one for device, one in runs if (device == "cuda") == gpu] for gpu in (False, True)]
+    shown = [(" (GPU)" if gpu else "", each, sum(one.wall_s for one in each)) for gpu, each in enumerate(apart) if each]
+    walls = "; ".join(f"{duration(wall / len(each))}{on}" for on, each, wall in shown)
+    rates = "; ".join(f"{sum(one.samples for one in each) / wall if wall else 0.0:,.0f}{on}" for on, each, wall in shown)
+    first = (walls, f"{max(one.peak_rss_mib or 0.0 for one in seeds):,.0f} MiB", rates)
     known = [one for one in seeds if one.client_rounds]
     if not known:  # evidence from before traffic was counted
         return (*first, "–", "–")
@@ -89,7 +96,10 @@ def total_cost(every: Totals) -> str:
     """Says in a sentence what all runs cost together."""
     if not every.runs_done:
         return "Nothing has run yet."
-    said = f"{every.runs_done} runs, {duration(every.wall_s)} of computing in all, at most {every.peak_rss_mib:,.0f} MiB each."
+    on = f" ({duration(every.gpu_s)} of it on a GPU)" if every.gpu_s else ""
+    said = (
+        f"{every.runs_done} runs, {duration(every.wall_s)} of computing in all{on}, at most {every.peak_rss_mib:,.0f} MiB each."
+    )
     if every.sharing:
         said += f" {every.sharing} of them went on from rounds that another run had trained; those are counted once."
     return said
