@@ -18,17 +18,17 @@ from fedrepro.files import read_json, write_json
 
 
 def stamp() -> dict[str, Any]:
-    """What `verified` will say. UserError where the code is of no commit."""
+    """What `verified` or `committed` will say. UserError where the code is of no commit."""
     commit, dirty = checkout.state()
     if dirty:
-        raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
+        raise UserError("src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
     return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
 
 
 def renew(root: Path, published: Record, verified: dict[str, Any]) -> list[Path]:
     """Writes today's fingerprints into evidence that came out identical, and into its copies where papers share the run.
     Returns the files that were written: none where the code is the same."""
-    code = fingerprints.today(published["config"], published["environment"]["device"])
+    code = fingerprints.today(published["config"], published["environment"].get("device", "cpu"))
     if published.get("code") == code:
         return []
     sealed = records.seal(published | {"code": code, "verified": verified})

@@ -131,8 +131,8 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
         where = "the JSON lists them" if plan.kind else "see the provenance below"
         said.append(f"The runs come from {len(of)} different commits; {where}.")
     if dirty := [one for one in runs if one.environment.dirty]:
-        today = all(one.code and not fingerprints.changed(one.code, one.config) for one in dirty)
-        since = ", and have the code that is committed today, by its fingerprints" if today else ""
+        found = sorted({one.committed.get("commit", "")[:8] for one in dirty})
+        since = f"; the code of commit {', '.join(found)} has the same fingerprints" if all(found) else ""
         said.append(
             f"{len(dirty)} of {len(runs)} runs were made from sources that were not committed then (marked dirty){since}."
         )
