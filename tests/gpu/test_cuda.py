@@ -1,7 +1,7 @@
 """On an NVIDIA GPU (`make test-gpu`): every method and every model, on both engines, against the CPU.
 
-In float64 a round agrees to rounding. In float32 it agrees as the two engines do on a CPU: low bits differ, and now and then
-one of them turns a ReLU or a maximum the other way.
+In float64 a round agrees to rounding; there the kernels of `fedrepro.models.gpu` take no part. In float32 low bits differ, and
+now and then one of them turns a ReLU or a maximum the other way. The kernels alone: tests/unit/models/test_gpu.py.
 """
 
 import dataclasses
@@ -27,9 +27,11 @@ pytestmark = [
 ]
 STACKABLE = [name for name, known in MODELS.items() if known.stackable]
 SLOW_ON_A_CPU = {"resnet110", "wrn56_4", "densenet121", "fedima_alexnet"}  # not tried in float64
-# Norm of the difference over the norm of a round's update, in float32. BatchNorm over batches of eight divides by small
-# deviations, and a network of 56 layers or more multiplies what comes of it: up to 0.4 on an H200.
-FLOAT32 = dict.fromkeys(["resnet56", "resnet110", "wrn56_4", "densenet121"], 0.6)
+# In float32 the norm of the difference over the norm of a round's update: ten times what an H200 gave, 0.1 where only that was
+# seen to hold. Rounding that turns a ReLU or a maximum the other way makes most of it.
+FLOAT32 = {"lenet": 2e-5, "resnet8": 5e-5, "resnet20": 0.05}
+# Behind dozens of normalisations over eight images rounding alone makes up to 0.4 of the update: nothing to compare.
+TOO_DEEP = {"resnet56", "resnet110", "wrn56_4", "densenet121"}
 AUGMENTED = ["lenet", "mlp", "fedgh_cnn", "resnet8", "mcmahan_cifar", "resnet20_gn", "char_lstm"]
 
 
@@ -90,7 +92,7 @@ def test_every_model_in_float64(name: str) -> None:
     assert_round_close(name, torch.float64, 1e-6 if MODELS[name].smallest_batch > 1 else 1e-9)
 
 
-@pytest.mark.parametrize("name", STACKABLE)
+@pytest.mark.parametrize("name", [name for name in STACKABLE if name not in TOO_DEEP])
 def test_every_model_in_float32(name: str) -> None:
     """One round, to the tolerance stated above."""
     assert_round_close(name, torch.float32, FLOAT32.get(name, 0.1))

@@ -5,7 +5,7 @@
     model mlp                        the architecture, and its entry in `fedrepro.models.names`
     engine                           all that these share: the loop, both engines, the data, the operations of models, trees,
                                      the base classes of parts, and how a method is put together
-    GPU kernels                      what `if gpu.takes(...)` hands over to; counts for runs on a GPU alone
+    GPU kernels                      what stands below `if gpu.takes(...)`, and what that hands over to; of runs on a GPU alone
 
 Each covers the module that holds it and what that imports inside the package. A helper of several parts counts for each of
 them; what the engine imports counts for the engine alone. What tells of a training without changing it (the console, locks,
@@ -103,8 +103,10 @@ class Code:
         if self._source(own) is None:
             return ""
         entry = next((digest for model, _, digest in self._models if name == f"model {model}"), "")
-        helpers = self._covered(own) - {own}
-        return _hash([entry, self._content(own), *(f"{name} {self._content(name)}" for name in helpers)])
+        helpers = [f"{name} {self._content(name)}" for name in self._covered(own) - {own}]
+        if name == KERNELS:
+            helpers += [source.on_gpu for one in self._shared if (source := self._source(one)) and source.on_gpu]
+        return _hash([entry, self._content(own), *helpers])
 
     @cached_property
     def _models(self) -> tuple[tuple[str, str, str], ...]:

@@ -5,7 +5,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
 from fedrepro.engine.fork_point import ForkPoint
 from fedrepro.engine.forks import Fork, late, trunk
-from fedrepro.engine.full_memory import train_in_chunks
+from fedrepro.engine.full_memory import one_line, train_in_chunks
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.engine.spec import RunSpec
@@ -29,6 +29,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, lock, restore, write_json
 from fedrepro.lazy import torch
 from fedrepro.methods.compose import Method, compose
+from fedrepro.models import gpu
 from fedrepro.models.names import MODELS, primary_metric
 
 
@@ -122,6 +123,7 @@ class _Job:
     engine: str
     options: Options
     commit: tuple[str | None, bool | None]  # when the training began, and whether its sources differed from it
+    smaller: dict[int, int] = field(default_factory=dict)  # seed -> clients at once, where a GPU's memory had not room for all
 
     @classmethod
     def of(cls, run: dict[str, Any], options: Options) -> "_Job":
@@ -163,12 +165,15 @@ class _Job:
         """Trains these seeds: at once on the vectorised engine, otherwise one after another."""
         if self.engine == "vectorised":
             each = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
-            yield from train_in_chunks(self.run["run_id"], tasks, self._method, **each)
+            with one_line(self.run["run_id"]):
+                yield from train_in_chunks(self.run["run_id"], tasks, self._method, self.smaller, **each)
             return
         none = [None] * len(tasks)
         for task, report, saved, keeper in zip(tasks, reports, checkpoints or none, keepers or none, strict=True):
             how = {"engine": self.engine, "workers": self.options.workers, "report": report}
-            yield task, train(task, self._method, **how, checkpoints=saved, keeper=keeper)
+            with one_line(self.run["run_id"]):
+                outcome = train(task, self._method, **how, checkpoints=saved, keeper=keeper)
+            yield task, outcome
 
     @property
     def _method(self) -> Method:
@@ -245,6 +250,10 @@ class _Job:
             cost |= {"shared_rounds": progress.shared, "shared_s": round(progress.shared_s, 3)}
         found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
         found |= dict(zip(("commit", "dirty"), self.commit, strict=True))
+        if self.device == "cuda":
+            found |= {"convolutions": gpu.form()}
+        if task.seed in self.smaller:
+            found |= {"clients_at_once": self.smaller[task.seed]}
         if self.engine == "vectorised":
             found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)

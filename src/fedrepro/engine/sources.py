@@ -39,6 +39,7 @@ class ParsedSource:
     imports: tuple[Import, ...]  # these, wherever they stand, except for those that only type checkers see
     registers: tuple[str, ...]  # names that `@register("slot", "name")` and `@SCHEMES.register("name")` give
     models: tuple[tuple[str, str, str], ...]  # of the table MODELS: (name, module of fedrepro.models, digest of the entry)
+    on_gpu: str = ""  # digest of what runs on a GPU alone, which the other digest leaves out
 
 
 def read(path: Path) -> ParsedSource:
@@ -58,8 +59,9 @@ def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_bytes())
         if found["key"] == key:
-            digest, imports, registers, models = found["parsed"]
-            return ParsedSource(digest, tuple(Import(*one) for one in imports), (*registers,), tuple(map(tuple, models)))
+            digest, imports, registers, models, on_gpu = found["parsed"]
+            read = tuple(Import(*one) for one in imports), (*registers,), tuple(map(tuple, models))
+            return ParsedSource(digest, *read, on_gpu)
     parsed = _parsed(path, content)
     if not sys.dont_write_bytecode:
         with suppress(OSError):  # a folder of another user, or a full one
@@ -83,7 +85,8 @@ def _parsed(path: Path, content: bytes) -> ParsedSource:
     reader = _Reader(path)
     reader.visit(tree)
     digest = _digest([*reader.words, *sorted(reader.outside)])
-    return ParsedSource(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)))
+    on_gpu = _digest(reader.on_gpu) if reader.on_gpu else ""
+    return ParsedSource(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)), on_gpu)
 
 
 class _Reader:
@@ -92,6 +95,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path, self.words, self.registers = path, list[str](), list[str]()
         self.imports, self.outside = list[Import](), set[str]()  # from the package, and of all else
+        self.on_gpu = list[str]()  # words of what runs on a GPU alone
 
     def visit(self, node: ast.AST, unseen: bool = False) -> None:
         """`unseen`: it never runs. What is empty is left out, since Python's versions differ in it."""
@@ -121,8 +125,11 @@ class _Reader:
 
     def _left_out(self, node: ast.AST, unseen: bool) -> bool:
         """Docstrings and other bare constants, `pass`, what runs on a GPU alone, and imports, which are noted."""
-        if isinstance(node, ast.If):
-            return _on_a_gpu(node)
+        if isinstance(node, ast.If) and _on_a_gpu(node):
+            reader = _Reader(self.path)
+            reader.visit(node)
+            self.on_gpu += reader.words
+            return True
         if isinstance(node, ast.Expr):
             return isinstance(node.value, ast.Constant)
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -134,10 +141,7 @@ class _Reader:
 
 
 def _on_a_gpu(node: ast.If) -> bool:
-    """`if gpu.takes(...):`, with more conditions or without, and no `else`: a CPU never sees what stands below.
-
-    It hands over to `fedrepro.models.gpu`, which has a fingerprint.
-    """
+    """`if gpu.takes(...):`, with more conditions or without, and no `else`: a CPU never sees what stands below."""
     test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
     match test:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="gpu"), attr="takes")):

@@ -1,13 +1,13 @@
 """Convolutions of stacked clients on a GPU, [K, B, C, H, W] by [K, out, C, k, k], in one launch for all clients.
 
-cuDNN takes them as one convolution with a group for each client, at 1 to 15 TFLOP/s on an H200. For 5 x 5 weights of 20 clients
-it picks a gradient in Winograd's form, 2e-3 of its norm away from a sum of products, with float32 asked for. Here a convolution
-is a matrix product that reads its left factor from the images as it goes (Triton). A product is made of three of
-TensorFloat-32, of the factors' leading and remaining bits, which is 2e-7 of the norm from float64. Sums have a fixed order: a
+cuDNN takes them as one convolution with a group for each client, at 2 to 15 TFLOP/s forward and backward on an H200. For the
+second layer of LeNet and 20 clients it is 2e-3 of the norm away from other forms, with float32 asked for. Here a convolution is
+a matrix product that reads its left factor from the images as it goes (Triton). A product is made of three of TensorFloat-32, of the factors' leading and remaining bits, which is 2e-7 of the norm from float64. Sums have a fixed order: a
 run has the same bits twice. Measured on one H200, see docs/performance.md.
 """
 
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,12 +16,40 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fedrepro.console import say
+
 
 def takes(x: Tensor, weight: Tensor) -> bool:
-    """Whether these kernels are for `weight`: of stacked clients, float32 on an NVIDIA GPU, without autocast."""
-    if weight.dim() != 5 or not weight.is_cuda or torch.version.hip or not _there():
+    """Whether these kernels are for `weight`: square, of stacked clients, float32 without autocast, on a GPU where they work.
+
+    They have no second derivatives.
+    """
+    if weight.dim() != 5 or not weight.is_cuda or weight.shape[-1] != weight.shape[-2]:
         return False
-    return x.dtype is weight.dtype is torch.float32 and not torch.is_autocast_enabled("cuda")
+    return x.dtype is weight.dtype is torch.float32 and not torch.is_autocast_enabled("cuda") and _work(weight.device)
+
+
+def form() -> str:
+    """What makes convolutions of stacked clients on the GPU of this process, for the record of a run."""
+    return f"triton {version('triton')}" if _work(torch.device("cuda", torch.cuda.current_device())) else "grouped"
+
+
+@cache
+def _work(device: torch.device) -> bool:
+    """Tried once, with the largest blocks.
+
+    TensorFloat-32 needs compute capability 8.0, Triton a C compiler and Python's headers.
+    """
+    if torch.version.hip or find_spec("triton") is None or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    try:
+        x, weight = torch.zeros(1, 1, 64, 4, 4, device=device), torch.zeros(1, 64, 64, 3, 3, device=device)
+        _kernels().weight_gradient(x, _kernels().correlate(x, weight), 3)
+    except Exception as error:  # of a compiler, of the system, of Triton's own kinds
+        why = " ".join(str(error).split())[:200]
+        say(f"convolutions of clients side by side take cuDNN's form, which is slower, since Triton does not work here: {why}")
+        return False
+    return True
 
 
 def conv2d(x: Tensor, weight: Tensor, padding: int) -> Tensor:
@@ -32,11 +60,6 @@ def conv2d(x: Tensor, weight: Tensor, padding: int) -> Tensor:
 def pool_relu(y: Tensor, bias: Tensor) -> Tensor:
     """max(0, maximum over 2 x 2 windows side by side + bias). y [K, B, C, H, W], bias [K, C]."""
     return _PoolRelu.apply(y, bias)  # type: ignore[return-value]
-
-
-@cache
-def _there() -> bool:
-    return find_spec("triton") is not None
 
 
 def _kernels() -> Any:
@@ -82,7 +105,7 @@ class _PoolRelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, g: Tensor):  # type: ignore[override]
         found, place = ctx.saved_tensors
-        g = torch.where(found > 0, g, 0)
+        g = torch.where(found <= 0, 0, g).contiguous()
         return _kernels().unpool(g, place, ctx.shape), g.sum((1, 3, 4))
 
 

@@ -45,7 +45,7 @@ def weight_gradient(x: Tensor, g: Tensor, size: int) -> Tensor:
     terms, places, block = channels * size * size, batch * g.shape[3] * g.shape[4], _block(out)
     across = 64 if terms > 32 else 32
     blocks = triton.cdiv(terms, across) * triton.cdiv(out, block)
-    parts = max(1, min(PROGRAMS // (clients * blocks), places // (8 * STEP)))
+    parts = max(1, min(PROGRAMS // max(1, clients * blocks), places // (8 * STEP)))
     each = triton.cdiv(triton.cdiv(places, parts), STEP) * STEP
     found = x.new_empty(parts, clients, out, channels, size, size)
     shapes = {"channels": channels, "height": height, "width": width, "out": out, "size": size}

@@ -1,15 +1,17 @@
 """A card that holds two clients, and one that holds none: chunks get smaller, aloud, and nothing that was computed is lost."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
-from fedrepro.engine import vectorised
-from fedrepro.engine.full_memory import train_in_chunks
+from fedrepro.engine import lockstep, vectorised
+from fedrepro.engine.full_memory import one_line, train_in_chunks
 from fedrepro.engine.loop import Checkpoints
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
+from tests import toy
 from tests.contract.test_engines import assert_close, tasks, together
 
 
@@ -39,12 +41,14 @@ def test_half_as_many_clients_until_they_fit(monkeypatch: pytest.MonkeyPatch, ca
     """Three seeds of five clients, of whom one has no data; the same results, in float64 to rounding."""
     several = tasks()
     expected, card = together("fedavg", several), Card(monkeypatch, 2)
-    found = {task.seed: outcome for task, outcome in train_in_chunks("toy", several, compose("fedavg"))}
+    smaller: dict[int, int] = {}
+    found = {task.seed: outcome for task, outcome in train_in_chunks("toy", several, compose("fedavg"), smaller)}
     for task, whole in zip(several, expected, strict=True):
         assert_close(found[task.seed], whole, 1e-12)
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("toy: the GPU's memory is full with 10 clients at once; going on with ")
     assert said[-1].endswith(("going on with 2", "going on with 1"))
+    assert smaller == dict.fromkeys((8, 9, 10), int(said[-1][-1]))
     assert max(rows for _, rows in card.asked[len(said) :]) <= 2
 
 
@@ -52,14 +56,42 @@ def test_it_goes_on_from_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest
     """Memory is full in the third round: the two before it are not trained again."""
     several, card = tasks(rounds=4), Card(monkeypatch, 2, first=2)
     saved = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
-    found = list(train_in_chunks("toy", several, compose("fedavg"), checkpoints=saved, reports=[None] * 3))
+    found = list(train_in_chunks("toy", several, compose("fedavg"), {}, checkpoints=saved, reports=[None] * 3))
     assert [outcome.progress.round for _, outcome in found] == [4, 4, 4]
     rounds = [round for round, _ in card.asked]
     assert rounds == sorted(rounds)
 
 
+def test_what_smaller_chunks_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that is full while the server works: nothing is tried again, and the line does not speak of clients."""
+    tried = []
+
+    def full(*_):
+        tried.append(1)
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
+
+    monkeypatch.setattr(lockstep, "answer", full)
+    with (
+        pytest.raises(UserError, match="toy: the GPU's memory is full; take a card with more, or set device: cpu"),
+        one_line("toy"),
+    ):
+        list(train_in_chunks("toy", tasks(), compose(toy.part_text("fedlaw")), {}))
+    assert tried == [1]
+
+
+def test_one_seed_is_done_before_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has diverged in its first round; the two others go on without it, and it is not trained again."""
+    first, second, third = tasks()
+    huge = dataclasses.replace(second, params=second.params.like(torch.full_like(second.params.flat, 1e200)))
+    Card(monkeypatch, 2, first=2)
+    found = [
+        (task.seed, outcome.status) for task, outcome in train_in_chunks("toy", [first, huge, third], compose("fedavg"), {})
+    ]
+    assert found == [(9, "diverged"), (8, "finished"), (10, "finished")]
+
+
 def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, with what to do."""
     Card(monkeypatch, 0)
-    with pytest.raises(UserError, match="full with one client at a time; take a card with more, or a smaller batch_size"):
-        list(train_in_chunks("toy", tasks(), compose("fedavg")))
+    with pytest.raises(UserError, match=r"with one client at a time; take a card with more, .* or make batch_size smaller"):
+        list(train_in_chunks("toy", tasks(), compose("fedavg"), {}))

@@ -1,6 +1,8 @@
-"""The kernels for stacked convolutions, by Triton's interpreter on the CPU, against torch's own."""
+"""The kernels for stacked convolutions against torch's own in float64: on a GPU, or by Triton's interpreter on a CPU."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -9,27 +11,25 @@ from torch import Tensor
 
 from fedrepro.models import gpu, ops
 
+DEVICE = "cpu" if "TRITON_INTERPRET" in os.environ else "cuda"
 pytestmark = [
     pytest.mark.skipif(find_spec("triton") is None, reason="torch has no Triton here"),
-    pytest.mark.skipif("TRITON_INTERPRET" not in os.environ, reason="Triton has a GPU to run on, see tests/gpu"),
+    pytest.mark.skipif(DEVICE == "cuda" and not torch.cuda.is_available(), reason="a GPU that torch cannot use"),
 ]
 
 
 def draw(*shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).requires_grad_()
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(DEVICE).requires_grad_()
 
 
-def plain(x: Tensor, weight: Tensor, bias: Tensor, padding: int) -> Tensor:
-    """As `ops.conv_pool_relu` has it on a CPU."""
-    return ops.conv_pool_relu(x, weight, bias, 2, padding=padding)
-
-
-def assert_alike(found: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
-    """Values and gradients, to rounding in float32."""
+def assert_alike(ours: Callable[..., Tensor], plain: Callable[..., Tensor], *inputs: Tensor) -> None:
+    """Values and gradients, to rounding in float32. TensorFloat-32 alone would be 8e-4 away."""
+    doubles = [one.detach().cpu().double().requires_grad_() for one in inputs]
+    found, expected = ours(*inputs), plain(*doubles)
     g = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0))
-    each = zip(torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g), strict=True)
-    for one, other in [(found, expected), *each]:
-        assert (one - other).norm() <= 1e-6 * other.norm()
+    gradients = torch.autograd.grad(found, inputs, g.to(DEVICE)), torch.autograd.grad(expected, doubles, g.double())
+    for one, other in [(found, expected), *zip(*gradients, strict=True)]:
+        assert (one.cpu() - other).norm() <= 1e-6 * other.norm()
 
 
 # Clients, batch, channels, side, channels of output, size, padding: LeNet's layers on small images; an odd side, of which
@@ -42,28 +42,32 @@ def test_values_and_gradients(clients: int, batch: int, channels: int, side: int
     """Of a convolution, and of one with pooling and ReLU."""
     x, bias = draw(clients, batch, channels, side, side), draw(clients, out)
     weight = draw(clients, out, channels, size, size)
-    assert_alike(gpu.conv2d(x, weight, padding), ops.conv2d(x, weight, padding=padding), [x, weight])
-    whole = gpu.pool_relu(gpu.conv2d(x, weight, padding), bias)
-    assert_alike(whole, plain(x, weight, bias, padding), [x, weight, bias])
+    assert_alike(partial(gpu.conv2d, padding=padding), partial(ops.conv2d, padding=padding), x, weight)
+
+    def whole(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return gpu.pool_relu(gpu.conv2d(x, weight, padding), bias)
+
+    assert_alike(whole, partial(ops.conv_pool_relu, size=2, padding=padding), x, weight, bias)
 
 
 def test_a_weights_gradient_is_added_up_in_parts() -> None:
     """One client with many places: several programs share the sum out, in an order that shapes alone settle."""
     x, weight = draw(1, 16, 1, 12, 12), draw(1, 4, 1, 3, 3)
-    assert_alike(gpu.conv2d(x, weight, 1), ops.conv2d(x, weight, padding=1), [x, weight])
+    assert_alike(partial(gpu.conv2d, padding=1), partial(ops.conv2d, padding=1), x, weight)
 
 
 def test_the_first_of_equal_maxima_and_what_is_no_number() -> None:
-    """As torch's pooling: the gradient goes to the first; a NaN stays one, so that a diverged training is seen."""
-    y = torch.tensor([[1.0, 1.0, float("nan"), 2.0], [1.0, 0.0, 5.0, 0.0]]).reshape(1, 1, 1, 2, 4).requires_grad_()
-    found = gpu.pool_relu(y, torch.zeros(1, 1))
+    """As torch's pooling and ReLU: the gradient goes to the first, and through a NaN, so that a diverged training is seen."""
+    y = torch.tensor([[1.0, 1.0, float("nan"), 2.0], [1.0, 0.0, 5.0, 0.0]]).reshape(1, 1, 1, 2, 4).to(DEVICE).requires_grad_()
+    found = gpu.pool_relu(y, torch.zeros(1, 1, device=DEVICE))
     assert found.flatten()[0] == 1
     assert found.flatten()[1].isnan()
-    (g,) = torch.autograd.grad(found[..., 0].sum(), y)
-    assert g.flatten().tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
+    (g,) = torch.autograd.grad(found.sum(), y)
+    assert g.flatten().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
 
 
 def test_they_are_for_stacked_float32_on_a_gpu() -> None:
-    """Nothing of a CPU's is changed by them."""
+    """They leave alone what a CPU does, and what they cannot: one client, float64, weights that are not square."""
     x, weight = draw(2, 1, 1, 4, 4), draw(2, 1, 1, 3, 3)
-    assert not gpu.takes(x, weight)
+    assert gpu.takes(x, weight) == (DEVICE == "cuda")
+    assert not any(gpu.takes(*pair) for pair in [(x[0], weight[0]), (x.double(), weight.double()), (x, weight[..., :2])])
