@@ -2,8 +2,9 @@
 
 cuDNN takes them as one convolution with a group for each client, at 2 to 15 TFLOP/s forward and backward on an H200. For the
 second layer of LeNet and 20 clients it is 2e-3 of the norm away from other forms, with float32 asked for. Here a convolution is
-a matrix product that reads its left factor from the images as it goes (Triton). A product is made of three of TensorFloat-32, of the factors' leading and remaining bits, which is 2e-7 of the norm from float64. Sums have a fixed order: a
-run has the same bits twice. Measured on one H200, see docs/performance.md.
+a matrix product that reads its left factor from the images as it goes (Triton). A product is made of three of TensorFloat-32,
+of the factors' leading and remaining bits, which is 2e-7 of the norm from float64. Sums have a fixed order: a run has the same
+bits twice. Measured on one H200, see docs/performance.md.
 """
 
 from functools import cache
