@@ -1,33 +1,18 @@
 """Planning a table and composing a method compute nothing, so they need no torch. What computes finds it as if imported."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from fedrepro import lazy
-from tests.helpers import planned
-
-LARGE = ("torch", "torchvision", "mlflow", "pandas", "matplotlib", "scipy", "sklearn", "pyarrow", "h5py", "snakemake", "dvc")
-# Python refuses to import what is None there.
-WITHOUT = f"import json, sys; sys.modules.update(dict.fromkeys({LARGE!r})); from tests.helpers import planned; "
+from tests.helpers.bare import python, without_large
+from tests.helpers.composed import composed
 
 
-def python(code: str) -> str:
-    """What a new process prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=planned.ROOT)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("what", ["plans", "methods"])
-def test_the_same_without_the_large_libraries(what: str) -> None:
-    """The plans of all tables, and every part alone, where none of these libraries can be imported."""
-    expected = getattr(planned, what)()
+def test_methods_are_composed_without_the_large_libraries() -> None:
+    """Every part alone, where none of them can be imported. The plans of all tables: test_freeze.py."""
+    expected = composed()
     assert len(expected) > 20
-    assert json.loads(python(f"{WITHOUT} print(json.dumps(planned.{what}()))")) == expected
+    assert without_large("from tests.helpers.composed import composed", "composed()") == expected
 
 
 def test_torch_is_imported_with_the_first_use() -> None:

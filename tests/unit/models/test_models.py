@@ -305,7 +305,7 @@ SMALL |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4"), (1, 8, 8)) | {
 NORMS = ["resnet8", "resnet20", "resnet56", "resnet110", "wrn56_4", "resnet18", "densenet121"]
 # Where the images of the paper would take long in float64.
 SHAPES = {name: known.input_shape for name, known in MODELS.items()}
-SHAPES |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121"), (3, 16, 16))
+SHAPES |= dict.fromkeys(("resnet56", "resnet110", "densenet121"), (3, 16, 16)) | {"wrn56_4": (3, 8, 8)}
 SMALLEST = {
     "mlp": 1,
     "mnist_cnn": 16,
