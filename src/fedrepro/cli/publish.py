@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.files import write_atomic, write_json
+from fedrepro.files import write_atomic
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Plan
@@ -44,20 +44,10 @@ def publish(options: Namespace) -> None:
             f"{options.target}: {told} have not run at scale {options.scale}; run `{made.command}` first, or give --partial"
         )
     for path in copied:
-        _copy(path, evidence / _below(path))
+        target = evidence / _below(path)
+        write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
     console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
     console.say(f"next: {made.command}, then commit {made.folder}")
-
-
-def _copy(path: Path, target: Path) -> None:
-    """As it is; what was trained before its sources were committed says of which commit the same code is."""
-    from fedrepro.engine import renewal
-    from fedrepro.engine.records import read_receipt, seal
-
-    if path.suffix == ".json" and (record := read_receipt(path))["environment"].get("dirty"):
-        write_json(target, seal(record | {"committed": renewal.stamp()}))
-    else:
-        write_atomic(target, lambda temporary: shutil.copyfile(path, temporary))
 
 
 def _settled(made: "Plan", store: "Store") -> "Plan":
@@ -69,20 +59,15 @@ def _settled(made: "Plan", store: "Store") -> "Plan":
 
 
 def _require_fit(path: Path, *, native: bool) -> None:
-    """UserError unless the receipt is whole, of code that is committed, and of arithmetic that others can repeat to the bit.
-
-    What was trained before its sources were committed can be published once they are, with the same fingerprints.
-    """
-    from fedrepro.engine import checkout, fingerprints
+    """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
+    from fedrepro.engine import fingerprints
     from fedrepro.engine.records import read_receipt
 
     record = read_receipt(path)
-    environment, code = record["environment"], record.get("code")
-    other = fingerprints.changed(code, record["config"])
-    if other.retrain:
-        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other.retrain)}; train it again first")
-    same = code == fingerprints.today(record["config"], environment.get("device", "cpu")) and checkout.state()[1] is False
-    if environment.get("commit") is None or (environment.get("dirty") and not same):
+    environment, other = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
+    if other:
+        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other)}; train it again first")
+    if environment.get("commit") is None or environment.get("dirty"):
         why = "sources that were not committed" if environment.get("dirty") else "no git checkout"
         raise UserError(f"{path}: was trained from {why}; commit them, delete {path.parent}, and train it again")
     if environment.get("arithmetic") != "portable" and not native:

@@ -18,10 +18,10 @@ from fedrepro.files import read_json, write_json
 
 
 def stamp() -> dict[str, Any]:
-    """What `verified` or `committed` will say. UserError where the code is of no commit."""
+    """What `verified` will say. UserError where the code is of no commit."""
     commit, dirty = checkout.state()
     if dirty:
-        raise UserError("src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
+        raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
     return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
 
 

@@ -130,12 +130,8 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     if len(of) > 1:
         where = "the JSON lists them" if plan.kind else "see the provenance below"
         said.append(f"The runs come from {len(of)} different commits; {where}.")
-    if dirty := [one for one in runs if one.environment.dirty]:
-        found = sorted({one.committed.get("commit", "")[:8] for one in dirty})
-        since = f"; the code of commit {', '.join(found)} has the same fingerprints" if all(found) else ""
-        said.append(
-            f"{len(dirty)} of {len(runs)} runs were made from sources that were not committed then (marked dirty){since}."
-        )
+    if any(receipt.environment.dirty for receipt in runs):
+        said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
     return (*said, *_conflicts(plan, evidence))
 
 

@@ -63,7 +63,6 @@ class Receipt:
     measured: dict[str, Any] = field(default_factory=dict)
     path: str = ""  # from the project's root
     code: dict[str, str] = field(default_factory=dict)
-    committed: dict[str, str] = field(default_factory=dict)  # the commit whose code is that of a run from a dirty tree
 
     @property
     def diverged(self) -> bool:
