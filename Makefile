@@ -58,7 +58,7 @@ test-portable: $(READY)  ## the same bits on emulated processors of two makers (
 	$(BIN)/python -m pytest tests/portable/emulated.py
 
 test-gpu: $(READY)  ## every method and model on an NVIDIA GPU against the CPU, the same bits twice (minutes)
-	$(BIN)/python -m pytest -n $(TESTERS) tests/gpu tests/unit/models/test_gpu.py
+	TRITON_INTERPRET=0 $(BIN)/python -m pytest -n $(TESTERS) tests/gpu tests/unit/models/test_gpu.py
 
 bench: $(READY)  ## time our engines against a plain loop, and rounds by their clients (minutes; leave the machine alone meanwhile)
 	$(BIN)/python -m benchmarks.run

@@ -5,6 +5,7 @@ now and then one of them turns a ReLU or a maximum the other way. The kernels al
 """
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,7 @@ from tests import toy
 from tests.contract.test_engines import SEEDS, Killed, assert_close, real_task, tasks
 from tests.unit.engine import test_detection
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU"),
-    pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS"),  # torch's, once a process; a training leaves it out too
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # torch's; trainings leave it out, too
 STACKABLE = [name for name, known in MODELS.items() if known.stackable]
 SLOW_ON_A_CPU = {"resnet110", "wrn56_4", "densenet121", "fedima_alexnet"}  # not tried in float64
 # In float32 the norm of the difference over the norm of a round's update: ten times what an H200 gave, 0.1 where only that was
@@ -37,7 +35,9 @@ AUGMENTED = ["lenet", "mlp", "fedgh_cnn", "resnet8", "mcmahan_cifar", "resnet20_
 
 @pytest.fixture(autouse=True, scope="module")
 def _prepared() -> None:
-    """As a training on a GPU is: deterministic kernels, factors in full."""
+    """As a training on a GPU is: deterministic kernels, factors in full. Who asks for these tests has a GPU."""
+    assert torch.cuda.is_available(), "torch finds no GPU: make test-gpu is for machines that have one"
+    assert os.environ["TRITON_INTERPRET"] == "0", "start them with make test-gpu, which has Triton's kernels run on the GPU"
     environment.prepare("cuda")
 
 
