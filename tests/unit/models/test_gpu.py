@@ -1,4 +1,4 @@
-"""The kernels for stacked convolutions against torch's own in float64: in Triton's interpreter, or by `make test-gpu` on a GPU."""
+"""The kernels for stacked convolutions against torch's in float64: in Triton's interpreter, or on a GPU by `make test-gpu`."""
 
 import os
 from collections.abc import Callable
