@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from fedrepro.api.drawn import compose, index_arrays, whole_numbers
 from fedrepro.api.own_model import model_of
+from fedrepro.choices import DEVICES, ENGINES
 from fedrepro.config.defaults import SETTINGS
 from fedrepro.data import participation, proxy
 from fedrepro.data import partition as partitions
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _DERIVED = frozenset({"dataset", "dataset_sha", "input_shape", "classes", "method", "model", "channel_statistics"})
 _SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
 Pair = tuple[Any, Any]  # x and y
-DEVICES = ("auto", "cpu", "cuda")
-ENGINES = ("auto", "sequential", "vectorised", "plain")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedrepro import __version__, arithmetic
+from fedrepro.choices import DEVICES, ENGINES
 from fedrepro.cli.asked import split
 
 # Name, module of fedrepro.cli, help -> the command.
@@ -180,14 +181,13 @@ def _run(add: Add) -> None:
     _part_of_a_table(run, seeds="default: params.yaml")
     run.add_argument("--run-id", action=Listed, metavar="ID", help="only these runs")
     run.add_argument("--scale", help="demo, short or full; default: params.yaml")
-    run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml; auto for a file")
+    run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
     help = (
         "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
     )
     run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
-    engines = ["auto", "sequential", "vectorised", "plain"]
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
-    run.add_argument("--engine", choices=engines, default="auto", help=help)
+    run.add_argument("--engine", choices=ENGINES, default="auto", help=help)
     help = "processes that share out each round's clients; they change no bit (default: params.yaml)"
     run.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
@@ -214,7 +214,7 @@ def _sweep(add: Add) -> None:
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
     sweep.add_argument("--name", help="of its folder in sweeps/, its reports and its experiment (default: from its content)")
     sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
-    sweep.add_argument("--device", choices=["auto", "cpu", "cuda"], help="default: params.yaml")
+    sweep.add_argument("--device", choices=DEVICES, help="default: params.yaml")
     sweep.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
 
 
@@ -250,7 +250,7 @@ def _diagnose(add: Add) -> None:
     diagnose.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: all that models are kept of")
     help = "default: every round whose models are kept; what was measured before stays"
     diagnose.add_argument("--rounds", action=Listed, type=_at_least_one, metavar="ROUND", help=help)
-    diagnose.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    diagnose.add_argument("--device", choices=DEVICES, default="auto")
 
 
 def _which(command: argparse.ArgumentParser, what: str) -> None:

@@ -104,7 +104,7 @@ def shared(configs: Sequence[dict[str, Any]]) -> str:
     """`dataset mnist, clients 20`: of the settings that a run is known by, those that all of these have in common."""
     names = set(method_names([config["method"] for config in configs]))
     said = [f"method {names.pop()}"] if len(names) == 1 else []
-    for key in MAIN:
+    for key in (*MAIN, "normalise"):
         values = {text(config, key) for config in configs}
         if len(values) == 1 and (key, *values) != ("participation", "1"):
             said.append(f"{key} {values.pop()}")

@@ -38,7 +38,7 @@ class Took:
     device: str
     work: float  # of a round, see `Rates.work`
     round_s: float  # seconds of one core, at most: wall time times workers
-    mib: float
+    mib: float  # of one process, in the mean over its workers
 
 
 class Rates:
@@ -142,9 +142,9 @@ class Rates:
             work = self.work(config) if config["model"] == model else None
             if not work:
                 return []
-            core_s = cost["wall_s"] * environment.get("workers", 1)
-            round_s = core_s / len(record["curves"]["round"])
-            return [Took(config, environment["device"], work, round_s, cost["peak_rss_mib"])]
+            workers = environment.get("workers", 1)
+            round_s = cost["wall_s"] * workers / len(record["curves"]["round"])
+            return [Took(config, environment["device"], work, round_s, cost["peak_rss_mib"] / workers)]
         except Exception:
             return []
 

@@ -17,8 +17,8 @@ WHAT_HOLDS = (
 )
 CLAIMS = (
     "Every claim by its verdict; not comparable where scale full has no verdict and scale short has runs, or the paper does "
-    "not give the settings. A claim links to its paper's page; the details beside that page say what each claim is and which "
-    "rule decides it."
+    "not give the settings. A claim leads to its place on its paper's page; the details beside that page say which rule "
+    "decides it."
 )
 ALL_PAGES = (
     "One page for each paper and scale. Only at scale full, and there only where a page says so, may numbers be compared with "
@@ -132,7 +132,7 @@ def _by_verdict(scales: list[Placed]) -> dict[Verdict, list[b.Text]]:
                 best[id] = verdict, path
     found: dict[Verdict, list[b.Text]] = {}
     for id, (verdict, path) in best.items():
-        found.setdefault(verdict, []).append(b.Text(id, link=_link(path)))
+        found.setdefault(verdict, []).append(b.Text(id, link=f"{_link(path)}#{id}"))
     return found
 
 

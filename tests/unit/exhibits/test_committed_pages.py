@@ -47,6 +47,25 @@ def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
             assert cell["printed"] is not None, place
 
 
+def test_links_lead_somewhere() -> None:
+    """Every one of a committed page, and where it names a place on another page, the place is there."""
+    pages = [ROOT / "reports" / name for name in ("README.md", "index.html")]
+    names = [f"{name}.{ending}" for name in ("index", "details") for ending in ("md", "html")]
+    pages += [path.with_name(name) for path in PAGES for name in names]
+    texts = {path: path.read_text() for path in pages}
+    places = {path: {*re.findall(r'\bid="([^"]+)"', text)} for path, text in texts.items()}
+    found, dead = 0, []
+    for page, text in texts.items():
+        linked = r"\]\(([^)\s]+)\)" if page.suffix == ".md" else r'href="([^"]+)"'
+        for link in (one for one in re.findall(linked, text) if not re.match("https?:|data:", one)):
+            path, _, place = link.partition("#")
+            target, found = (page.parent / path.replace("%20", " ")).resolve() if path else page, found + bool(place)
+            if not target.exists() or (place and place not in places[target]):
+                dead.append(f"{page.relative_to(ROOT)}: {link}")
+    assert dead == []
+    assert found > 200
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_a_page_is_short_enough_to_read(path: Path) -> None:
     """All that stands between spaces counts as a word, numbers and lines of tables too."""

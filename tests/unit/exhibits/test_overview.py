@@ -60,7 +60,9 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
         "papers/other: 262 printed numbers are here to be compared with; nothing has been run.",
     ]
     assert "| paper | ? inconclusive |" in text
-    assert "| FedLAW | [K1](full/fedlaw/index.md) |" in text
+    assert "| FedLAW | [K1](full/fedlaw/index.md#K1) |" in text
+    for ending in ("md", "html"):
+        assert Path(f"reports/full/fedlaw/index.{ending}").read_text().count('id="K1"') == 1
 
 
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:

@@ -342,13 +342,14 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
     behind = CLAIM | {"id": "K3", "text": "A row that waits", "pairs": {"fedlaw": "feddyn"}}
     for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
         page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details stand on its page
-        assert f"Claims whose runs this scale does not have: {named}. [What they say](details.md)" in page
-        assert "| K2, Table 3<br>" not in page
-        assert ("| K3, Table 3<br>" in page) is there
-        assert "- K2, Table 3: Another table says so" in page
-        unjudged = "without a verdict, since they are not the paper's protocol: K1. [What they say](details.md)" in page
+        links = ", ".join(f'<a id="{id}"></a>[{id}](details.md#{id})' for id in named.split(", "))
+        assert f"Claims whose runs this scale does not have (each leads to what it says): {links}" in page
+        assert '| <a id="K2"></a>' not in page
+        assert ('| <a id="K3"></a>K3, Table 3<br>' in page) is there
+        assert '- <a id="K2"></a>K2, Table 3: Another table says so' in page
+        unjudged = "since they are not the paper's protocol (each leads to what it says): " in page
         assert unjudged is (scale == "short")
-        assert page.count("| K1, Table 3<br>") == 1
+        assert page.count('| <a id="K1"></a>K1, Table 3<br>') == 1
 
 
 def test_files_that_stand_beside_a_page_are_linked_there() -> None:

@@ -16,8 +16,10 @@ CHANGES = (
     "moved. A rule fixed beforehand is worth more than one of these."
 )
 
-WAITING = "Claims whose runs this scale does not have: {}. "
-UNJUDGED = "Claims whose runs are here, without a verdict, since they are not the paper's protocol: {}. "
+WAITING = "Claims whose runs this scale does not have (each leads to what it says): "
+UNJUDGED = (
+    "Claims whose runs are here, without a verdict, since they are not the paper's protocol (each leads to what it says): "
+)
 UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words stand in papers/{}/claims.yaml."
 
 
@@ -31,10 +33,11 @@ def claims(paper: PaperPage) -> list[b.Block]:
     blocks: list[b.Block] = []
     if rows := [one for one in paper.claims if one not in waiting and one not in shown]:
         blocks.append(_grid(rows))
-    details = b.Text("What they say", link=(paper.folder / "details.page").as_posix())
+    details = (paper.folder / "details.page").as_posix()
     for text, named in ((UNJUDGED, shown), (WAITING, waiting)):
         if named:
-            blocks.append(b.Paragraph((text.format(_named(named)), details)))
+            links = (b.Text(one.claim.id, link=f"{details}#{one.claim.id}", anchor=one.claim.id) for one in named)
+            blocks.append(b.Paragraph((text, *b.joined(links))))
     return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
 
 
@@ -45,16 +48,12 @@ def unjudged(paper: PaperPage) -> list[b.Block]:
     return [b.Section("Claims without a verdict", (_grid(shown),), folded=True, note=f"{len(shown)} claims")] if shown else []
 
 
-def _named(shown: list[ClaimVerdict]) -> str:
-    return ", ".join(one.claim.id for one in shown)
-
-
 def _grid(shown: list[ClaimVerdict]) -> b.Grid:
     rows = []
     for one in shown:
         claim = one.claim
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
-        said = b.Box((b.Text(f"{claim.id}, {claim.where}", "soft"), claim.text, b.Text(quoted, "soft")))
+        said = b.Box((b.Text(f"{claim.id}, {claim.where}", "soft", anchor=claim.id), claim.text, b.Text(quoted, "soft")))
         rows.append((said, words.verdict(one.verdict), one.why))
     return b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
 
@@ -68,7 +67,8 @@ def _unjudged(paper: PaperPage) -> list[ClaimVerdict]:
 @section("details", at=15)
 def untouched(paper: PaperPage) -> list[b.Block]:
     """The claims that the paper's page only names."""
-    listed = tuple(f"{one.claim.id}, {one.claim.where}: {one.claim.text}" for one in _waiting(paper))
+    waiting = [one.claim for one in _waiting(paper)]
+    listed = tuple((b.Text(one.id, anchor=one.id), f", {one.where}: {one.text}") for one in waiting)
     if not listed:
         return []
     said = b.Paragraph(UNTOUCHED.format(paper.plan.paper))

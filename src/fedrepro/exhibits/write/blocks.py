@@ -11,11 +11,13 @@ Look = Literal["", "strong", "soft", "code", "big", "small", "none", "underlined
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of a line. `link`: a path from the project root; `.page` at its end stands for this page's own ending."""
+    """A piece of a line. `link`: a path from the project root, where `.page` stands for this page's own ending, with `#anchor`
+    behind it for a place on that page. `anchor`: what links to this piece name it by."""
 
     text: str
     look: Look = ""
     link: str = ""
+    anchor: str = ""
 
 
 Line = str | Text | tuple[str | Text, ...]

@@ -170,6 +170,7 @@ class _Writer:
         text = plain(piece.text)
         if piece.link:
             text = f'<a href="{escape(relative(piece.link, self.folder, ".html"))}">{text}</a>'
-        tag = {"code": "code", "strong": "strong"}.get(piece.look, "span" if piece.look else "")
+        tag = {"code": "code", "strong": "strong"}.get(piece.look, "span" if piece.look or piece.anchor else "")
         look = f' class="{piece.look}"' if piece.look and tag == "span" else ""
-        return f"<{tag}{look}>{text}</{tag}>" if tag else text
+        anchor = f' id="{escape(piece.anchor)}"' if piece.anchor else ""
+        return f"<{tag}{look}{anchor}>{text}</{tag}>" if tag else text

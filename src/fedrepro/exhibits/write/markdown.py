@@ -130,7 +130,8 @@ def _piece(piece: str | Text, folder: Path) -> str:
     if isinstance(piece, str):
         return piece
     text = MARKS.get(piece.look, "{}").format(piece.text) if piece.text else ""
-    return f"[{text}]({relative(piece.link, folder, '.md')})" if piece.link else text
+    text = f"[{text}]({relative(piece.link, folder, '.md')})" if piece.link else text
+    return f'<a id="{piece.anchor}"></a>{text}' if piece.anchor else text
 
 
 def _table(rows: list[list[str]], align: str) -> str:
