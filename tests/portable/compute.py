@@ -3,7 +3,7 @@
     python -m tests.portable.compute FOLDER           # AVX2 alone
     python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
     python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
-    python -m tests.portable.compute FOLDER --methods 0/2  # every second method, from the first; all else as before
+    python -m tests.portable.compute FOLDER --share 0/2  # every second method and large network, from the first; all else as before
     python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
 
 In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
@@ -77,10 +77,12 @@ FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER: dict[str, int] = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
 SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121", "fedima_resnet18"), 8)
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63}
+# These take a minute each or more under emulation, most of it for their weights.
+LARGE = ("fedima_vgg11", "wrn56_4", "densenet121", "fedima_alexnet", "resnet18", "fedima_resnet18")
 
 
-def compute(folder: Path, skip: int = 0, methods: str = "0/1") -> None:
-    """Writes everything below `folder`, but for the first `skip` steps and other methods than `steps` has. Needs
+def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
+    """Writes everything below `folder`, but for the first `skip` steps and what `steps` leaves to others. Needs
     `arithmetic.settle` first."""
     from fedrepro.data.registry import REGISTRY
     from fedrepro.engine import environment
@@ -89,22 +91,23 @@ def compute(folder: Path, skip: int = 0, methods: str = "0/1") -> None:
     (folder / REGISTRY).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(REGISTRY, folder / REGISTRY)
     with mock.patch("fedrepro.data.partition.picture.save_picture"):  # not promised, and an emulated one takes 4 s
-        for number, (name, step) in enumerate(steps(folder, methods), 1):
+        for number, (name, step) in enumerate(steps(folder, share), 1):
             if number > skip:
                 step()
                 print(f"{number} {name}", flush=True)
 
 
-def steps(folder: Path, methods: str = "0/1") -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is computed, in parts that may be repeated: name and call. Of the methods every n-th, from number k: "k/n"."""
+def steps(folder: Path, share: str = "0/1") -> Iterator[tuple[str, Callable[[], None]]]:
+    """What is computed, in parts that may be repeated: name and call. Of the methods and of the large networks every n-th, from
+    number k: "k/n"."""
     from fedrepro.data.registry import load_registry
     from fedrepro.models.names import MODELS
 
     entry = load_registry()["digits"]
     yield "drawn", partial(_drawn, folder, entry)
-    for name in MODELS:
+    first, every = map(int, share.split("/"))
+    for name in (*(name for name in MODELS if name not in LARGE), *LARGE[first::every]):
         yield f"step of {name}", partial(_step, folder / "steps", name)
-    first, every = map(int, methods.split("/"))
     for settings in itertools.islice(_runs(), first, None, every):
         yield f"{settings['model']}, {settings['method']}", partial(_train, folder, entry, settings)
 
@@ -216,7 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--skip", type=int, default=0)
-    parser.add_argument("--methods", default="0/1")
+    parser.add_argument("--share", default="0/1")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     arithmetic.settle("portable")
@@ -224,7 +227,7 @@ def main(arguments: list[str] | None = None) -> None:
         arithmetic.widen()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
-        compute(folder, options.skip, options.methods)
+        compute(folder, options.skip, options.share)
         if options.write:
             write_json(HASHES, hashes(folder))
 

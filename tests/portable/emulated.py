@@ -1,6 +1,6 @@
 """Portable arithmetic on processors that are not here: everything is computed under qemu too, to the hashes that are committed.
 
-Each processor takes every partition and architecture, and its share of the methods.
+Each processor takes every partition, all but the large networks, and its share of these and of the methods.
 Run by `make test-portable`, and not with the other tests: emulation takes minutes. Needs Debian's qemu-user.
 """
 
@@ -34,14 +34,14 @@ SETTINGS = {
 CRASH, TRIES = "qemu: uncaught target signal", 3
 
 
-def compute(folder: Path, *before: str, methods: str = "0/1") -> int:
+def compute(folder: Path, *before: str, share: str = "0/1") -> int:
     """Goes on after the last finished step where the emulator crashes, and fails where it crashes TRIES times in one step.
     Returns how often it crashed."""
     # The settings of this process are not for its children: `arithmetic.settle` makes them anew.
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"} | SETTINGS
     finished = crashes = tries = 0
     while True:
-        command = [*before, *COMMAND, str(folder), "--methods", methods, "--skip", str(finished)]
+        command = [*before, *COMMAND, str(folder), "--share", share, "--skip", str(finished)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode == 0:
             return crashes
@@ -57,7 +57,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]
     assert EMULATOR, "qemu-x86_64 is missing; install Debian's qemu-user"
 
     def emulate(number: int, folder: Path) -> Path:
-        compute(folder, EMULATOR, "-cpu", PROCESSORS[number], methods=f"{number}/{len(PROCESSORS)}")
+        compute(folder, EMULATOR, "-cpu", PROCESSORS[number], share=f"{number}/{len(PROCESSORS)}")
         return folder
 
     with ThreadPoolExecutor(len(PROCESSORS)) as pool:
@@ -67,13 +67,13 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_the_committed_hashes(processor: str, emulated: dict[str, Future[Path]]) -> None:
-    """Partitions, cohorts, proxy splits, initial models; models and metrics of its methods after two rounds; every
-    architecture after a step."""
+    """Partitions, cohorts, proxy splits, initial models; models and metrics of its methods after two rounds; its architectures
+    after a step."""
     require_committed(emulated[processor].result())
 
 
 def test_nothing_is_left_out(emulated: dict[str, Future[Path]]) -> None:
-    """Each method has its processor."""
+    """Each method and each architecture has its processor."""
     assert {name for there in emulated.values() for name in hashes(there.result())} == read_json(HASHES).keys()
 
 
@@ -99,7 +99,7 @@ for number, line in enumerate(process.stdout):
 def test_a_crash_loses_one_step(tmp_path: Path) -> None:
     """The command is killed after a step that it has not told of, again and again: the steps that it told of are not repeated,
     and the bytes are the same."""
-    crashes = compute(tmp_path / "files", sys.executable, "-c", CRASHES, methods=FEW)
+    crashes = compute(tmp_path / "files", sys.executable, "-c", CRASHES, share=FEW)
     assert crashes == (len(list(steps(tmp_path, FEW))) - 1) // TOLD > 0
     require_committed(tmp_path / "files")
 
