@@ -3,7 +3,7 @@
     python -m tests.portable.compute FOLDER           # AVX2 alone
     python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
     python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
-    python -m tests.portable.compute FOLDER --share 0/2  # every second method and large network, from the first; all else as before
+    python -m tests.portable.compute FOLDER --share 0/2  # every second method and large network, from the first, and all else
     python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
 
 In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
