@@ -128,10 +128,10 @@ class Chooser:
                 of_paper.sort(key=self._has_no_page)  # those that have one are what runs are published for
                 own = [run.run_id for run in runs if place in run.places]
                 self._catalogue.add(of_paper) if named else self._catalogue.locate(own, of_paper)
-        lost = [run.run_id for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
+        lost = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
         if lost:
             self._catalogue.add(_planned(self._root))
-            self._catalogue.locate(lost)
+            self._catalogue.approach({run.run_id: run.config for run in lost})
         found = []
         for run in runs:
             if tables and run.places and not self._catalogue.cells(run.run_id):  # published for another table

@@ -1,7 +1,7 @@
 """Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,14 +95,28 @@ class Catalogue:
                 if cell not in known:
                     known.append(cell)
 
-    def locate(self, run_ids: Collection[str], first: Iterable[At] | None = None) -> None:
-        """Plans one table after another until each of the runs is found: of `first`, else of all, params.yaml's scale first."""
-        scales = sorted(self.project.scales, key=lambda scale: scale != self.project.params.scale)
-        names = sorted(self.project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
-        for at in first if first is not None else [(name, scale) for scale in scales for name in names]:
+    def locate(self, run_ids: Collection[str], first: Iterable[At]) -> None:
+        """Plans these tables, one after another, until each of the runs is found."""
+        for at in first:
             if {*run_ids} <= self._cells.keys():
                 return
             self.add([at])
+
+    def approach(self, runs: Mapping[str, dict[str, Any]]) -> None:
+        """Plans one table after another until each of the runs, given with its settings, is found or differs from a cell in a
+        single one: no other can be nearer. Tables of params.yaml and its scale come first."""
+        params = self.project.params
+        scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
+        first = lambda name: (name not in params.tables, is_figure(name.partition("/")[2]))  # noqa: E731
+        names = sorted(self.project.table_names(), key=first)
+        left = {run_id: flatten(config) for run_id, config in runs.items()}
+        for at in [*self.plans, *((name, scale) for scale in scales for name in names)]:
+            if not left:
+                return
+            self.add([at])
+            cells = [cell.flat for cell in cells_of(self.plans[at])] if at in self.plans else []
+            found = {run_id for run_id, own in left.items() if any(_distance(own, cell) <= 1 for cell in cells)}
+            left = {run_id: own for run_id, own in left.items() if run_id not in found and run_id not in self._cells}
 
     def cells(self, run_id: str) -> list[PlacedRun]:
         """Those of the planned tables that are this run."""

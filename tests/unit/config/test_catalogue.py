@@ -1,0 +1,36 @@
+"""Where a run belongs that no table asks for: no more tables are planned than its place needs."""
+
+import pytest
+
+from fedrepro.config.catalogue import Catalogue
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from tests.workflow.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("paper", "planned"), [("fedlaw", ["fedlaw/table3"]), ("elastic", ["fedlaw/table3", "elastic/table1"])]
+)
+def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) -> None:
+    """Those of params.yaml come first. One from which the run differs in several settings does not take it."""
+    project = load_project(ROOT)
+    _, run, _ = next(plan(project, *planned[-1].split("/"), "demo").readings())
+    config = run.config | {"rounds": run.config["rounds"] + 1}
+    found = Catalogue(project)
+    found.approach({"changed": config})
+    assert [*found.plans] == [(table, "demo") for table in planned]
+    (cell, *_), changes = found.find("changed", config)
+    assert cell.at == (planned[-1], "demo")
+    assert [change.key for change in changes] == ["rounds"]
+
+
+def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the nearest of all cells takes it."""
+    project = load_project(ROOT)
+    monkeypatch.setattr(type(project), "table_names", lambda _: ["fedlaw/table3", "fedlaw/table9"])
+    _, run, _ = next(plan(project, "fedlaw", "table9", "demo").readings())
+    config = run.config | {"rounds": run.config["rounds"] + 1, "client_lr": 0.7}
+    found = Catalogue(project)
+    found.approach({"changed": config})
+    assert {table for table, _ in found.plans} == {"fedlaw/table3", "fedlaw/table9"}
+    assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
