@@ -47,7 +47,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     rows += [(row, False) for row in more if _in_a_budget(row, [table, *columns], scale_name)]
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
-    make = partial(_run, project, paper_name, table_name)
+    make = partial(_run, project, paper_name, file)
     edited = bool(project.params.settings or project.params.methods)
     runs: dict[str, Run] = {}
     cells: list[Place] = []
@@ -183,9 +183,9 @@ def every_run(project: Project) -> dict[str, list[Reading]]:
     return {run_id: list(shown) for run_id, shown in found.items()}
 
 
-def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> tuple[Run, dict[str, Any]]:
-    """(the run of one cell, what the table reports of it and why)."""
-    file, row, column = str(table_path(Path(), paper_name, table_name)), layers.row, layers.column
+def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[Run, dict[str, Any]]:
+    """(the run of one cell, what the table reports of it and why). `file`: of the table."""
+    row, column = layers.row, layers.column
     settings = layers.settings(f"{file}: {row.key}, {column.key}")
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
 
@@ -206,13 +206,13 @@ def _run(project: Project, paper_name: str, table_name: str, layers: Layers) -> 
     if values["normalise"] == "standard":
         values["channel_statistics"] = _statistics(entry, known.input_shape, where("normalise"))
     with at(where("partition")):
-        values["partition"] = str(partition.SCHEMES.canonical(partition.make_scheme(values["partition"])))
-        if partition.needs_groups(values["partition"]) and not entry.has_groups:
+        values["partition"], needs_groups = _scheme(values["partition"])
+        if needs_groups and not entry.has_groups:
             raise UserError(NO_GROUPS.format(values["partition"], entry.name))
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
-        spec = RunSpec(
+        spec = _spec(
             **values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method)
         )
     except UserError as error:
@@ -274,6 +274,18 @@ def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[s
 def _method(text: str, arguments: str) -> Method:
     """The method `text` with {part: {argument: value}}, given as JSON."""
     return compose(with_arguments(text, json.loads(arguments)))
+
+
+@cache
+def _scheme(text: str) -> tuple[str, bool]:
+    """A partition scheme with every argument, and whether it reads the groups of samples."""
+    whole = str(partition.SCHEMES.canonical(partition.make_scheme(text)))
+    return whole, partition.needs_groups(whole)
+
+
+@cache
+def _spec(**values: Any) -> RunSpec:
+    return RunSpec(**values)
 
 
 @cache

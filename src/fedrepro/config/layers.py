@@ -68,7 +68,7 @@ class Layers:
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
             value = coerce(f"{self._place(item, where)}: {key}", item.value, SETTINGS[key])
-            found[key] = Sourced(value=value, source=item.source)
+            found[key] = item if value is item.value else Sourced(value=value, source=item.source)
         missing = sorted(set(SETTINGS) - set(found) - set(_OPTIONAL))
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
