@@ -212,9 +212,7 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
-        spec = _spec(
-            **values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method)
-        )
+        spec = _spec(**values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method))
     except UserError as error:
         key = str(error).partition(" ")[0]
         raise UserError(f"{where(key) if key in settings else file}: {error}") from error
