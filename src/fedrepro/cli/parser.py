@@ -38,7 +38,7 @@ GROUPS = {
     },
     "steps of the workflow, by hand": {
         "data": "fedrepro data mnist",
-        "report": "fedrepro report results/plans/mine/figure1.json --out x",
+        "report": "fedrepro report results/plans/full/fedgh/table2.json --out x",
         "track": "fedrepro track --every 30",
         "spread": "fedrepro spread fedgh",
     },
@@ -150,14 +150,14 @@ def _at_least_one(text: str) -> int:
 
 def _by_hand(command: argparse.ArgumentParser) -> None:
     """What is wanted, whether or not a table has it."""
-    help = 'instead of a table: any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
+    help = 'any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
         command.add_argument(f"--{name}", metavar="NAME", help=f"see `fedrepro list {name}s`")
     command.add_argument("--rounds", type=_at_least_one, metavar="N", help="communication rounds")
     help = "settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1; see `fedrepro list settings`"
     command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
-    help = "with --method: what is not given comes from this paper/table, or paper/table/column (default: stated defaults)"
+    help = "what is not given beside --method comes from this paper/table, or paper/table/column (default: stated defaults)"
     command.add_argument("--like", metavar="TABLE", help=help)
 
 
@@ -178,13 +178,11 @@ def _run(add: Add) -> None:
     run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
     run.add_argument("target", nargs="?", help=table)
     _by_hand(run)
-    _part_of_a_table(run, seeds="default: params.yaml")
+    _part_of_a_table(run, seeds="default: the table's, else those of params.yaml")
     run.add_argument("--run-id", action=Listed, metavar="ID", help="only these runs")
     run.add_argument("--scale", help="demo, short or full; default: params.yaml")
     run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
-    help = (
-        "portable: the same bits on every x86-64 CPU; native: this CPU's fastest kernels (default: params.yaml, else portable)"
-    )
+    help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels (default: params.yaml's)"
     run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
     run.add_argument("--engine", choices=ENGINES, default="auto", help=help)
@@ -356,7 +354,8 @@ def _render(add: Add) -> None:
     plan.add_argument("--out", type=Path, help="file to write; default: standard output")
 
     report = add("report", "reporting", "render a table (Markdown, HTML, JSON) or a figure (SVG, CSV, JSON) from evidence")
-    report.add_argument("plan", type=Path)
+    help = "a file of results/plans; `snakemake --dry-run` with the report's name writes it"
+    report.add_argument("plan", type=Path, help=help)
     report.add_argument("--out", type=Path, help="path of the files to write, without suffix; default: by the plan")
 
     choose = add("choose", "reporting", "choose between the candidates of a table's tuned cells, from their evidence")
