@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -97,8 +98,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
     try:
         text = Path(path).read_text()
         with contextlib.suppress(yaml.YAMLError):
-            return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}  # libyaml's is faster by far
-        return yaml.safe_load(text) or {}  # and this one names the line of a mistake
+            return yaml.load(text, _once(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is faster by far
+        return yaml.load(text, _once(yaml.SafeLoader)) or {}  # and this one names the line of a mistake
     except FileNotFoundError as error:
         raise UserError("; ".join(filter(None, [f"{path}: no such file", missing]))) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -106,6 +107,24 @@ def read_yaml(path: Path, missing: str = "") -> Any:
         line = f" at line {mark.line + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", error)).split())
         raise UserError(f"{path}: not valid YAML{line}: {problem}") from error
+
+
+@cache
+def _once(plain: Any) -> Any:
+    """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost."""
+    import yaml
+
+    class Loader(plain):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            known = set()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode) and key.value in known:
+                    problem = f"the key {key.value!r} stands twice"
+                    raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+                known |= {key.value} if isinstance(key, yaml.ScalarNode) else set()
+            return super().construct_mapping(node, deep)
+
+    return Loader
 
 
 def sha256_file(path: Path) -> str:

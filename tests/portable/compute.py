@@ -3,7 +3,7 @@
     python -m tests.portable.compute FOLDER           # AVX2 alone
     python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
     python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
-    python -m tests.portable.compute FOLDER --share 0/2  # every second method and large network, from the first, and all else
+    python -m tests.portable.compute FOLDER --share 0/2  # every second model and method, from the first; all else as before
     python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
 
 In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
@@ -100,15 +100,15 @@ def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
 
 
 def steps(folder: Path, share: str = "0/1") -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is computed, in parts that may be repeated: name and call. Of the methods and of the large networks every n-th, from
-    number k: "k/n"."""
+    """What is computed, in parts that may be repeated: name and call. Of the models and of the methods every n-th, from number
+    k: "k/n"."""
     from fedrepro.data.registry import load_registry
     from fedrepro.models.names import MODELS
 
     entry = load_registry()["digits"]
     yield "drawn", partial(_drawn, folder, entry)
     first, every = map(int, share.split("/"))
-    for name in (*(name for name in MODELS if name not in LARGE), *LARGE[first::every]):
+    for name in [*(name for name in MODELS if name not in LARGE), *LARGE][first::every]:
         yield f"step of {name}", partial(_step, folder / "steps", name)
     for settings in itertools.islice(_runs(), first, None, every):
         yield f"{settings['model']}, {settings['method']}", partial(_train, folder, entry, settings)

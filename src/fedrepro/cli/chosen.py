@@ -4,8 +4,9 @@ import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from fedrepro.cli import asked
 from fedrepro.cli.selection import settle
@@ -172,13 +173,22 @@ class Chooser:
 def _wanted(options: Namespace) -> Callable[[StoredRun], bool]:
     """Returns a test whether a run has the settings and the parts that the options name."""
     from fedrepro.config.project import at
+    from fedrepro.data import proxy
     from fedrepro.data.partition import SCHEMES, make_scheme
+    from fedrepro.engine import augment, schedule
     from fedrepro.engine.spec import RunSpec
 
     values = asked.given(options)
-    if "partition" in values:
-        with at("--partition"):
-            values["partition"] = str(SCHEMES.canonical(make_scheme(values["partition"])))
+    written: dict[str, Callable[[Any], str]] = {
+        "partition": lambda text: str(SCHEMES.canonical(make_scheme(text))),
+        "schedule": schedule.canonical,
+        "epochs": partial(schedule.canonical, setting="epochs"),
+        "augment": augment.canonical,
+        "proxy": proxy.canonical,
+    }
+    for key in written.keys() & values.keys():
+        with at(f"--{key}" if key in asked.SHORT else f"--set {key}"):
+            values[key] = written[key](values[key])
     defaults = {field.name: field.default for field in fields(RunSpec)}
 
     def fits(run: StoredRun) -> bool:

@@ -102,7 +102,8 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
     seeds = sorted({seed for own in values.values() for seed in own})
     common = [seed for seed in seeds if all(own.get(seed) is not None for own in values.values())]
     choose = min if shown.better == "higher" else max
-    targets = {seed: choose(own[seed] or 0.0 for own in values.values()) for seed in common}
+    reached = [] if shown.reading.derived else common  # by a curve of the metric
+    targets = {seed: choose(own[seed] or 0.0 for own in values.values()) for seed in reached}
     by_seed = seeds if len(seeds) <= MOST_SEEDS else []
     rows = [("", *map(str, by_seed), "mean", "deviation", "− A", "95 % interval", "rounds")]
     for letter, own in values.items():
@@ -110,9 +111,9 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
         rounds = [_rounds(having[letter].receipts[seed], shown, target) for seed, target in targets.items()]
         rows.append((names[letter], *each, *_middle(having, letter, values, shown), f"{mean(rounds):.3g}" if rounds else "–"))
     yield from aligned(rows)
-    if common:
+    if targets:
         yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
-    else:
+    elif not common:
         yield "no seed has a value in all of them"
 
 

@@ -1,5 +1,6 @@
 """fedrepro diagnose: what a diagnostic measures on the kept models of a run."""
 
+import glob
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -103,7 +104,7 @@ def _configuration(text: str) -> Path:
     """The configuration of a run, from a path or a run_id."""
     if text.endswith(".json"):
         return Path(text)
-    found = [*ROOT.glob(f"results/runs/*{text}/config.json")]
+    found = [*ROOT.glob(f"results/runs/*{glob.escape(text)}/config.json")]
     if len(found) != 1:
         many = f"{len(found)} runs" if found else "no run"
         raise UserError(f"{text}: {many} in results/runs with a run_id that ends so; `fedrepro runs` lists them")

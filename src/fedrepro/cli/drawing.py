@@ -79,7 +79,7 @@ def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Pa
 
 def _shape(text: str) -> tuple[int, ...]:
     parts = text.split("x")
-    if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) > 0 for part in parts):
+    if len(parts) not in (1, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise UserError(
             f"--shape {text}: write channels x height x width, for example 1x28x28, or for text the length of its windows, 80"
         )

@@ -133,12 +133,19 @@ class Listed(argparse.Action):
             raise argparse.ArgumentError(self, str(error)) from error
         if not found and self.nargs == "+":
             raise argparse.ArgumentError(self, "expected at least one value")
-        setattr(namespace, self.dest, list(dict.fromkeys(found)))
+        before = getattr(namespace, self.dest, self.default)
+        given = [] if before is self.default or before is None else before  # the option was given before
+        setattr(namespace, self.dest, list(dict.fromkeys([*given, *found])))
+
+
+DIGITS = 40  # of a seed, at most
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text}: a seed is a whole number from 0 up; write --seeds 8 9 or --seeds 8,9")
+    if not text.isdecimal() or len(text) > DIGITS:
+        raise argparse.ArgumentTypeError(
+            f"{text[:DIGITS]}: a seed is a whole number from 0 up; write --seeds 8 9 or --seeds 8,9"
+        )
     return int(text)
 
 
@@ -156,7 +163,7 @@ def _by_hand(command: argparse.ArgumentParser) -> None:
         command.add_argument(f"--{name}", metavar="NAME", help=f"see `fedrepro list {name}s`")
     command.add_argument("--rounds", type=_at_least_one, metavar="N", help="communication rounds")
     help = "settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1; see `fedrepro list settings`"
-    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    command.add_argument("--set", action="extend", nargs="+", default=[], metavar="KEY=VALUE", help=help)
     help = "what is not given beside --method comes from this paper/table, or paper/table/column (default: stated defaults)"
     command.add_argument("--like", metavar="TABLE", help=help)
 
@@ -208,7 +215,7 @@ def _sweep(add: Add) -> None:
     _by_hand(sweep)
     help = "values to combine: of a setting, of an argument of the partition scheme (alpha=0.1,1), or of part.argument"
     sweep.set_defaults(fresh=False)
-    sweep.add_argument("--over", nargs="+", default=[], metavar="KEY=VALUES", help=help)
+    sweep.add_argument("--over", action="extend", nargs="+", default=[], metavar="KEY=VALUES", help=help)
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
     sweep.add_argument("--name", help="of its folder in sweeps/, its reports and its experiment (default: from its content)")
     sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
@@ -263,7 +270,7 @@ def _which(command: argparse.ArgumentParser, what: str) -> None:
         command.add_argument(f"--{name}", metavar="NAME", help=f"only with this {name}")
     command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only runs of N rounds")
     help = "only with these settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1"
-    command.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help=help)
+    command.add_argument("--set", action="extend", nargs="+", default=[], metavar="KEY=VALUE", help=help)
     command.add_argument("--trials", action="store_true", help="also runs that tuning tried and did not choose")
 
 

@@ -192,6 +192,8 @@ def _project(options: Namespace) -> "Project":
             project = by_hand.alone(load_project(ROOT, content), asked.wanted(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
             return project
+    if not isinstance(content.get("settings") or {}, dict):
+        return load_project(ROOT, content)  # which says what it must be
     values = asked.given(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}

@@ -45,9 +45,9 @@ class StoredRun:
 
 
 def stored(root: Path) -> dict[str, StoredRun]:
-    """Finds all runs, by run_id. Results of this folder win over published evidence."""
+    """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
     found: dict[str, list[Path]] = {}
-    for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
+    for pattern in (f"{RUNS}/*/", "reports/*/*/evidence/*/"):
         for path in sorted(Path(root).glob(pattern)):
             if any(path.glob("seed*.json")):
                 found.setdefault(path.name, []).append(path)

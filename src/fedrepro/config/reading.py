@@ -190,6 +190,11 @@ class Reading(NamedTuple):
         kind = {FirstReaching: ", rounds to a target", Jumps: ", jumps"}.get(type(self.call), "")
         return self.metric + kind
 
+    @property
+    def derived(self) -> bool:
+        """Whether a value is no value of the metric: a number of rounds, a jump."""
+        return self.quantity != self.metric
+
     def of(self, receipt: dict[str, Any]) -> float | None:
         """The value of one seed. None: it diverged before it was read, or never reached the target."""
         return self.value(receipt["curves"]) if self.precedes(receipt["status"], receipt["curves"]) else None

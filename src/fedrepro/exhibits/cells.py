@@ -139,7 +139,7 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
         per_seed,
         mean=mean(values) if whole else None,
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
-        readings=other_readings(reading, receipts) if place.run_id else None,
+        readings=other_readings(reading, receipts) if place.run_id and not mixed else None,
         mixed=mixed,
         reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverges(reading)], mixed),
     )

@@ -6,10 +6,12 @@ Each returns (the numbers that are judged, numbers that are only shown beside th
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from fedrepro import units
-from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend
+from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend, claims_path
+from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Curve, Exhibit
 from fedrepro.exhibits.paired import first_reaching, interval, mean, paired, printed_gap, slope_over
 
@@ -161,6 +163,9 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
         metric = table.columns[column].metric.name if column in table.columns else ""
         missing, higher = table.missing((row, column), (baseline, column)), table.higher(baseline, column)
         end = table.cell(baseline, column)
+        if end and end.place.reading.derived:
+            where = f"{claims_path(Path(), table.plan.paper)}: {claim.id}: {column}"
+            raise UserError(f"{where} shows {end.place.reading.quantity}; kind speed needs a column with values of the metric")
         ends = end.per_seed if end else {}
         needed = [_needed(table.curves(one, column, metric), ends, higher) for one in (row, baseline)]
         target = f"rounds to the end of {table.name(baseline, column)}"

@@ -229,10 +229,10 @@ def _bases(plan: Plan) -> list[tuple[Row, Row]]:
 
 
 def _gap(cell: Cell, base: Cell) -> GapSetting:
-    """One setting. As in the table, a diverged seed of either method leaves no measured difference."""
+    """One setting. As in the table, a diverged seed or seeds of different code leave no measured difference."""
     differences = paired(cell.per_seed, base.per_seed)
-    diverged = None in differences.values()
-    per_seed = {} if diverged else {seed: gap for seed, gap in differences.items() if gap is not None}
+    diverged, mixed = None in differences.values(), bool(cell.mixed or base.mixed)
+    per_seed = {} if diverged or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)
     return GapSetting(
         column=cell.column,
@@ -243,5 +243,9 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
         high=high,
         per_seed=per_seed,
         runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
-        reason="a seed diverged" if diverged else None if per_seed else "no seed of both",
+        reason=_why(diverged, mixed) or (None if per_seed else "no seed of both"),
     )
+
+
+def _why(diverged: bool, mixed: bool) -> str:
+    return "a seed diverged" if diverged else "the seeds are of different code" if mixed else ""

@@ -129,10 +129,10 @@ class PaperPage:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The evidence of all tables."""
+        """The evidence of all tables and figures."""
         every: Evidence = {}
-        for table in self.tables:
-            for run_id, seeds in table.evidence.items():
+        for exhibit in (*self.tables, *self.figures):
+            for run_id, seeds in exhibit.evidence.items():
                 every[run_id] = every.get(run_id, {}) | seeds
         return every
 

@@ -22,10 +22,11 @@ def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | Non
     """One cell read in other ways, for k the table's own and 10 where every seed has as many rounds, up to the round at which
     the table's `own` reading ends.
 
-    None where there is no run, or a seed diverged before that round. The best round is picked on the test set, which is
+    None where there is no run, a seed diverged before that round, or the table reads something else than the metric's values:
+    rounds to a target, or jumps. The best round is picked on the test set, which is
     optimistic.
     """
-    if not receipts or any(receipt.diverges(own) for receipt in receipts.values()):
+    if not receipts or own.derived or any(receipt.diverges(own) for receipt in receipts.values()):
         return None
     curves = [receipt.curves[own.curve][: own.until] for receipt in receipts.values()]
     curves = [[value for value in curve if value is not None] for curve in curves]

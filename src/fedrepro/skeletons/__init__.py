@@ -35,8 +35,13 @@ def fill(template: str, **values: str) -> str:
     return Template(template.lstrip("\n")).substitute(values)
 
 
+RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "demo", "short", "full"}  # words of YAML, scales
+
+
 def require_name(kind: str, name: str) -> None:
-    """UserError unless `name` can be that of a module, or a folder."""
+    """UserError unless `name` can be that of a module, or a folder, and means nothing else here."""
+    if name in RESERVED or name.startswith("sweep_"):
+        raise UserError(f"new {kind} {name}: the name means something else here; choose another")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UserError(f"new {kind} {name}: take lower-case letters, digits and _, beginning with a letter")
 

@@ -237,7 +237,7 @@ def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
     """Under the metric's own name, the number that the tables show; nothing of a run that diverged before it was read.
 
     Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
-    plain name, the others say where they end and how long they are.
+    plain name, the others say where they end and how long they are. So do rounds to a target and jumps, always.
     """
     found: dict[str, float | None] = {}
     rounds = len(receipt["curves"]["round"])
@@ -248,7 +248,7 @@ def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
 
     for reading in sorted(wanted.reported, key=latest_and_longest_first):
         name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
-        if name in found:
+        if name in found or reading.derived:
             name += f"_{reading.short}"
         found[name] = reading.of(receipt)
     return {name: value for name, value in found.items() if value is not None}

@@ -23,7 +23,7 @@ from fedrepro.tracking.names import Name, run_names, tried
 PLANS = Path("results/plans")
 RUNS = Path("results/runs")
 FOLDERS = {"partition": "partitions", "participation": "participation", "proxy": "proxy", "init": "init"}
-FORMAT = 4  # raise it when the way a run is shown changes: every run is then written again
+FORMAT = 5  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass

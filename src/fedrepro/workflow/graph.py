@@ -38,7 +38,7 @@ class Workflow:
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
         self.rates = Rates(Path(), project.registry)
         self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
-        for paper, table in (name.split("/") for name in project.params.tables):
+        for paper, _, table in (name.partition("/") for name in project.params.tables):
             project.table(paper, table)  # which says what is wrong with it
             self.tables.append((f"{report_folder(paper, None)}/".removeprefix("reports/"), table))
 

@@ -75,7 +75,7 @@ def _cell(exhibit: Exhibit, row: str, column: str, where: str) -> Cell:
 
 
 def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str) -> tuple[dict[int, float], str]:
-    """seed -> value, and the unit. Waits where a seed has none."""
+    """seed -> value, and the unit. Waits where a seed has none, and where seeds are of different code."""
     cell, metric, read = _cell(exhibit, row, column, where), asked.option("metric"), asked.option("read")
     found: dict[int, float | None] = cell.per_seed
     unit = cell.metric.unit
@@ -91,7 +91,7 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
         unit = "ratio" if metric and metric != cell.metric.name else unit
     found = _at_seed(found, asked)
     known = {seed: value for seed, value in found.items() if value is not None}
-    if not known or len(known) < len(found):
+    if not known or len(known) < len(found) or cell.mixed:
         raise Waits(f"{exhibit.plan.table}: {row}, {column}")
     return known, unit
 
@@ -118,7 +118,10 @@ def _seeds(asked: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _deviations(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    return [Quantity(statistics.stdev(values.values()), unit) for values, unit in _known(asked, facts, where)]
+    every = _known(asked, facts, where)
+    if any(len(values) < 2 for values, _ in every):
+        raise Waits(f"{asked.place}: one seed has no deviation")
+    return [Quantity(statistics.stdev(values.values()), unit) for values, unit in every]
 
 
 def _printed(asked: Field, facts: Facts, where: str) -> list[Quantity]:
@@ -153,6 +156,8 @@ def _paired(asked: Field, facts: Facts, where: str) -> list[tuple[list[float], s
     for exhibit, rows, column in _places(asked, facts, where):
         couple = [_per_seed(asked, exhibit, row, column, where) for row in _pair(exhibit, rows, where)]
         gaps = [gap for gap in paired(couple[0][0], couple[1][0]).values() if gap is not None]
+        if not gaps:
+            raise Waits(f"{asked.place}: the rows have no seed in common")
         found.append((gaps, couple[0][1]))
     return found
 
@@ -192,7 +197,9 @@ def _settings(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     key = asked.option("key") or ""
     for exhibit, row, column in _places(asked, facts, where):
         cell = _cell(exhibit, row, column, where)
-        run = exhibit.plan.runs[cell.run_id or ""]
+        if cell.run_id is None:
+            raise Waits(f"{asked.place}: has no run")
+        run = exhibit.plan.runs[cell.run_id]
         known = run.config | named_arguments(run.method)
         if key not in known:
             raise UserError(f"{where}: {unknown('setting or argument', key, sorted(known))}")
