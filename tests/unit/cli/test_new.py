@@ -127,6 +127,8 @@ def test_a_data_set_that_trains(copy: Path) -> None:
         (["table", "table9"], "new table table9: write paper/table"),
         (["table", "fedgh/mine"], "new table mine: take table and a number"),
         (["paper", "fedgh"], "papers/fedgh/paper.yaml: is there already"),
+        (["paper", "null"], "new paper null: the name means something else here"),
+        (["paper", "sweep_1"], "new paper sweep_1: the name means something else here"),
         (["dataset", "mnist"], "data/registry.yaml has an entry of that name"),
     ],
 )

@@ -16,6 +16,7 @@ from small_table import make_receipt
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
+from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.workflow import graph, session
 from fedrepro.workflow.graph import Workflow
@@ -215,6 +216,12 @@ def test_config_takes_what_params_yaml_takes(project: Path) -> None:
     )
     assert done.returncode == 2
     assert "unknown setting 'a'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["table3", "fedlaw/table3/x"])
+def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Path) -> None:
+    with pytest.raises(UserError, match=rf"^params\.yaml or the command: unknown table '{name}'"):
+        load(tables=[name])
 
 
 def test_a_scale_without_a_paper_is_one_line(project: Path) -> None:

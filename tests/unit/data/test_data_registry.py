@@ -185,6 +185,7 @@ def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
     [
         ("mnist: 3\na: [", "not valid YAML at line 2"),
         ("a: \0", "not valid YAML: unacceptable character"),
+        ("a:\n  b: 1\n  b: 2", "not valid YAML at line 3: the key 'b' stands twice"),
         ("", "expected data sets by name, found nothing"),
         ("a: 3", "a: expected keys"),
     ],

@@ -258,6 +258,14 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
     assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves).verdict == "not run"
 
 
+def test_speed_needs_values_of_the_metric() -> None:
+    """A column that shows rounds or jumps is refused in one line: a curve cannot reach them."""
+    made = make_plan("full")
+    made["cells"] = [one | {"read": "first_reaching(target=64)"} for one in made["cells"]]
+    with pytest.raises(UserError, match=r"^papers/fedlaw/claims.yaml: .*: mlp-a01 shows test_accuracy, rounds to a target"):
+        judged("speed", made, make_evidence(made, gaps(b=[0.0] * 3)))
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
     """Our numbers are shown, no verdict is given on the paper: at demo, of a stand-in, and of an edited protocol."""

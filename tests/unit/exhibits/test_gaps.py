@@ -49,6 +49,22 @@ def test_a_diverged_seed_leaves_no_measured_difference():
     assert "not measured (a seed diverged)" in gap.text
 
 
+def test_seeds_of_different_code_leave_no_measured_difference():
+    """Nor a mean read in other ways, as the cell itself has none."""
+    plan = make_plan("full")
+    found = make_evidence(plan, FOUND | {("fedavg", B): [80.0] * 3, ("fedlaw", B): [81.0] * 3})
+    fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))
+    for seed, receipt in found[fedlaw].items():
+        receipt["code"] = {"part fedlaw": "b" if seed == 10 else "a"}
+    table = exhibit(plan, found)
+    (gap,) = table.gaps
+    one = next(one for one in gap.settings if one.column.key == A)
+    assert (one.ours, one.per_seed, one.reason) == (None, {}, "the seeds are of different code")
+    cell = table.cell("fedlaw", A)
+    assert (cell.mean, cell.readings) == (None, None)
+    assert table.cell("fedavg", A).readings is not None
+
+
 def test_what_the_paper_proposes_is_its_last_printed_row():
     """Of the first table; a row of ours after it has no printed difference, and is taken only if no row has one."""
     (printed,) = gaps_of({(m, A): [80.0, 81.0] for m in ("fedavg", "fedlaw")})

@@ -124,6 +124,19 @@ def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text", ["{deviation:fedavg/mlp-a100}", "{gain:fedlaw-fedavg/mlp-a100}", "{gains:fedlaw-fedavg/mlp-a100|as=mean}"]
+)
+def test_a_sentence_waits_where_one_seed_tells_nothing(text: str) -> None:
+    """Of one row seed 8 is there, of the other seed 9."""
+    plan = make_plan("full")
+    found = make_evidence(plan, {("fedavg", A): [89.0, 89.5], ("fedlaw", A): [88.0, 88.5]})
+    for one, seed in zip(found.values(), (8, 9), strict=True):
+        del one[seed]
+    kept, waits = filled([text, "Fine."], Facts({"table3": exhibit(plan, found)}, own="table3"), WHERE)
+    assert (kept, len(waits)) == (["Fine."], 1)
+
+
 def test_where_training_diverged() -> None:
     """The last recorded round of each seed; it waits where a seed has not diverged, and where nothing has run."""
     plan = make_plan("full", seeds=[8])

@@ -1,13 +1,15 @@
 """The mean over the seeds of a run, the seeds below it."""
 
 import pytest
-from small_table import make_plan, with_settings, write_result, write_results
+from small_table import make_plan, make_receipt, with_settings, write_result, write_results
 from tracked import all_in, means_in, runs_in
 
+from fedrepro.config.reading import FirstReaching, Jumps, Last, Reading
 from fedrepro.files import write_json
 from fedrepro.looks import look_of
 from fedrepro.tracking import store, sync
-from fedrepro.tracking.shown import COLOUR, PARENT
+from fedrepro.tracking.shown import COLOUR, PARENT, _reported
+from fedrepro.tracking.wanted import Wanted
 
 SMALL = {"seeds": [8, 9]}
 
@@ -36,6 +38,16 @@ def test_seeds_hang_below_their_mean(root):
     assert (fewer.data.tags["seed"], fewer.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
+
+
+def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
+    """They are other quantities than the accuracy that their curve is of, whatever their windows."""
+    receipt = make_receipt(make_plan()["runs"][make_plan()["cells"][0]["run_id"]], 8, 88.0)
+    calls = [(FirstReaching(80.0), "lower"), (Jumps(0.5), "lower"), (Last(2), "higher")]
+    reported = [Reading("test_accuracy", call, better) for call, better in calls]
+    found = _reported(Wanted("fedlaw", "full", None, 8, reported=reported), receipt)
+    assert found["accuracy/mean"] == Reading("test_accuracy", Last(2)).of(receipt)
+    assert {*found} - {"accuracy/mean"} <= {"accuracy/mean_rounds_to_80", "accuracy/mean_jumps0.5"}
 
 
 def test_trials_hang_below_the_mean_of_their_cell(root):
