@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import console
+from fedrepro.cli.runs import configuration
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
 
 if TYPE_CHECKING:
     from fedrepro.diagnostics.diagnostic import Diagnostic
@@ -33,7 +33,7 @@ def diagnose(options: Namespace) -> None:
 
     diagnostic, call = make(options.call), canonical(options.call)
     path = _configuration(options.run)
-    run = read_json(path)
+    run = configuration(path)
     require_run(run, path, "delete it and run the same command again")
     spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=ROOT)
     device = cards.choose(options.device)

@@ -1,6 +1,7 @@
 """All commands and their arguments. Those that only the workflow calls are described by `fedrepro COMMAND --help` alone."""
 
 import argparse
+import math
 import os
 import shutil
 import textwrap
@@ -149,6 +150,16 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number of seconds, 0 or more")
+    return seconds
+
+
 def _at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be a whole number of at least 1")
@@ -197,7 +208,7 @@ def _run(add: Add) -> None:
     run.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"save a resumable state so often, in seconds (default: {every})"
-    run.add_argument("--checkpoint-seconds", type=float, default=every, metavar="S", help=help)
+    run.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
     help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
     run.add_argument("--keep", action=Listed, nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"

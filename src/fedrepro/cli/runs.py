@@ -72,11 +72,17 @@ def _require_one_target(options: Namespace) -> None:
             raise UserError(f"--{key.replace('_', '-')}: goes with a table, not with --method; give settings by --set")
 
 
-def _run_file(path: Path, options: Namespace) -> None:
-    """The run of a configuration file: a job of the workflow."""
+def configuration(path: Path) -> dict[str, Any]:
+    """The configuration of one run. UserError for a file of something else."""
     entry = read_json(path)
     if not isinstance(entry, dict) or not {"run_id", "method", "method_label", "config", "inputs"} <= entry.keys():
         raise UserError(f"{path}: not the configuration of a run; snakemake writes them to results/configs")
+    return entry
+
+
+def _run_file(path: Path, options: Namespace) -> None:
+    """The run of a configuration file: a job of the workflow."""
+    entry = configuration(path)
     if not options.seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
     for key in ("rows", "columns", "run_id", "scale", "set", "rounds", "dataset", "model", "partition", "like"):

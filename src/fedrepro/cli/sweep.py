@@ -65,6 +65,8 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
             raise UserError(f"--over {item}: write key=value,value, for example alpha=0.1,0.5")
         if key in found:
             raise UserError(f"--over {item}: {key} is given twice")
+        if any(isinstance(value, list | dict) for value in values):
+            raise UserError(f"--over {item}: write the values without brackets, {key}=0.1,0.5")
         if "." in key or key in SETTINGS:
             values = [asked.checked(f"--over {key}", key, value) for value in values]
         found[key] = tuple(dict.fromkeys(values))

@@ -1,5 +1,6 @@
 """fedrepro verify: trains published cells again and says whether they come out the same to the bit."""
 
+import glob
 import hashlib
 from argparse import Namespace
 from pathlib import Path
@@ -118,7 +119,7 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
             evidence = ROOT / "reports" / scale / paper / "evidence"
-            if not any(evidence.glob("*" if by_table else f"*{options.target}")):
+            if not any(evidence.glob("*" if by_table else f"*{glob.escape(options.target)}")):
                 continue
             try:
                 made = plan(project.as_published(scale), paper, table, scale)

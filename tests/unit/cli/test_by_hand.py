@@ -363,6 +363,27 @@ def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pyte
     assert asked == [(10, 1), (11, 0)]
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["diagnose", "client_distance", "data/registry.yaml.json"], "registry.yaml.json: not the configuration of a run"),
+        (["diagnose", "client_distance", "a**b"], "a**b: no run in results/runs"),
+        (["verify", "a**b"], "a**b"),
+        (["sweep", "--method", "fedavg", "--over", "alpha=[0.1,1]"], "--over alpha=[0.1,1]: write the values without brackets"),
+        (["run", "fedlaw/table3", "--checkpoint-seconds", "inf"], "inf: must be a number of seconds"),
+    ],
+)
+def test_a_mistake_is_one_line(command: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With exit code 2, whatever the command."""
+    Path("data/registry.yaml.json").write_text("[1]")
+    try:
+        code = main(command)
+    except SystemExit as stopped:  # argparse's
+        code = stopped.code
+    assert code == 2
+    assert words in capsys.readouterr().err.strip().splitlines()[-1]
+
+
 def test_options_of_a_list(project: Path) -> None:
     """One plan, however rows and seeds are written."""
     from fedrepro.cli.parser import parser
