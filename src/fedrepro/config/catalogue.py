@@ -107,8 +107,11 @@ class Catalogue:
         single one: no other can be nearer. Tables of params.yaml and its scale come first."""
         params = self.project.params
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
-        first = lambda name: (name not in params.tables, is_figure(name.partition("/")[2]))  # noqa: E731
-        names = sorted(self.project.table_names(), key=first)
+
+        def late(name: str) -> tuple[bool, bool]:
+            return name not in params.tables, is_figure(name.partition("/")[2])
+
+        names = sorted(self.project.table_names(), key=late)
         left = {run_id: flatten(config) for run_id, config in runs.items()}
         for at in [*self.plans, *((name, scale) for scale in scales for name in names)]:
             if not left:
