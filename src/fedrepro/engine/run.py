@@ -185,7 +185,9 @@ class _Job:
         return kept.Keeper(self.options.root, self.run["run_id"], task.seed, wanted, until) if wanted or until else None
 
     def checkpoints(self, task: Task, seeds: list[int], ending: str = "", more: dict[str, Any] | None = None) -> Checkpoints:
-        """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with."""
+        """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with. A
+        fresh training goes on from its own alone."""
+        more = (more or {}) | ({"fresh": True} if self.options.fresh else {})
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
         key = self._key(self.run["run_id"], self.run["config"], task, seeds, more)
         return Checkpoints(path, key, self.options.checkpoint_s, self._fork_points(task, seeds))

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.console import say
-from fedrepro.engine import fingerprints, live, receipts
-from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
+from fedrepro.engine import fingerprints, receipts
 
 if TYPE_CHECKING:
     from fedrepro.engine.run import Options
@@ -13,11 +12,9 @@ if TYPE_CHECKING:
 def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set[int]:
     """The seeds to train although they have a result; a line says why. The old result stays until the new one is complete.
 
-    With `fresh` all of them, and what was begun of them is forgotten; with `again` none, since what is there is compared.
+    With `fresh` all of them; with `again` none, since what is there is compared.
     """
     if options.fresh:
-        for seed in seeds:
-            live.remove(options.root / CHECKPOINTS / run["run_id"] / f"seed{seed}.pt")
         return {*seeds}
     found: dict[tuple[str, ...], list[int]] = {}
     for seed in [] if options.again else seeds:

@@ -168,18 +168,9 @@ def test_a_stopped_seed_goes_on_in_the_same_company(
     asked: list[int], project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """To the same bits. Among other seeds it starts over, and says so; what its record says is true either way."""
-    before, original = receipt(project, run, 8), engine_run._Reporter.__call__
+    before = receipt(project, run, 8)
     forget(project, run)
-    with monkeypatch.context() as patch:
-
-        def kill(self, round: int, progress) -> None:
-            if round == 2:
-                raise KeyboardInterrupt
-            original(self, round, progress)
-
-        patch.setattr(engine_run._Reporter, "__call__", kill)
-        with pytest.raises(KeyboardInterrupt):
-            run_seeds(run, SEEDS, options(project, checkpoint_s=0.0))
+    rounds(project, run, monkeypatch, stop=2)
     capsys.readouterr()
     assert run_seeds(run, asked, options(project)) == dict.fromkeys(asked, "trained")
     found, err = receipt(project, run, 8), capsys.readouterr().err
@@ -187,3 +178,39 @@ def test_a_stopped_seed_goes_on_in_the_same_company(
     assert ("the seeds beside it); the seed starts over from round 0" in err) == (asked != SEEDS)
     assert (found["curves"] == before["curves"]) == (asked == SEEDS)
     assert run_seeds(run, asked, options(project, again=True)) == dict.fromkeys(asked, "trained again, identical")
+
+
+def test_a_fresh_training_goes_on_from_its_own_checkpoint_alone(
+    project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its last line says. What another command has begun is not gone on with; without `fresh` the finished seeds stay."""
+    before = receipt(project, run, 8)
+    forget(project, run)
+    rounds(project, run, monkeypatch, stop=2)  # begun without `fresh`
+    assert rounds(project, run, monkeypatch, stop=2, fresh=True) == [0, 1, 2]
+    assert rounds(project, run, monkeypatch, fresh=True) == [2, 3]
+    assert receipt(project, run, 8)["curves"] == before["curves"]
+    rounds(project, run, monkeypatch, stop=2, fresh=True)
+    assert run_seeds(run, SEEDS, options(project)) == dict.fromkeys(SEEDS, "kept")
+
+
+def rounds(
+    project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, stop: int | None = None, **more: Any
+) -> list[int]:
+    """Trains all seeds with a checkpoint after each round, and stops while it tells of round `stop`; the rounds it told of."""
+    seen, original = [], engine_run._Reporter.__call__
+
+    def told(self, round: int, progress) -> None:
+        seen.append(round)
+        if round == stop:
+            raise KeyboardInterrupt
+        original(self, round, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_run._Reporter, "__call__", told)
+        if stop is None:
+            run_seeds(run, SEEDS, options(project, checkpoint_s=0.0, **more))
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                run_seeds(run, SEEDS, options(project, checkpoint_s=0.0, **more))
+    return list(dict.fromkeys(seen))
