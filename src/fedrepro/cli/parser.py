@@ -241,7 +241,7 @@ def _verify(add: Add) -> None:
     _part_of_a_table(verify, seeds="only these seeds")
     help = "a sample that took so long when it was published; at least one training (default: 10)"
     verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
-    verify.add_argument("--all", action="store_true", help="no sample: everything that is there")
+    verify.add_argument("--all", action="store_true", help="no sample: everything that a CPU has trained")
     help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
     verify.add_argument("--renew", action="store_true", help=help)
     verify.add_argument(
