@@ -119,7 +119,7 @@ def read(path: Path) -> Measured:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(path).read()
+        table = pq.read_table(path)
         about = json.loads((table.schema.metadata or {})[_ABOUT])
         rows = [Value(**row) for row in table.to_pylist()]
         schema, digest = about.pop("schema"), about.pop("digest")
