@@ -146,20 +146,31 @@ def fresh_folder(path: Path) -> Iterator[Path]:
     What was there before is moved aside first: a kill in that moment loses neither, see `restore`.
     """
     path = Path(path)
-    aside = _aside(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
+            _put(temporary, path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(new: Path, path: Path) -> None:
+    """Again where another process puts a folder there, or moves it aside, between two of the steps."""
+    aside, done = _aside(path), False
+    while not done:
+        try:
             if path.exists():
                 shutil.rmtree(aside, ignore_errors=True)
                 path.replace(aside)
-            temporary.replace(path)
-            shutil.rmtree(aside, ignore_errors=True)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            new.replace(path)
+            done = True
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT) or not new.exists():
+                raise
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def restore(path: Path) -> None:

@@ -113,6 +113,25 @@ def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
     assert names(tmp_path) == ["seed8"]
 
 
+RACE = """
+import sys
+from pathlib import Path
+from fedrepro.files import fresh_folder
+for _ in range(200):
+    with fresh_folder(Path(sys.argv[1])) as new:
+        (new / "a.txt").write_text("whole")
+"""
+
+
+def test_processes_that_write_the_same_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Two commands may prepare one data set at the same moment: both end well, and one whole folder is there."""
+    command = [sys.executable, "-c", RACE, str(tmp_path / "arrays")]
+    for process in [subprocess.Popen(command) for _ in range(3)]:
+        assert process.wait() == 0
+    assert (tmp_path / "arrays" / "a.txt").read_text() == "whole"
+    assert names(tmp_path) == ["arrays"]
+
+
 def test_other_errors_keep_their_traceback(tmp_path: Path) -> None:
     """Only what a user can mend becomes a UserError."""
     with pytest.raises(IsADirectoryError), writing(tmp_path):

@@ -114,7 +114,8 @@ def _configuration(text: str) -> Path:
 def _seeds(run_id: str) -> list[int]:
     from fedrepro.engine.diagnosed import KEPT
 
-    found: list[Any] = [path.stem.removeprefix("seed") for path in (ROOT / KEPT / run_id).glob("seed*.json")]
+    stems = (path.stem.removeprefix("seed") for path in (ROOT / KEPT / run_id).glob("seed*.json"))
+    found = sorted(int(stem) for stem in stems if stem.isdecimal())  # not `seed8 copy`, as a file manager names it
     if not found:
         raise UserError(f"{KEPT}/{run_id}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
-    return sorted(map(int, found))
+    return found

@@ -57,8 +57,11 @@ def init(options: Namespace) -> None:
 
 def draw(options: Namespace) -> None:
     """What a file of results/configs defines."""
+    from fedrepro.engine.artifacts import MODULES
+
     content = read_json(options.definition)
-    if not isinstance(content, dict) or not {"kind", "definition"} <= content.keys():
+    of_kind = isinstance(content, dict) and content.get("kind") in [*MODULES]
+    if not of_kind or not isinstance(content.get("definition"), dict):
         raise UserError(f"{options.definition}: defines nothing that is drawn; snakemake writes such files to results/configs")
     print(*draw_seeds(content["kind"], content["definition"], options.seeds), sep="\n")
 

@@ -164,7 +164,7 @@ def _claim(entry: Any, path: Path, number: int) -> Claim:
             f"{path}: claim {number}: {entry!r} is not a valid claim; give id, text, where, kind, table and columns"
         )
     where, kind = f"{path}: {entry.get('id', f'claim {number}')}", entry.get("kind")
-    if kind not in KINDS:
+    if kind not in [*KINDS]:  # of YAML it may be a list
         raise UserError(f"{where}: {unknown('kind', kind, list(KINDS))}")
     return check(KINDS[kind], entry, where)
 

@@ -102,6 +102,8 @@ def files(root: Path, name: str) -> Skeleton:
     if name in load_registry(root / _REGISTRY):
         raise UserError(f"new dataset {name}: {_REGISTRY} has an entry of that name; choose another one")
     reader, test = Path("src/fedrepro/data", f"{name}.py"), Path("tests/unit/data", f"test_{name}.py")
+    if (root / reader).exists():  # it may be the very module that gets a line more
+        raise UserError(f"new dataset {name}: {reader} is there already; choose another name")
     text = fill(_READER, title=_title(name), name=name)
     found = {
         reader: text,

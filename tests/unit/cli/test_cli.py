@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -223,6 +224,14 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     with pytest.raises(UserError):
         run("--debug", *arguments)
     assert not (project / "results").exists()
+
+
+@pytest.mark.parametrize("kind", ["partitoin", ["partition"]])
+def test_a_definition_of_an_unknown_kind_is_one_line(kind: Any, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such files are written by the workflow; one may be damaged or made by hand."""
+    Path("one.json").write_text(json.dumps({"kind": kind, "definition": {}}))
+    assert run("draw", "one.json", "--seeds", "8") == 2
+    assert capsys.readouterr().err.startswith("fedrepro: error: one.json: defines nothing that is drawn")
 
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

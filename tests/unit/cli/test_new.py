@@ -129,6 +129,7 @@ def test_a_data_set_that_trains(copy: Path) -> None:
         (["paper", "fedgh"], "papers/fedgh/paper.yaml: is there already"),
         (["paper", "null"], "new paper null: the name means something else here"),
         (["paper", "sweep_1"], "new paper sweep_1: the name means something else here"),
+        (["dataset", "registry"], "src/fedrepro/data/registry.py is there already"),
         (["dataset", "mnist"], "data/registry.yaml has an entry of that name"),
     ],
 )
