@@ -61,5 +61,5 @@ rule diagnose:
         runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).minutes,
     message: "{params.measures[0]} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "trap : TERM; fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log} && "
-        "fedrepro diagnose {params.measures[0]:q} results/configs/{wildcards.run_id}.json --seeds {params.seeds} --rounds {params.measures[1]} --device {FLOW.device} >> {log} 2>&1"
+        "exec fedrepro diagnose {params.measures[0]:q} results/configs/{wildcards.run_id}.json --train --seeds {params.seeds} "
+        "--rounds {params.measures[1]} --device {FLOW.device} --workers {threads} --log {log}"

@@ -14,7 +14,7 @@ from fedrepro.errors import UserError
 _DRAWING = ("data", "partition", "participation", "proxy", "init", "draw")
 COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "doctor")
 # Commands that save what they have done when SIGTERM comes.
-_STOPPABLE = ("run",)
+_STOPPABLE = ("run", "diagnose")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedrepro import console
-from fedrepro.cli.runs import configuration
+from fedrepro.cli.runs import configuration, train_file
 from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ LOADED = 4  # rounds whose models stay in memory, since neighbours are measured 
 
 
 def diagnose(options: Namespace) -> None:
-    """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and says a line of each."""
+    """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and says a line of each.
+
+    With `--train` it first brings the run to its models, in the same process: importing torch takes longer than a measurement.
+    oneDNN keeps to AVX2 for both, which changes no bit of a training; of a diagnostic nothing is promised with AVX-512.
+    """
+    console.log_to(options.log)
     import fedrepro.diagnostics  # noqa: F401  (registers them)
     from fedrepro.diagnostics.diagnostic import canonical, make
     from fedrepro.engine import cards, diagnosed, environment, kept
@@ -34,6 +39,8 @@ def diagnose(options: Namespace) -> None:
     diagnostic, call = make(options.call), canonical(options.call)
     path = _configuration(options.run)
     run = configuration(path)
+    if options.train:
+        _train(path, run, options)
     require_run(run, path, "delete it and run the same command again")
     spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=ROOT)
     device = cards.choose(options.device)
@@ -63,7 +70,13 @@ def diagnose(options: Namespace) -> None:
         about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": {str(n): sha for n, sha in done.items()}}
         values = [value for _, found in sorted((before | measured).items()) for value in found]
         diagnosed.write(target, about | {"reached": index["reached"]}, values)
-        console.say(f"{target}: {call} of {len(measured)} rounds")
+        (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
+
+
+def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
+    if not options.seeds:
+        raise UserError("--train: names no seeds; add --seeds 8 9 10")
+    train_file(path, run, options)
 
 
 def _before(target: Path, models: dict[str, str]) -> "dict[int, list[Value]]":

@@ -206,9 +206,7 @@ def _run(add: Add) -> None:
     run.add_argument("--engine", choices=ENGINES, default="auto", help=help)
     help = "processes that share out each round's clients; they change no bit (default: params.yaml)"
     run.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
-    every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
-    help = f"save a resumable state so often, in seconds (default: {every})"
-    run.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
+    _checkpoints(run)
     help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
     run.add_argument("--keep", action=Listed, nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
@@ -219,6 +217,12 @@ def _run(add: Add) -> None:
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument("--cores", type=_at_least_one, metavar="N", help="with --dry-run: those of the workflow; default: all")
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
+
+
+def _checkpoints(command: argparse.ArgumentParser) -> None:
+    every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
+    help = f"save a resumable state so often, in seconds (default: {every})"
+    command.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
 
 
 def _sweep(add: Add) -> None:
@@ -267,6 +271,13 @@ def _diagnose(add: Add) -> None:
     help = "default: every round whose models are kept; what was measured before stays"
     diagnose.add_argument("--rounds", action=Listed, type=_at_least_one, metavar="ROUND", help=help)
     diagnose.add_argument("--device", choices=DEVICES, default="auto")
+    help = "of a run's configuration: first train what is missing of it, and the models that it is to keep"
+    diagnose.add_argument("--train", action="store_true", help=help)
+    help = "with --train: processes that share out each round's clients (default: 1)"
+    diagnose.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
+    _checkpoints(diagnose)
+    diagnose.set_defaults(engine="auto", again=False, fresh=False, keep=[])
+    diagnose.add_argument("--log", type=Path, help="also write what is printed to this file")
 
 
 def _which(command: argparse.ArgumentParser, what: str) -> None:

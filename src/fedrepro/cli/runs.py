@@ -88,14 +88,18 @@ def _run_file(path: Path, options: Namespace) -> None:
     for key in ("rows", "columns", "run_id", "scale", "set", "rounds", "dataset", "model", "partition", "like"):
         if getattr(options, key):
             raise UserError(f"{path}: names one run and all of its settings; leave --{key.replace('_', '-')} out")
-    device = options.device or "auto"
     if options.dry_run:
-        _forecast([(entry, options.seeds)], device, options)
-        return
+        _forecast([(entry, options.seeds)], options.device or "auto", options)
+    else:
+        train_file(path, entry, options)
+
+
+def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:
+    """Trains what is missing of the run that the file at `path` describes by `entry`, as a job of the workflow."""
     from fedrepro.engine.artifacts import require_run
 
     require_run(entry, path, "delete it and run the same command again")
-    _train([(entry, options.seeds)], options, device, by_hand=False)
+    _train([(entry, options.seeds)], options, options.device or "auto", by_hand=False)
 
 
 def _identified(jobs: "list[selection.Job]") -> list[Job]:

@@ -187,6 +187,7 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["diagnose", "client_distance", "digits"], "no run in results/runs"),
         (["diagnose", "client_distance", "RUN"], "no models are kept"),
         (["diagnose", "client_distance", "RUN", "--seeds", "9"], "no models are kept"),
+        (["diagnose", "client_distance", "RUN", "--train"], "--train: names no seeds; add --seeds"),
     ],
 )
 def test_mistakes(arguments: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,6 +195,24 @@ def test_mistakes(arguments: list[str], words: str, project: Path, capsys: pytes
     assert main([run_id(project) if one == "RUN" else one for one in arguments]) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
     assert words in line
+
+
+def test_a_job_of_the_workflow_trains_what_is_missing_and_measures(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one process: a finished seed as far as its models need it; the second time nothing."""
+    path = project / "config.json"
+    run = json.loads((project / "results/runs" / run_id(project) / "config.json").read_text())
+    path.write_text(json.dumps(run | {"keep": [2]}))
+    seen = trainings(monkeypatch)
+    job = ["diagnose", CALL, str(path), "--train", "--seeds", "8", "--rounds", "2", "--log", "job.log"]
+    assert main(job) == 0
+    assert seen == [2]
+    measured = diagnosed.measured_path(project, run_id(project), CALL, 8)
+    assert {value.round for value in diagnosed.read(measured).values} == {2}
+    words = Path("job.log").read_text()
+    assert "models of round 2 trained again" in words
+    assert f"{CALL} of 1 rounds" in words
+    assert main(job) == 0
+    assert seen == [2]
 
 
 def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
