@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fedrepro.config.plan import Column, Place, Run
-from fedrepro.config.reading import At
+from fedrepro.config.reading import At, Mean
 from fedrepro.data.registry import Entry
 
-_ROUNDS = re.compile(r"\bround ([1-9]\d*)\b|\b([1-9]\d*) rounds\b")
+_ROUNDS = re.compile(r"\brounds ([1-9]\d*) to ([1-9]\d*)\b|\bround ([1-9]\d*)\b|\b([1-9]\d*) rounds\b")
 
 
 def told(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
@@ -39,6 +39,9 @@ def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:
     (share,) = shares
 
     def here(found: re.Match[str]) -> str:
-        return f"{found[0]} (here {At(int(found[1] or found[2])).scaled(share).round})"
+        if found[1]:
+            mean = Mean(int(found[1]), int(found[2])).scaled(share)
+            return f"{found[0]} (here {mean.first} to {mean.last})"
+        return f"{found[0]} (here {At(int(found[3] or found[4])).scaled(share).round})"
 
     return _ROUNDS.sub(here, label)

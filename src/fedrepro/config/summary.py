@@ -10,13 +10,15 @@ from fedrepro.files import read_yaml
 
 
 class Answers(Strict):
-    """What the evidence of one scale says: first what does not hold, then what it cannot tell, then what holds."""
+    """What the evidence of one scale says: what does not hold, what it cannot tell, what holds, and what controls of ours say
+    that the paper has no word on. Pages keep this order."""
 
     fails: list[str] = Field([])
     open: list[str] = Field([])
     holds: list[str] = Field([])
+    controls: list[str] = Field([])
 
-    _prose = field_validator("fails", "open", "holds")(prose.checked)
+    _prose = field_validator("fails", "open", "holds", "controls")(prose.checked)
 
 
 class Summary(Strict):

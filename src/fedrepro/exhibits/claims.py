@@ -13,7 +13,7 @@ from fedrepro import units
 from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend, claims_path
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Curve, Exhibit
-from fedrepro.exhibits.paired import first_reaching, interval, mean, paired, printed_gap, slope_over
+from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
 
 
 @dataclass(frozen=True)
@@ -160,14 +160,11 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
     than it was given. The paper prints no such number."""
     judged, shown = [], []
     for (row, baseline), column in product(claim.compared, claim.columns):
-        metric = table.columns[column].metric.name if column in table.columns else ""
-        missing, higher = table.missing((row, column), (baseline, column)), table.higher(baseline, column)
-        end = table.cell(baseline, column)
+        missing, end = table.missing((row, column), (baseline, column)), table.cell(baseline, column)
         if end and end.place.reading.derived:
             where = f"{claims_path(Path(), table.plan.paper)}: {claim.id}: {column}"
             raise UserError(f"{where} shows {end.place.reading.quantity}; kind speed needs a column with values of the metric")
-        ends = end.per_seed if end else {}
-        needed = [_needed(table.curves(one, column, metric), ends, higher) for one in (row, baseline)]
+        needed = [table.rounds_to_end(one, baseline, column) for one in (row, baseline)]
         target = f"rounds to the end of {table.name(baseline, column)}"
         shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
         about: dict[str, Any] = {"missing": missing, "unit": "ratio", "signed": False}
@@ -252,16 +249,6 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 
 def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
-
-
-def _needed(curves: dict[int, Curve | None], ends: dict[int, float | None], higher: bool) -> dict[int, float | None]:
-    """seed -> the round at which its curve first reaches its entry of `ends`; None where a seed diverged."""
-    found: dict[int, float | None] = {}
-    for seed, curve in curves.items():
-        if seed in ends:
-            end = ends[seed]
-            found[seed] = None if curve is None or end is None else first_reaching(curve, end, higher)
-    return found
 
 
 def _runs(table: Exhibit, *places: tuple[str, str]) -> tuple[str, ...]:

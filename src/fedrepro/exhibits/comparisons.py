@@ -4,7 +4,7 @@ Pure functions of a plan and its cells. No stars per cell.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +126,7 @@ def _score(differences: Sequence[float | None], metric: Metric) -> Score:
 @dataclass(frozen=True)
 class GapSetting:
     """The difference of two methods in one setting, with its 95 % t-interval over paired seeds where there are several.
-    `reason`: why nothing is measured."""
+    `reason`: why nothing is measured. `devices`: those that trained them, where there are several."""
 
     column: Column
     metric: Metric
@@ -137,6 +137,7 @@ class GapSetting:
     per_seed: dict[int, float]
     runs: tuple[str, ...]
     reason: str | None
+    devices: tuple[str, ...] = ()
 
     @property
     def interval(self) -> str:
@@ -146,7 +147,8 @@ class GapSetting:
     @property
     def seeds(self) -> str:
         """`8: +1.20, 9: +0.90`."""
-        return ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
+        said = ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
+        return f"{said} ({' and '.join(self.devices)})" if self.devices else said
 
     def written(self, difference: float | None) -> str:
         """With its sign; a dash for None."""
@@ -244,7 +246,15 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
         per_seed=per_seed,
         runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
         reason=_why(diverged, mixed) or (None if per_seed else "no seed of both"),
+        devices=_devices(cell, base, per_seed),
     )
+
+
+def _devices(cell: Cell, base: Cell, seeds: Iterable[int]) -> tuple[str, ...]:
+    """Two devices round differently, and add that to the difference."""
+    found = [one.receipts[seed].environment.device for one in (cell, base) for seed in seeds]
+    used = {"a GPU" if device == "cuda" else "a CPU": None for device in found}
+    return tuple(used) if len(used) > 1 else ()
 
 
 def _why(diverged: bool, mixed: bool) -> str:

@@ -12,6 +12,7 @@ from fedrepro.exhibits.choices import Choice, choose
 from fedrepro.exhibits.comparisons import Comparison, Gap, comparisons, gaps
 from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.kinds.kind import Drawing, make_kind
+from fedrepro.exhibits.paired import first_reaching
 from fedrepro.exhibits.receipt import Evidence, Receipt, receipts
 from fedrepro.exhibits.verdict import Status
 from fedrepro.store import Store, is_published
@@ -114,7 +115,7 @@ class Exhibit:
         """Says which of the cells at (row, column) have not run; empty when all have."""
         said = []
         for row, column in places:
-            cell, where = self.cell(row, column), f"{self.plan.table}: {row}, {column}"
+            cell, where = self.cell(row, column), f"{self.plan.source}: {self.name(row, column)}"
             if cell is None:
                 said.append(f"{where}: not in the table at scale {self.plan.scale}")
                 continue
@@ -150,6 +151,18 @@ class Exhibit:
             else {at: v for at, v in enumerate(one.curves.get(metric, [])[: reading.until], start=1) if v is not None}
             for seed, one in self.evidence.get(cell.run_id or "", {}).items()
         }
+
+    def rounds_to_end(self, row: str, baseline: str, column: str) -> dict[int, float | None]:
+        """Returns seed -> the round in which `row` first reaches what `baseline` ends with; None for a seed that diverged."""
+        end = self.cell(baseline, column)
+        if end is None:
+            return {}
+        found: dict[int, float | None] = {}
+        for seed, curve in self.curves(row, column, self.columns[column].metric.name).items():
+            if seed in end.per_seed:
+                target = end.per_seed[seed]
+                found[seed] = None if curve is None or target is None else first_reaching(curve, target, end.metric.higher)
+        return found
 
     def name(self, row: str, column: str = "") -> str:
         """Returns the label of a row, and the title of a column after it."""

@@ -16,9 +16,9 @@ WHAT_HOLDS = (
     "printed numbers; at scale short nothing is judged. What does not hold comes first."
 )
 CLAIMS = (
-    "Every claim by its verdict; not comparable where scale full has no verdict and scale short has runs, or the paper does "
-    "not give the settings. A claim leads to its place on its paper's page; the details beside that page say which rule "
-    "decides it."
+    "Every claim by its verdict. Not run: some of its numbers, or all, have no runs. Not comparable: scale full has no "
+    "verdict and scale short has runs, or the paper does not give the settings. A claim leads to its place on its paper's "
+    "page; the details beside that page say which rule decides it."
 )
 ALL_PAGES = (
     "One page for each paper and scale. Only at scale full, and there only where a page says so, may numbers be compared with "
@@ -98,10 +98,9 @@ def _share(page: PageHeader) -> str:
 def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     if page.answers is None:
         return []
-    kinds = (("Does not hold", page.answers.fails), ("Cannot be told", page.answers.open), ("Holds", page.answers.holds))
-    if page.scale != "full":
-        kinds = (("Seen at scale " + page.scale, (*page.answers.fails, *page.answers.open, *page.answers.holds)),)
-    return [words.points(f"{name}:", lines) for name, lines in kinds if lines]
+    at = "" if page.scale == "full" else f" at scale {page.scale}"
+    named = {"Seen here": "Seen"}
+    return [words.points(f"{named.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
 
 
 def _others(others: Mapping[str, int]) -> list[b.Block]:

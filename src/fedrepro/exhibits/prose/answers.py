@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fedrepro.config.plan import Plan
-from fedrepro.config.summary import Summary
+from fedrepro.config.summary import Answers, Summary
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.fit import Fit
 from fedrepro.exhibits.judge import ClaimVerdict
@@ -17,15 +18,23 @@ OWN = "the tables' own"  # the reading without a name, as sentences call it
 
 @dataclass(frozen=True)
 class FilledAnswers:
-    """What does not hold, what the runs cannot tell, what holds, and what is missing, in sentences. `waiting`: the cells that
-    further sentences need."""
+    """A summary in sentences. `waiting`: the cells that further sentences need."""
 
     proposes: str
     fails: tuple[str, ...]
     open: tuple[str, ...]
     holds: tuple[str, ...]
     missing: str
+    controls: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+
+    def headed(self, scale: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Returns (heading, sentences) in the order of pages. Below full scale all are observations: nothing holds or fails."""
+        every = {"Does not hold": self.fails, "Cannot be told": self.open, "Holds": self.holds}
+        every |= {"Controls of ours": self.controls}
+        if scale != "full":
+            every = {"Seen here": sum(every.values(), ())}
+        return [(heading, lines) for heading, lines in every.items() if lines]
 
 
 def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
@@ -65,8 +74,9 @@ def answers(summary: Summary | None, facts: Facts, plan: Plan) -> FilledAnswers 
     if summary is None or plan.own or plan.scale not in summary.answers:
         return None
     told, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
-    made = {key: filled(getattr(told, key), facts, f"{where}: {key}") for key in ("fails", "open", "holds")}
-    proposes, missing = (filled([text], facts, where)[0][0] for text in (summary.proposes, summary.missing))
+    made = {key: filled(getattr(told, key), facts, f"{where}: {key}") for key in Answers.model_fields}
+    made |= {key: filled([getattr(summary, key)], facts, f"{where}: {key}") for key in ("proposes", "missing")}
     waiting = dict.fromkeys(cell for _, waits in made.values() for cell in waits)
-    said = {key: tuple(lines) for key, (lines, _) in made.items()}
-    return FilledAnswers(proposes=proposes, missing=missing, waiting=tuple(waiting), **said)
+    said: dict[str, Any] = {key: tuple(lines) for key, (lines, _) in made.items()}
+    said |= {key: "".join(said[key]) for key in ("proposes", "missing")}  # nothing where it waits
+    return FilledAnswers(**said, waiting=tuple(waiting))

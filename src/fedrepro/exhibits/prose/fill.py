@@ -7,6 +7,7 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     gain printed_gain    of `row-baseline/column`: the mean of the differences over paired seeds; of the printed numbers
     gains            the differences at each seed
     interval         the 95 % t-interval of a gain
+    rounds           that the row of `row-baseline/column` needs to reach what the baseline ends with, mean over seeds
     setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
     count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict; of one `|table=`

@@ -92,7 +92,7 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
     found = _at_seed(found, asked)
     known = {seed: value for seed, value in found.items() if value is not None}
     if not known or len(known) < len(found) or cell.mixed:
-        raise Waits(f"{exhibit.plan.table}: {row}, {column}")
+        raise Waits(f"{exhibit.plan.source}: {exhibit.name(row, column)}")
     return known, unit
 
 
@@ -181,6 +181,18 @@ def _interval(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     return found
 
 
+def _rounds(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    """Means over seeds. Waits where a seed diverged."""
+    found = []
+    for exhibit, rows, column in _places(asked, facts, where):
+        needed = [*exhibit.rounds_to_end(*_pair(exhibit, rows, where), column).values()]
+        known = [one for one in needed if one is not None]
+        if not known or len(known) < len(needed):
+            raise Waits(f"{exhibit.plan.table}: {rows}, {column}")
+        found.append(Quantity(mean(known), "count"))
+    return found
+
+
 def _printed_gain(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     found = []
     for exhibit, rows, column in _places(asked, facts, where):
@@ -239,7 +251,7 @@ def _diverged(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     for exhibit, row, column in _places(asked, facts, where):
         receipts = _at_seed(exhibit.evidence.get(_cell(exhibit, row, column, where).run_id or "", {}), asked)
         if not receipts or not all(one.diverged for one in receipts.values()):
-            raise Waits(f"{exhibit.plan.table}: {row}, {column}: no seed, or one that has not diverged")
+            raise Waits(f"{exhibit.plan.source}: {exhibit.name(row, column)}: no seed, or one that has not diverged")
         found += [Quantity(float(len(one.curves["round"])), "count") for one in receipts.values()]
     return found
 
@@ -259,6 +271,7 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "gain": _gain,
     "gains": _gains,
     "interval": _interval,
+    "rounds": _rounds,
     "printed_gain": _printed_gain,
     "setting": _settings,
     "distance": _distances,

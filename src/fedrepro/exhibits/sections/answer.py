@@ -13,7 +13,7 @@ from fedrepro.exhibits.write import blocks as b
 
 AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
 AGREEMENT = "Measured numbers against the printed ones, in percent; on the line they are the same."
-LEGEND = f"Measured: mean ± deviation over seeds. Differences: {words.LEGEND}."
+LEGEND = f"Measured: mean ± deviation over seeds; without ± one seed. Differences: {words.MEANT}"
 BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partitions, cost"
 BESIDE_UNJUDGED = "Claims, readings, gaps between methods, partitions, cost, deviations from the paper, known gaps"
 
@@ -70,15 +70,12 @@ def _headline(paper: PaperPage) -> str:
 
 
 def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
-    """Lists what does not hold, what the runs cannot tell, and what holds."""
+    """Says what the paper proposes, and what the evidence says of it."""
     told = paper.answers
     if told is None:
         return []
-    if paper.plan.scale != "full":  # observations: nothing there holds or fails
-        lines = (*told.fails, *told.open, *told.holds)
-        return [words.points("Seen here:", lines)] if lines else []
-    kinds = (("Does not hold:", told.fails), ("Cannot be told:", told.open), ("Holds:", told.holds))
-    return [words.points(name, lines) for name, lines in kinds if lines]
+    headed = [words.points(f"{heading}:", lines) for heading, lines in told.headed(paper.plan.scale)]
+    return [words.named("Proposes:", told.proposes), *headed]
 
 
 def _counted(paper: PaperPage) -> b.Line:

@@ -64,7 +64,7 @@ def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
     if rows:
         heads = b.heads("method", "tables", *COST, "evidence (seeds)", numbers=COLUMNS)
         blocks += [b.Paragraph(TRAFFIC), b.Grid("Cost and evidence of every run", heads, tuple(rows))]
-    return [b.Section("Cost and evidence", tuple(blocks), folded=True, note=f"{len(paper.cost)} runs")]
+    return [b.Section("Cost and evidence", tuple(blocks), folded=True, note=total_cost(paper.totals))]
 
 
 def cost(runs: Sequence[tuple[str | None, Cost]]) -> tuple[str, ...]:

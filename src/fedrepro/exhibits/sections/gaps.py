@@ -2,6 +2,7 @@
 
 from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.paper import PaperPage
+from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.answer import gap_picture
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -9,7 +10,7 @@ from fedrepro.exhibits.write import blocks as b
 GAPS = (
     "Difference of two methods in each setting. Ours is the mean over seeds of the paired differences (both methods share "
     "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
-    "wide interval."
+    "wide interval. Where a CPU trained one and a GPU the other, the seeds say so: one seed ends differently on the two."
 )
 
 
@@ -23,9 +24,9 @@ def gaps(paper: PaperPage) -> list[b.Block]:
         if table.gaps:
             source, pictures = table.plan.source, b.Pictures(tuple(map(gap_picture, table.gaps)))
             blocks = (pictures, _numbers(source, table.gaps))
-            heading, note = f"{source}: {table.plan.title}", f"{len(table.gaps)} pairs"
+            heading, note = f"{source}: {table.plan.title}", words.some(len(table.gaps), "pair")
             sections.append(b.Section(heading, blocks, folded=True, note=note))
-    return [b.Section("Gaps between methods", tuple(sections), folded=True, note=f"{len(paper.gaps)} pairs")]
+    return [b.Section("Gaps between methods", tuple(sections), folded=True, note=words.some(len(paper.gaps), "pair"))]
 
 
 def _numbers(source: str, gaps: list[Gap]) -> b.Grid:

@@ -30,5 +30,5 @@ def remark_blocks(table: Exhibit) -> list[b.Block]:
     made, waiting = remarks(table)
     said: list[b.Block] = [b.Bullets(tuple(made))] if made else []
     if waiting:
-        said.append(b.Paragraph(f"Remarks that wait for runs: {'; '.join(waiting)}."))
+        said.append(b.Paragraph(f"Further remarks wait for runs: {'; '.join(waiting)}."))
     return said

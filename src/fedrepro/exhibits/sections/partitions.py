@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from fedrepro.exhibits.paper import PaperPage
+from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -27,7 +28,7 @@ def partitions(paper: PaperPage) -> list[b.Block]:
         draw = partial(_copy, drawn) if drawn.exists() else None
         pictures.append(b.Picture(one.path, text, f"{text} ({', '.join(one.tables)})", draw=draw))
     blocks = (b.Paragraph(PARTITIONS, soft=True), b.Pictures(tuple(pictures)))
-    return [b.Section("Partitions", blocks, folded=True, note=f"{len(pictures)} pictures")]
+    return [b.Section("Partitions", blocks, folded=True, note=words.some(len(pictures), "picture"))]
 
 
 def _copy(drawn: Path, path: Path) -> None:

@@ -31,6 +31,10 @@ SIGNS: dict[str, tuple[str, Look]] = {
     "not judged": ("", ""),
 }
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
+MEANT = (
+    "✓ reproduced, within 1 point of print; ≈ consistent, further off, but within the margin that the seeds leave; "
+    f"? inconclusive, the margin is wider than {RULE.widest:g} points; ✗ not reproduced, outside margin and 1 point."
+)
 
 
 def verdict(name: str, more: str = "") -> Text:
@@ -157,7 +161,10 @@ def measured(cell: Cell) -> str:
     """Returns the mean, or the reason why there is none."""
     if cell.mean is not None:
         return decimal(cell.mean, cell.digits)
-    return unit(cell.metric.unit).none if cell.per_seed else "not run"
+    lost, known = unit(cell.metric.unit).none, [value for value in cell.per_seed.values() if value is not None]
+    if known and len(known) < len(cell.per_seed):
+        return f"{lost} at {len(cell.per_seed) - len(known)} of {len(cell.per_seed)} seeds"
+    return lost if cell.per_seed else "not run"
 
 
 def spread(cell: Cell) -> str:
@@ -174,14 +181,14 @@ def remark(cell: Cell) -> str:
 
 
 def not_run(cells: Sequence[Cell]) -> str:
-    """`Not run: 80 of 96 cells (76 not run yet, 4 this pair does not exist).`; empty when all have values."""
+    """`Not run: 80 of 96 cells (76: not run yet; 4: this pair does not exist).`; empty when all have values."""
     reasons: dict[str, int] = {}
     for cell in cells:
         if not cell.per_seed:
             reasons[cell.reason or "not run yet"] = reasons.get(cell.reason or "not run yet", 0) + 1
     if not reasons:
         return ""
-    said = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+    said = "; ".join(f"{number}: {reason}" for reason, number in reasons.items())
     return f"Not run: {sum(reasons.values())} of {len(cells)} cells ({said})."
 
 

@@ -23,7 +23,7 @@ from fedrepro.types import Batch, ClientContext, Cohort
 class FedDyn(LocalRule):
     """`alpha` > 0; `clip`: largest norm of a local direction, 0 for none.
 
-    `feddyn(norm=plain, weighting=size)+first_client_buffers` is the form of FedLAW's authors: alpha/2 ||w - w_t||, not
+    `feddyn(norm=plain, weighting=size, clip=0)+first_client_buffers` is the form of FedLAW's authors: alpha/2 ||w - w_t||, not
     squared; means by data size, and h moved by alpha sum_S p_i (w_i - w_t).
     """
 
