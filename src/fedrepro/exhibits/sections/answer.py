@@ -24,7 +24,7 @@ def answer(paper: PaperPage) -> list[b.Block]:
     plans = [table.plan for table in paper.tables]
     compared = any(plan.comparable and plan.prints for plan in plans)
     departs = words.departures(paper.plan.deviations) if compared else ""
-    said = (*protocol(paper), paper.scale_note, departs)
+    said = (*protocol(paper), _judged(paper), paper.scale_note, departs)
     first = (b.Text(_headline(paper), "strong"), *(f" {one}" for one in said if one))
     told = _read_first(paper)
     lines = (*told, _counted(paper), first) if compared else (first, *told, _counted(paper))
@@ -47,6 +47,22 @@ def protocol(paper: PaperPage) -> tuple[str, ...]:
     """Returns what was run, if that is the same for all tables of the page; else nothing."""
     said = {words.protocol(table.plan) for table in paper.tables}
     return said.pop() if len(said) == 1 else ()
+
+
+def _judged(paper: PaperPage) -> str:
+    """Says on what data, with how many clients and rounds, and at which seeds the judged numbers were measured."""
+    cells = [
+        (table.plan.run(cell.place).config, cell)
+        for table in paper.own_tables
+        for cell in table.cells
+        if cell.status in COMPARED
+    ]
+    if not cells:
+        return ""
+    data, clients, rounds = (sorted({config[key] for config, _ in cells}) for key in ("dataset", "clients", "rounds"))
+    seeds = sorted({seed for _, cell in cells for seed in cell.per_seed})
+    counted = (f"{', '.join(map(str, each))} {what}" for each, what in ((clients, "clients"), (rounds, "rounds")))
+    return f"Judged runs: {', '.join(data)}; {'; '.join(counted)}; seeds {', '.join(map(str, seeds))}."
 
 
 def _headline(paper: PaperPage) -> str:

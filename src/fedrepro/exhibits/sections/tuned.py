@@ -17,8 +17,8 @@ TUNED = (
     "optimistic."
 )
 PROXY = (
-    "The proxy set is held out from the clients and from the test metrics. For a method that trains on it, its number is no "
-    "held-out one."
+    "The proxy set is held out from the clients and from the test metrics. A method that trains on it is not measured on "
+    "held-out data."
 )
 CAPTION = "What each candidate reached in its trial. A ring marks the one that is shown, a cross one that diverged."
 LIGHTER = " The lighter line is the second reading, with a smaller ring where it would choose."
