@@ -39,6 +39,7 @@ def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
     ("label", "shown"),
     [
         ("10 rounds apart", "10 rounds (here 2) apart"),
+        ("mean of rounds 101 to 200", "mean of rounds 101 to 200 (here 16 to 30)"),
         ("round 0", "round 0"),
         ("around 200 clients", "around 200 clients"),
         ("α = 0.1", "α = 0.1"),

@@ -309,13 +309,16 @@ def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
 
 def test_what_is_missing_is_named() -> None:
     """A seed, a cell, a column that the scale does not show, a whole table."""
-    assert "fedlaw, mlp-a01: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1])).why
-    assert "fedavg, mlp-a01: not run yet" in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3}).why
+    assert "FedLAW, FashionMNIST · MLP, α = 0.1: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1])).why
+    assert (
+        "FedAvg, FashionMNIST · MLP, α = 0.1: not run yet"
+        in verdict_on("difference", accuracies={("fedlaw", B): [81.0] * 3}).why
+    )
     made = make_plan("full")
     made["cells"] = [cell for cell in made["cells"] if cell["column"] == A]
     run = made["runs"][made["cells"][0]["run_id"]]
     found = judged("difference", made, {run["run_id"]: {8: make_receipt(run, 8)}})
-    assert "fedlaw, mlp-a01: not in the table at scale full" in found.why
+    assert "FedLAW, FashionMNIST · MLP, α = 0.1: not in the table at scale full" in found.why
     found = judged("difference", made, {})
     assert (found.verdict, found.why) == ("not run", "nothing of table3 has been run")
     (found,) = judge([claim("difference")], {})

@@ -49,6 +49,22 @@ def test_a_diverged_seed_leaves_no_measured_difference():
     assert "not measured (a seed diverged)" in gap.text
 
 
+def test_a_cpu_and_a_gpu_are_told_apart():
+    """The same seed ends differently on the two, which is part of the difference."""
+    plan = make_plan("full")
+    found = make_evidence(plan, FOUND)
+    fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))
+
+    def seeds() -> str:
+        (gap,) = exhibit(plan, found).gaps
+        return next(one for one in gap.settings if one.column.key == A).seeds
+
+    assert seeds() == "8: +1.00, 9: +2.00, 10: +0.00"
+    for receipt in found[fedlaw].values():
+        receipt["environment"] = receipt["environment"] | {"device": "cuda"}
+    assert seeds() == "8: +1.00, 9: +2.00, 10: +0.00 (a GPU and a CPU)"
+
+
 def test_seeds_of_different_code_leave_no_measured_difference():
     """Nor a mean read in other ways, as the cell itself has none."""
     plan = make_plan("full")

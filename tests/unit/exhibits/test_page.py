@@ -112,7 +112,8 @@ def row_of_cell(record: dict[str, Any]) -> list[str]:
     std = statistics.stdev(values) if whole else None
     assert record["per_seed"] == seeds
     assert (record["mean"], record["std"], record["difference"]) == (near(mean), near(std), near(difference))
-    measured = "diverged" if mean is None else f"{two(mean)} ± {two(std)} ({len(seeds)})"
+    lost = "diverged" + (f" at {len(seeds) - len(values)} of {len(seeds)} seeds" if values else "")
+    measured = lost if mean is None else f"{two(mean)} ± {two(std)} ({len(seeds)})"
     status = f"{SIGNS[record['status']][0]} {record['status']}" + (f": {record['reason']}" if record["reason"] else "")
     return [record["method"], two(printed), measured, two(difference, "+"), two(record["margin"]), status]
 
@@ -290,6 +291,7 @@ def test_the_answer_comes_first_and_all_else_folds():
     first, _, rest = text.partition("<details>")
     assert "not reproduced" in first
     assert "1 direction only" in first
+    assert "Judged runs: digits; 4 clients; 5 rounds; seeds 8, 9, 10." in first
     assert first.count("<table") == first.count("<svg") == 1
     assert re.findall(r"<section>\n<h(\d)>", first) == ["2", "2"]
     assert "<h2>" not in re.sub(r"<summary><h2>", "", rest)

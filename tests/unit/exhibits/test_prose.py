@@ -52,6 +52,8 @@ def facts() -> Facts:
         ("{printed_gain:fedlaw-fedavg/mlp-a100}", "−0.78"),
         # mean 1.2, deviation 0.34641: 4.30265 * 0.34641 / sqrt(3) = 0.8605
         ("{interval:fedlaw-fedavg/mlp-a01}", "+0.34 to +2.06"),
+        # FedAvg ends at 85.0, 85.2, 85.4; after four rounds FedLAW has 85.5, 85.7, 86.5 and FedAvg 84.5, 84.7, 84.9.
+        ("{rounds:fedlaw-fedavg,fedavg-fedavg/mlp-a01}", "4 and 5"),
         ("{mean:fedlaw/mlp-a100|metric=gamma, read=last(2)}", "1.200"),
         ("{mean:fedlaw/mlp-a100|metric=gamma, read=mean(1, 3), digits=2}", "0.70"),
         ("{mean:fedlaw/mlp-a100|metric=gamma;round, read=last(1), as=mean}", "2.650"),  # (1.3 + 4) / 2
@@ -120,7 +122,7 @@ def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
     """Nothing of `ours` has run: the sentence is left out, and it says for which cell."""
     assert filled(["{mean:ours/mlp-a100}", "{distance:not run}", "Fine."], facts, WHERE) == (
         ["Fine."],
-        ["table3: ours, mlp-a100", "reading 'not run'"],
+        ["Table 3, p. 8: FedAvg + GH, FashionMNIST · MLP, α = 100", "reading 'not run'"],
     )
 
 

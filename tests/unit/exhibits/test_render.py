@@ -150,7 +150,7 @@ def test_how_to_run_the_other_variant(tmp_path, ending):
 def test_cells_hold_mean_spread_and_printed_number(tmp_path):
     """One row of the Markdown table, whole: best measured bold, best printed underlined, additional rows below a line."""
     text = make_report(tmp_path)["md"].read_text()
-    assert "| FedAvg | **89.50** ± 0.50 (3)<br><u>paper 89.29</u> | diverged<br>paper 85.11 |" in text
+    assert "| FedAvg | **89.50** ± 0.50 (3)<br><u>paper 89.29</u> | diverged at 1 of 3 seeds<br>paper 85.11 |" in text
     assert "| FedLAW | 88.20 ± 0.20 (3)<br>paper 88.51 | **86.25** ± 0.35 (2)<br><u>paper 86.30</u> |" in text
     assert text.index("additional rows (ours)") > text.index("| FedLAW |")
     assert "| FedAvg + GH | 87.10 ± 0.10 (3) | not run |" in text
@@ -161,6 +161,7 @@ def test_every_seed_and_every_reason_is_listed(tmp_path):
     text = make_report(tmp_path)["md"].read_text()
     assert "| FedAvg | FashionMNIST · MLP, α = 0.1 | 85.00 | diverged | 86.00 | native | 1 of 3 seeds diverged: 9 |" in text
     assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | native | 1 of 3 seeds not run yet: 10 |" in text
+    assert "diverged at 1 of 3 seeds" in text.split("Every seed")[0]
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])
@@ -168,7 +169,7 @@ def test_cells_that_were_not_run_are_one_line(tmp_path, ending):
     """They stand in the paper's own grid, and are counted with the reasons; no other table has a row for them."""
     text = make_report(tmp_path, accuracies={("fedavg", A): [89.0, 89.5, 90.0]})[ending].read_text()
     below = text.split("The table")[1].split("Every seed", 1)[1].split("What was run")[0]
-    assert "Not run: 5 of 6 cells (4 not run yet, 1 this pair does not exist)." in below
+    assert "Not run: 5 of 6 cells (4: not run yet; 1: this pair does not exist)." in below
     assert "α = 0.1" not in below
 
 
