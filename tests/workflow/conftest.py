@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from fedrepro.config.claims import claims_path
-from fedrepro.config.named import check_claims
 from fedrepro.config.project import load_project
+from fedrepro.config.words import check_claims
 from fedrepro.errors import UserError
 from fedrepro.files import lock
 

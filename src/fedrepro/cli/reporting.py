@@ -40,10 +40,9 @@ def choose(options: Namespace) -> None:
 
 
 def page(options: Namespace) -> None:
-    from fedrepro.config.named import check_claims
     from fedrepro.config.plan import load_plan
     from fedrepro.config.project import load_project
-    from fedrepro.config.words import load_words
+    from fedrepro.config.words import check_claims, load_words
     from fedrepro.exhibits.render import render_page
     from fedrepro.store import Store
 

@@ -9,12 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedrepro.config.claims import Claim
 from fedrepro.config.schema import Strict, check
-from fedrepro.files import canonical_hash, read_yaml
-
-DROPPED = "dropped"  # the fingerprint of a claim that is gone
-WORDS = {"id", "text", "says", "where"}  # of a claim: how it is said, not what decides it
+from fedrepro.files import read_yaml
 
 Moves = dict[str, list[str]]  # `reproduced → inconclusive` -> the cells or claims
 
@@ -44,42 +40,8 @@ class Changes(Strict):
         """Those that moved something of a paper, or concern one of its claims."""
         return [one for one in self.changes if paper in {*one.moved, *one.counts} or claims & one.claims.keys()]
 
-    @property
-    def rule(self) -> str | None:
-        """The fingerprint of the rule of verdicts after the last change of it."""
-        return next((one.rule for one in reversed(self.changes) if one.rule), None)
-
-    def claim(self, paper: str, id: str) -> str | None:
-        """The fingerprint of a claim after the last change of it; None for a claim that is not in the file."""
-        changed = (one.claims[id] for one in reversed(self.changes) if id in one.claims)
-        return next(changed, self.claims.get(paper, {}).get(id))
-
 
 def load_changes(root: Path) -> Changes:
     """Without the file there are none. UserError for a mistake in it."""
     path = Path(root) / "papers" / "changes.yaml"
     return check(Changes, read_yaml(path), str(path)) if path.exists() else Changes(claims={}, changes=[])
-
-
-def claim_fingerprint(claim: Claim) -> str:
-    """Of all that decides a claim: eight characters."""
-    return canonical_hash({key: value for key, value in claim.model_dump(exclude_defaults=True).items() if key not in WORDS})[
-        :8
-    ]
-
-
-def unlisted(changes: Changes, claims: dict[str, list[Claim]], rule: str) -> list[str]:
-    """A sentence for each claim, and for the rule, that is not what papers/changes.yaml ends with. `claims` by paper."""
-    said = []
-    if rule != changes.rule:
-        said.append(f"the rule of verdicts is {rule} and was {changes.rule}: list the change with `rule: {rule}`")
-    for paper, own in claims.items():
-        for claim in own:
-            found, known = claim_fingerprint(claim), changes.claim(paper, claim.id)
-            if found != known:
-                said.append(f"{paper}: {claim.id} is {found} and was {known}: list the change with `{claim.id}: {found}`")
-        gone = {*changes.claims.get(paper, {})} - {claim.id for claim in own}
-        said += [
-            f"{paper}: {id} is gone: list it as `{id}: {DROPPED}`" for id in sorted(gone) if changes.claim(paper, id) != DROPPED
-        ]
-    return said

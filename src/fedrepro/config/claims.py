@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fedrepro.config.schema import Strict, check
-from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.registry import unknown
@@ -31,6 +30,7 @@ class Claim(Strict):
     kind: str  # one of KINDS
     table: str
     columns: Columns
+    combine: Combine = "each"  # how several numbers make one verdict
 
     @property
     def rows(self) -> list[str]:
@@ -51,13 +51,20 @@ class _Paired(Claim):
         return list(dict.fromkeys(row for pair in self.compared for row in pair))
 
 
+class _OfRows(Claim):
+    of: Annotated[list[str], Field(min_length=1)]  # rows
+
+    @property
+    def rows(self) -> list[str]:
+        return list(dict.fromkeys(self.of))
+
+
 class Difference(_Paired):
-    """A row is ahead of another, or behind it, by as much as is printed. `combine`: how several numbers make one verdict.
+    """A row is ahead of another, or behind it, by as much as is printed.
 
     `side`: ahead where the paper's text says so, whatever its numbers say; else the side of the printed difference.
     """
 
-    combine: Combine = "each"
     side: Literal["printed", "ahead"] = "printed"
 
 
@@ -66,7 +73,6 @@ class Trend(_Paired):
 
     columns: Annotated[list[str], Field(min_length=2)]
     direction: Literal["rises", "falls"]
-    combine: Combine = "each"
 
 
 class Equal(_Paired):
@@ -77,7 +83,6 @@ class Small(_Paired):
     """Two rows differ by no more than `value`, in the metric's unit, either way."""
 
     value: Annotated[float, Field(gt=0)]
-    combine: Combine = "each"
 
 
 class Steady(Small):
@@ -86,42 +91,28 @@ class Steady(Small):
     columns: Annotated[list[str], Field(min_length=2)]
 
 
-class Across(Claim):
+class Across(_OfRows):
     """A row in one column is ahead of itself in another, or behind it, by as much as is printed; `side` as of a difference."""
 
-    of: Annotated[list[str], Field(min_length=1)]  # rows
     columns: Annotated[list[str], Field(min_length=2, max_length=2)]
     side: Literal["printed", "ahead"] = "printed"
-    combine: Combine = "each"
-
-    @property
-    def rows(self) -> list[str]:
-        return list(dict.fromkeys(self.of))
 
 
-class Level(Claim):
+class Level(_OfRows):
     """A recorded metric of a row, its mean over the rounds or its last value, is above or below a value.
 
     Without `metric`: what the cell shows, in its unit.
     """
 
-    of: Annotated[list[str], Field(min_length=1)]  # rows
     metric: str | None = None  # one of the curves that a run records
     unit: Literal["ratio", "percent", "rounds", "fraction", "weight", "loss", "norm", "eigenvalue"] = "ratio"  # of the metric
     side: Literal["above", "below"]
     value: float
     read: Literal["mean", "last"] = "mean"  # over the rounds
-    combine: Combine = "each"
-
-    @property
-    def rows(self) -> list[str]:
-        return list(dict.fromkeys(self.of))
 
 
 class Speed(_Paired):
     """A row needs fewer rounds than another to get where that one ends."""
-
-    combine: Combine = "each"
 
 
 KINDS: dict[str, type[Claim]] = {
@@ -167,25 +158,3 @@ def _claim(entry: Any, path: Path, number: int) -> Claim:
     if kind not in [*KINDS]:  # of YAML it may be a list
         raise UserError(f"{where}: {unknown('kind', kind, list(KINDS))}")
     return check(KINDS[kind], entry, where)
-
-
-def check_names(claims: list[Claim], tables: dict[str, Table], where: Path) -> None:
-    """UserError when a claim names a row or a column that its table has not, or averages over unlike metrics.
-
-    `tables` by name; a table that is not there yet is not looked into: its claims will be `not run`.
-    """
-    for claim in claims:
-        table = tables.get(claim.table)
-        if table is None:
-            continue
-        rows, columns = [row.key for row in table.rows], {column.key: column for column in table.columns}
-        for noun, names, known in (("row", claim.rows, rows), ("column", claim.columns, list(columns))):
-            for name in names:
-                if name not in known:
-                    raise UserError(f"{where}: {claim.id}: {claim.table}: {unknown(noun, name, known)}")
-        metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
-        if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or getattr(claim, "combine", "each") == "mean"):
-            raise UserError(
-                f"{where}: {claim.id}: columns hold {' and '.join(sorted(metrics))}, which have no mean or trend; "
-                "make a claim for each"
-            )

@@ -1,12 +1,53 @@
-"""What is said of a paper beside its numbers: claims, what a person reads first, changes after results."""
+"""What is said of a paper beside its numbers: claims, what a person reads first, changes after results.
+
+papers/<paper>/summary.yaml is what a person reads of a paper in half a minute. Its sentences are those of `config.prose`.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import Field, field_validator
+
+from fedrepro.config import prose
 from fedrepro.config.changes import Change, load_changes
-from fedrepro.config.claims import Claim, load_claims
+from fedrepro.config.claims import OVER_COLUMNS, Claim, claims_path, load_claims
 from fedrepro.config.printed import printed_total
-from fedrepro.config.summary import Summary, load_summary
+from fedrepro.config.project import Project
+from fedrepro.config.schema import Strict, check
+from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
+from fedrepro.registry import unknown
+
+
+class Answers(Strict):
+    """What the evidence of one scale says: what does not hold, what it cannot tell, what holds, and what controls of ours say
+    that the paper has no word on. Pages keep this order."""
+
+    fails: list[str] = Field([])
+    open: list[str] = Field([])
+    holds: list[str] = Field([])
+    controls: list[str] = Field([])
+
+    _prose = field_validator("fails", "open", "holds", "controls")(prose.checked)
+
+
+class Summary(Strict):
+    """`missing`: what could not be obtained; `answers` by scale, of those that are published."""
+
+    proposes: str
+    missing: str
+    answers: dict[str, Answers] = Field({})
+
+    @field_validator("proposes", "missing")
+    @classmethod
+    def _prose(cls, text: str) -> str:
+        return prose.checked([text])[0]
+
+
+def load_summary(root: Path, paper: str) -> Summary | None:
+    """None where the paper has no such file. UserError for a mistake in it."""
+    path = Path(root) / "papers" / paper / "summary.yaml"
+    return check(Summary, read_yaml(path), str(path)) if path.exists() else None
 
 
 @dataclass(frozen=True)
@@ -24,3 +65,26 @@ def load_words(root: Path, paper: str) -> Words:
     claims = load_claims(root, paper)
     changes = load_changes(root).of(paper, {claim.id for claim in claims})
     return Words(claims, load_summary(root, paper), changes, printed_total(Path(root) / "papers" / paper / "published"))
+
+
+def check_claims(project: Project, paper: str) -> None:
+    """UserError for a claim of `paper` that names a row or a column that its table has not, or averages over unlike metrics.
+
+    Rows are those of the table and its companions, which a page finds where a budget runs them. A table that there is no file
+    for is not looked into: what is claimed of it has not run.
+    """
+    claims, there = load_claims(project.root, paper), project.table_names()
+    names = dict.fromkeys(claim.table for claim in claims if f"{paper}/{claim.table}" in there)
+    tables = {name: project.table(paper, name) for name in names}
+    for claim in (claim for claim in claims if claim.table in tables):
+        table, where = tables[claim.table], f"{claims_path(project.root, paper)}: {claim.id}"
+        rows, columns = [row.key for row in (*table.rows, *table.companions)], {one.key: one for one in table.columns}
+        for noun, named, known in (("row", claim.rows, rows), ("column", claim.columns, [*columns])):
+            for name in named:
+                if name not in known:
+                    raise UserError(f"{where}: {claim.table}: {unknown(noun, name, known)}")
+        metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
+        if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or claim.combine == "mean"):
+            raise UserError(
+                f"{where}: columns hold {' and '.join(sorted(metrics))}, which have no mean or trend; make a claim for each"
+            )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fedrepro.config.plan import Column, Place, Plan, Row
+from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
 from fedrepro.engine import fingerprints
 from fedrepro.exhibits.paired import mean
-from fedrepro.exhibits.readings import Readings, other_readings
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
 from fedrepro.units import unit
@@ -18,6 +18,16 @@ from fedrepro.units import unit
 COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
 ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (2.5, 5.0, 10.0))
+USUAL = 10  # last rounds, which most papers that average take
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The same runs at the last round, at the best one, and as the mean of the last k, by k; means over seeds."""
+
+    last: float
+    best: float
+    mean_of_last: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -142,6 +152,28 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
         readings=other_readings(reading, receipts) if place.run_id and not mixed else None,
         mixed=mixed,
         reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverges(reading)], mixed),
+    )
+
+
+def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | None:
+    """One cell read in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
+
+    k is the table's own and 10 where every seed has as many rounds, up to the round at which the table's `own` reading ends.
+    None where there is no run, a seed diverged before that round, or the table reads something else than the metric's values:
+    rounds to a target, or jumps. The best round is picked on the test set, which is optimistic.
+    """
+    if not receipts or own.derived or any(receipt.diverges(own) for receipt in receipts.values()):
+        return None
+    curves = [receipt.curves[own.curve][: own.until] for receipt in receipts.values()]
+    curves = [[value for value in curve if value is not None] for curve in curves]
+    if not all(curves):  # a diagnostic found no finite value
+        return None
+    best = max if own.better == "higher" else min
+    fitting = [k for k in sorted({own.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
+    return Readings(
+        last=mean([curve[-1] for curve in curves]),
+        best=mean([best(curve) for curve in curves]),
+        mean_of_last={k: mean([mean(curve[-k:]) for curve in curves]) for k in fitting},
     )
 
 

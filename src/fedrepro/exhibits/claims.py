@@ -12,7 +12,7 @@ from typing import Any
 from fedrepro import units
 from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend, claims_path
 from fedrepro.errors import UserError
-from fedrepro.exhibits.exhibit import Curve, Exhibit
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
 
 
@@ -119,39 +119,34 @@ def across(claim: Across, table: Exhibit) -> Numbers:
 def level(claim: Level, table: Exhibit) -> Numbers:
     """A metric that every round of a run records, as its mean over the rounds or as the last round has it; or what a cell
     shows. It is claimed to lie on one side of the value named, which is a bound of ours where the paper has none."""
-    numbers = []
-    for row, column in product(claim.rows, claim.columns):
-        per_seed, missing, unit, what = _leveled(claim, table, row, column)
-        label = f"{what}{claim.side} {claim.value:g})"
-        about: dict[str, Any] = {
-            "missing": missing,
-            "reference": claim.value,
-            "side": 1 if claim.side == "above" else -1,
-            "unit": unit,
-            "signed": False,
-        }
-        numbers.append(Number(label, column, per_seed, _runs(table, (row, column)), **about))
-    return numbers, []
+    return [_level(claim, table, row, column) for row, column in product(claim.rows, claim.columns)], []
 
 
-def _leveled(claim: Level, table: Exhibit, row: str, column: str) -> tuple[dict[int, float | None], str, str, str]:
-    """(value at each seed, what is missing, unit, how the label begins)."""
-    missing = table.missing((row, column))
+def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
+    missing, name = table.missing((row, column)), table.name(row, column)
     if claim.metric is None:
         cell = table.cell(row, column)
-        return dict(cell.per_seed) if cell else {}, missing, table.unit(row, column), f"{table.name(row, column)} ("
-    curves = table.curves(row, column, claim.metric)
-    if not missing and any(curve == {} for curve in curves.values()):
-        missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
-    per_seed = {seed: _over_rounds(curve, claim.read == "last") for seed, curve in curves.items() if curve != {}}
-    when = "in the last round, " if claim.read == "last" else ""
-    return per_seed, missing, claim.unit, f"{claim.metric} of {table.name(row, column)} ({when}"
-
-
-def _over_rounds(curve: Curve | None, last: bool) -> float | None:
-    """Returns the last value or the mean of all values; None for a seed that diverged."""
-    values = list((curve or {}).values())
-    return None if not values else values[-1] if last else mean(values)
+        per_seed, unit, label = dict(cell.per_seed) if cell else {}, table.unit(row, column), f"{name} ("
+    else:
+        last = claim.read == "last"
+        curves = table.curves(row, column, claim.metric)
+        if not missing and any(curve == {} for curve in curves.values()):
+            missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
+        # None, of a seed that diverged, stays; an empty curve has no such metric.
+        recorded = {seed: curve and [*curve.values()] for seed, curve in curves.items() if curve != {}}
+        per_seed = {seed: values and (values[-1] if last else mean(values)) for seed, values in recorded.items()}
+        unit, label = claim.unit, f"{claim.metric} of {name} ({'in the last round, ' if last else ''}"
+    return Number(
+        f"{label}{claim.side} {claim.value:g})",
+        column,
+        per_seed,
+        _runs(table, (row, column)),
+        missing=missing,
+        reference=claim.value,
+        side=1 if claim.side == "above" else -1,
+        unit=unit,
+        signed=False,
+    )
 
 
 def speed(claim: Speed, table: Exhibit) -> Numbers:

@@ -67,11 +67,7 @@ def rule(claim: Claim) -> str:
     said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
     if claim.kind not in OWN_RULE:
         said.append(PAIRED)
-    return " ".join([*said, *([COMBINED[_combine(claim)]] if _several(claim) else [])])
-
-
-def _combine(claim: Claim) -> str:
-    return getattr(claim, "combine", "each")
+    return " ".join([*said, *([COMBINED[claim.combine]] if _several(claim) else [])])
 
 
 def _several(claim: Claim) -> bool:
@@ -83,7 +79,7 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
     if table is None:
         return ClaimVerdict(claim, "not run", f"there is no {claim.table} here")
     judged, shown = KINDS[claim.kind](claim, table)
-    if _combine(claim) == "mean" and len(judged) > 1:
+    if claim.combine == "mean" and len(judged) > 1:
         judged, shown = [mean_of(judged)], [*judged, *shown]
     outcomes: list[tuple[Number, Verdict, str]] = _outcomes(claim, judged)
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])

@@ -16,7 +16,6 @@ from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.fit import Fit, fits
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, Verdict, judge
-from fedrepro.exhibits.pictures.partitions import DrawnPartition, partitions
 from fedrepro.exhibits.prose.answers import FilledAnswers, answers, facts
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.verdict import Status
@@ -25,12 +24,11 @@ from fedrepro.exhibits.verdict import Status
 @dataclass(frozen=True, eq=False)
 class PaperPage:
     """`exhibits`: every table and figure, in order; at least one. `folder`: where its reports lie, seen from the working
-    directory; `root`: the project. `rendered`: names of those whose own files in the folder show the same numbers."""
+    directory. `rendered`: names of those whose own files in the folder show the same numbers."""
 
     exhibits: tuple[Exhibit, ...]
     words: Words
     folder: Path
-    root: Path = Path()
     rendered: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -144,12 +142,6 @@ class PaperPage:
             for run in exhibit.cost:
                 known.setdefault(run.run_id, (run, []))[1].append(exhibit.plan.source)
         return list(known.values())
-
-    @cached_property
-    def partitions(self) -> list[DrawnPartition]:
-        """The partitions with a picture: drawn here, or committed."""
-        every = partitions(self.tables)
-        return [one for one in every if one.drawn(self.root).exists() or (self.folder / one.path).exists()]
 
     @property
     def scale_note(self) -> str:

@@ -71,12 +71,12 @@ def _write_data(figure: Exhibit, stem: Path) -> list[Path]:
     return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
 
 
-def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words, root: Path = Path()) -> list[Path]:
+def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words) -> list[Path]:
     """Writes `index.md`, `.html`, `.json`, `details.md` and `.html` and pictures into `folder`; returns the files in this
     order.
 
     `plan_paths` are all tables and figures of one paper at one scale, `words` what is said of them; `folder` is where the
-    paper's reports lie, seen from the working directory; `root` the project. The bytes depend on those, on the evidence in
+    paper's reports lie, seen from the working directory, the project's root. The bytes depend on those, on the evidence in
     `store`, on drawn partitions, and on which tables and figures have an up-to-date report in the folder.
     UserError when a plan or a receipt is damaged, or a sentence of the summary says what does not hold.
     """
@@ -86,7 +86,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
     exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
     rendered = frozenset(one.plan.table for one in exhibits if _is_rendered(one, folder))
-    paper = PaperPage(exhibits, words, folder, root, rendered)
+    paper = PaperPage(exhibits, words, folder, rendered)
     page, details = pages.paper_page(paper), pages.details_page(paper)
     _draw(page, folder, reuse=rendered)
     _draw(details, folder)

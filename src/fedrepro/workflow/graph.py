@@ -14,13 +14,13 @@ import yaml
 from snakemake.utils import update_config
 
 from fedrepro import arithmetic
-from fedrepro.config import named
 from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project, load_project
+from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, diagnosed, receipts
@@ -197,7 +197,7 @@ class Workflow:
         plans = [self.plan(place, table, alone=False) for table in tables]
         with session.one_line():
             require_effect(self.project, [] if scale else plans)
-            named.check_claims(self.project, paper)
+            check_claims(self.project, paper)
         asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
         there = [str(path) for run_id, seed in asked if (path := self.store.find(run_id, seed))] if scale else []
         return {

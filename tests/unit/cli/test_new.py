@@ -91,7 +91,7 @@ def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
     ]
     code = (
         "from fedrepro.config.grid import plan; from fedrepro.config.project import load_project;"
-        "from fedrepro.config.named import check_claims; p = load_project(); check_claims(p, 'mine');"
+        "from fedrepro.config.words import check_claims; p = load_project(); check_claims(p, 'mine');"
         "print([len(plan(p.as_published(s), 'mine', 'table1', s).planned) for s in p.scales])"
     )
     assert call(copy, sys.executable, "-c", code).strip() == "[2, 2, 2]"

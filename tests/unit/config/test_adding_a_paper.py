@@ -6,9 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from fedrepro.config.claims import check_names, load_claims
+from fedrepro.config.claims import load_claims
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.config.words import check_claims
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,4 +35,4 @@ def test_the_documented_paper_can_be_planned_at_every_scale(tmp_path):
         assert [*plan(project, "mine", "figure1", scale).runs] == [*made.runs]
     claims = load_claims(tmp_path, "mine")
     assert [claim.id for claim in claims] == ["M-1"]
-    check_names(claims, {"table1": project.table("mine", "table1")}, folder / "claims.yaml")
+    check_claims(project, "mine")

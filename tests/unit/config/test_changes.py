@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from fingerprint import claim_fingerprint, rule_fingerprint, unlisted
 
-from fedrepro.config.changes import Changes, claim_fingerprint, load_changes, unlisted
+from fedrepro.config.changes import Changes, load_changes
 from fedrepro.config.claims import Claim, load_claims
 from fedrepro.exhibits import verdict
-from fedrepro.exhibits.fingerprint import rule_fingerprint
 
 ROOT = Path(__file__).parents[3]
 PAPERS = sorted(path.parent.name for path in ROOT.glob("papers/*/claims.yaml"))
@@ -59,7 +59,7 @@ def test_a_changed_rule_is_refused(
     assert before == rule_fingerprint()
     true = getattr(verdict, name)
     other = (lambda d, m, *rest: true(d / 2, m, *rest)) if name == "judged" else (lambda v, s, n: (true(v, s, n) or 1.0) / 2)
-    monkeypatch.setattr(f"fedrepro.exhibits.fingerprint.{name}", other)
+    monkeypatch.setattr(f"fingerprint.{name}", other)
     (said,) = unlisted(changes, claims, rule_fingerprint())
     assert said.startswith("the rule of verdicts is ")
 

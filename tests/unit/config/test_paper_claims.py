@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.config.claims import check_names, claims_path, load_claims
+from fedrepro.config.claims import claims_path, load_claims
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
-from fedrepro.errors import UserError
+from fedrepro.config.words import check_claims
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import ClaimVerdict, judge
 
@@ -60,7 +60,7 @@ def planned(paper: str, table: str, scale: str = "full") -> Plan:
 def judged(paper: str) -> dict[str, ClaimVerdict]:
     project, claims = load_project(ROOT, {"scale": "full"}), load_claims(ROOT, paper)
     names = {claim.table for claim in claims}
-    check_names(claims, {name: project.table(paper, name) for name in names}, claims_path(ROOT, paper))
+    check_claims(project, paper)
     return {one.claim.id: one for one in judge(claims, {name: Exhibit(planned(paper, name), {}) for name in names})}
 
 
@@ -97,18 +97,6 @@ def test_what_a_text_calls_ahead_is_ahead_in_print(paper: str) -> None:
     claimed = [one for one in judged(paper).values() if getattr(one.claim, "side", "") == "ahead"]
     against = {one.claim.id for one in claimed for n, _ in one.numbers if n.printed is not None and n.printed * n.side <= 0}
     assert against == AGAINST_PRINT.get(paper, set())
-
-
-def test_misspelt_names_are_refused() -> None:
-    """With the nearest one; and a claim over columns of two metrics."""
-    claims, table = load_claims(ROOT, "fedgh"), load_project(ROOT).table("fedgh", "table1")
-    for key, wrong, said in (
-        ("pairs", {"fedavg+gb": "fedavg"}, "table1: unknown row 'fedavg\\+gb'; did you mean 'fedavg\\+gh'"),
-        ("columns", ["clients5-top1", "clients6-top1"], "table1: unknown column 'clients6-top1'; did you mean 'clients"),
-        ("columns", ["clients5-top1", "clients5-top3"], "test_accuracy and test_top3_accuracy, which have no mean or trend"),
-    ):
-        with pytest.raises(UserError, match=f"claims.yaml: GH-1: .*{said}"):
-            check_names([claims[0].model_copy(update={key: wrong})], {"table1": table}, claims_path(ROOT, "fedgh"))
 
 
 @pytest.mark.parametrize("paper", ["fedgh", "fedlaw", "igfl"])

@@ -10,7 +10,7 @@ import yaml
 from fedrepro.config import prose
 from fedrepro.config.claims import load_claims
 from fedrepro.config.project import load_project
-from fedrepro.config.summary import load_summary
+from fedrepro.config.words import load_summary
 
 ROOT = Path(__file__).parents[3]
 PAPERS = sorted(path.parent.name for path in ROOT.glob("papers/*/paper.yaml"))

@@ -7,8 +7,7 @@ import pytest
 from small_table import make_plan, write_evidence
 
 from fedrepro.config.claims import Difference
-from fedrepro.config.summary import Answers, Summary
-from fedrepro.config.words import Words
+from fedrepro.config.words import Answers, Summary, Words
 from fedrepro.errors import UserError
 from fedrepro.exhibits.render import render_overview, render_page
 from fedrepro.files import write_json

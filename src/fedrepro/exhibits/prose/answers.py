@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedrepro.config.plan import Plan
-from fedrepro.config.summary import Answers, Summary
+from fedrepro.config.words import Answers, Summary
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.fit import Fit
 from fedrepro.exhibits.judge import ClaimVerdict

@@ -1,5 +1,6 @@
 """What a page is made of. The writers beside this module know these types and nothing else."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,3 +181,13 @@ def joined(pieces: Iterable[str | Text], between: str = ", ") -> tuple[str | Tex
 def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...]:
     """One row of heads; there are numbers below those at the places `numbers`."""
     return (tuple(Head(name, place in numbers) for place, name in enumerate(names)),)
+
+
+def relative(path: str, folder: Path, page: str = "") -> str:
+    """Where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page.
+
+    A path that ends with `.page` is a page, which ends with `page`. What stands behind a `#` stays."""
+    path, sign, anchor = path.partition("#")
+    path = path.removesuffix(".page") + page if path.endswith(".page") else path
+    seen = path if path.startswith("./") else os.path.relpath(path, folder)
+    return Path(seen).as_posix().replace(" ", "%20") + sign + anchor

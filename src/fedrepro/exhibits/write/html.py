@@ -25,8 +25,8 @@ from fedrepro.exhibits.write.blocks import (
     Row,
     Section,
     Text,
+    relative,
 )
-from fedrepro.exhibits.write.links import relative
 from fedrepro.exhibits.write.svg import inline
 
 STYLE = Path(__file__).with_name("style.css")

@@ -19,8 +19,8 @@ from fedrepro.exhibits.write.blocks import (
     Points,
     Section,
     Text,
+    relative,
 )
-from fedrepro.exhibits.write.links import relative
 
 MARKS = {"strong": "**{}**", "code": "`{}`", "underlined": "<u>{}</u>"}
 

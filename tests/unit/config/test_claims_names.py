@@ -6,8 +6,8 @@ import pytest
 import yaml
 from small_papers import FULL, Files
 
-from fedrepro.config.named import check_claims
 from fedrepro.config.project import load_project
+from fedrepro.config.words import check_claims
 from fedrepro.errors import UserError
 
 CLAIM = {
@@ -52,3 +52,13 @@ def test_what_is_not_there_is_one_line(files: Files, changes: dict[str, Any], sa
         checked(files, **changes)
     assert f"{files.root}/papers/some/claims.yaml: {says}" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changes", [{"combine": "mean"}, {"kind": "trend", "direction": "rises"}])
+def test_columns_of_two_metrics_have_no_mean_and_no_trend(files: Files, changes: dict[str, Any]) -> None:
+    """Each by itself may be looked at."""
+    files.table["columns"][1]["metric"] = {"name": "test_loss", "unit": "loss", "description": "loss"}
+    columns = {"columns": ["mnist", "fashion_mnist"]}
+    checked(files, **columns)
+    with pytest.raises(UserError, match="A-C1: columns hold test_accuracy and test_loss, which have no mean or trend"):
+        checked(files, **columns, **changes)
