@@ -55,6 +55,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def some(number: int, what: str) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _write(stream: TextIO | None, line: str) -> None:
     """The line and its end at once, since trainings share a terminal; `print` writes them apart where nothing is buffered."""
     with contextlib.suppress(OSError, ValueError):

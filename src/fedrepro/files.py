@@ -65,9 +65,9 @@ def write_text(path: Path, text: str) -> Path:
     return write_atomic(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
-def json_text(value: object) -> str:
-    """JSON with sorted keys, so that equal values are equal files."""
-    return json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
+def json_text(value: object, *, ascii: bool = True) -> str:
+    """JSON with sorted keys, so that equal values are equal files. `ascii`: other characters are escaped."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=ascii, allow_nan=False) + "\n"
 
 
 def write_json(path: Path, value: object) -> Path:

@@ -47,9 +47,9 @@ def published_folders(root: Path = Path()) -> list[Path]:
     return [folder for scale in PUBLISHED for folder in sorted(Path(root).glob(f"reports/{scale}/*/evidence"))]
 
 
-def rendered_folders(papers: Iterable[str], scales: Sequence[str], root: Path = Path()) -> list[Path]:
+def rendered_folders(papers: Iterable[str], scales: Sequence[str]) -> list[Path]:
     """reports/<scale>/<paper>, of those with published evidence, or with a page that was made here before."""
-    folders = [Path(root, "reports", scale, paper) for paper in papers for scale in scales]
+    folders = [Path("reports", scale, paper) for paper in papers for scale in scales]
     return [folder for folder in folders if any((folder / name).exists() for name in ("evidence", "index.json"))]
 
 

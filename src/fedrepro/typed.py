@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fedrepro.errors import UserError
-from fedrepro.files import again
+from fedrepro.files import again, json_text
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
 
 def text(value: Any) -> str:
     """`value` as the text of a file: keys sorted, so that equal values are equal files."""
-    return json.dumps(plain(value), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(plain(value), ascii=False)
 
 
 def typed(kind: type[T], content: Any, path: Path | str, advice: str = "") -> T:

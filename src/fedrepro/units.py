@@ -8,6 +8,19 @@ from fedrepro.registry import unknown
 RELATIVE = 0.02  # of the printed value: one point where a unit has none of its own (our choice)
 
 
+def decimal(value: float | None, digits: int = 2, sign: str = "") -> str:
+    """The value with `digits` decimals and a true minus; a dash for None. With `sign` "+" a positive value has its sign too.
+
+    What a sum or a difference of floats adds in the last bits decides no tie: 3.535 reads the same, however it was computed.
+    """
+    return "–" if value is None else f"{round(value, 9):{sign}.{digits}f}".replace("-", "−")
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """The value with its sign; a dash for None."""
+    return decimal(value, digits, "+")
+
+
 @dataclass(frozen=True)
 class Unit:
     """`digits`: decimals that values are written with. `point`: one point in this unit; None: 2 % of the value compared with.
@@ -25,9 +38,9 @@ class Unit:
         """One point, where needed of the `value` that something is compared with (0 where there is none to take it of)."""
         return self.point if self.point is not None else RELATIVE * abs(value or 0.0)
 
-    def text(self, value: float, sign: str = "") -> str:
-        """`85.20`, with `sign` "+" `+0.42`; a true minus."""
-        return f"{value:{sign}.{self.digits}f}".replace("-", "−")
+    def text(self, value: float | None, sign: str = "") -> str:
+        """`85.20`, with `sign` "+" `+0.42`; what a seed without a value did for None."""
+        return self.none if value is None else decimal(value, self.digits, sign)
 
 
 UNITS: dict[str, Unit] = {

@@ -104,11 +104,11 @@ def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -
 
 def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
     """A line on the settings of a run that were not given: those of `like`, and defaults."""
-    from fedrepro.config.by_hand import text_of
     from fedrepro.config.defaults import SOURCE
+    from fedrepro.config.differing import bare
 
     def named(keys: Iterable[str]) -> str:
-        return ", ".join(f"{key} {text_of(run.config[key])}" for key in keys)
+        return ", ".join(f"{key} {bare(run.config[key])}" for key in keys)
 
     left = [key for key in run.sources if key not in asked and key in run.config]
     default = [key for key in left if run.sources[key] == SOURCE]

@@ -7,7 +7,7 @@ from typing import Any
 from fedrepro.cli.coded import by_code
 from fedrepro.cli.stored import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import PlacedRun, Shown, cells_of, last_round, place_of, unedited
+from fedrepro.config.catalogue import PlacedRun, Shown, cells_of, last_round, place_of
 from fedrepro.config.differing import ChangedSetting, changes, method_names
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
@@ -27,7 +27,7 @@ class Conclusion:
         self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
         self.cells = {cell.place: cell for cell in cells_of(plan)}
         self.by_hand = plan.paper == PAPER
-        base = unedited(project) if self.by_hand else replace(unedited(project), own={})
+        base = project.unedited() if self.by_hand else replace(project.unedited(), own={})
         self.base = {cell.place: cell for cell in cells_of(resolve(base, plan.paper, plan.table, plan.scale))}
         self.full_scale = project.scale(plan.scale).comparable
 

@@ -21,6 +21,7 @@ def publish(options: Namespace) -> None:
     """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published."""
     from fedrepro.config.grid import plan
     from fedrepro.config.project import load_project
+    from fedrepro.exhibits.exhibit import Exhibit
     from fedrepro.store import Store, is_published
 
     paper, _, table = options.target.partition("/")
@@ -30,7 +31,8 @@ def publish(options: Namespace) -> None:
     made = plan(project.as_published(options.scale), paper, table, options.scale)
     evidence = ROOT / made.folder / "evidence"
     store, copied, missing = Store.of(ROOT), [], []
-    for name, path in _wanted(_settled(made, store), store):
+    settled = Exhibit.of(made, store).plan if made.candidates else made  # with the runs that trials have chosen
+    for name, path in _wanted(settled, store):
         if path is None:
             missing.append(name)
         elif not is_published(path):
@@ -48,14 +50,6 @@ def publish(options: Namespace) -> None:
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
     console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
     console.say(f"next: {made.command}, then commit {made.folder}")
-
-
-def _settled(made: "Plan", store: "Store") -> "Plan":
-    """With the runs that trials have chosen."""
-    from fedrepro.exhibits.choices import choose
-    from fedrepro.exhibits.evidence import load_evidence
-
-    return choose(made, load_evidence(made, store))[0] if made.candidates else made
 
 
 def _require_fit(path: Path, *, native: bool) -> None:

@@ -13,15 +13,12 @@ ROOT = Path()
 def report(options: Namespace) -> None:
     """Of a table: pages and pictures; of a figure: the picture and its data."""
     from fedrepro.config.plan import load_plan
-    from fedrepro.exhibits.render import render, render_figure
+    from fedrepro.exhibits.render import render
     from fedrepro.store import Store
 
     plan, store = load_plan(options.plan), Store.of(ROOT)
     out = options.out or ROOT / plan.folder / plan.table
-    if plan.kind:
-        print(*render_figure(options.plan, store, out), sep="\n")
-    else:
-        print(*render(options.plan, store, out), sep="\n")
+    print(*render(options.plan, store, out), sep="\n")
 
 
 def choose(options: Namespace) -> None:
@@ -71,7 +68,7 @@ def overview(options: Namespace) -> None:
 
 def summary(options: Namespace) -> None:
     from fedrepro.data.registry import REGISTRY, load_registry
-    from fedrepro.exhibits.summary import load_table, write_means, write_summary
+    from fedrepro.exhibits.means import load_table, write_means, write_summary
 
     tables = [load_table(path) for path in options.documents]
     write_summary(tables, load_registry(ROOT / REGISTRY), options.out)

@@ -83,8 +83,6 @@ def settle(plan: "Plan", store: "Store") -> "Plan":
     """The plan with the chosen candidates in its tuned cells, and no candidates."""
     from dataclasses import replace
 
-    from fedrepro.exhibits.choices import choose
-    from fedrepro.exhibits.evidence import load_evidence
+    from fedrepro.exhibits.exhibit import Exhibit
 
-    settled, _, _ = choose(plan, load_evidence(plan, store))
-    return replace(settled, candidates=())
+    return replace(Exhibit.of(plan, store).plan, candidates=())

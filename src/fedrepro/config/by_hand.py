@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedrepro.config import defaults
+from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.project import Project, unknown_table
 from fedrepro.config.schema import Paper, Scalar, Sourced, check
@@ -46,8 +47,7 @@ def alone(project: Project, wanted: Request) -> Project:
     """The project with the table of `wanted`, PAPER/TABLE; nothing of params.yaml decides its runs but the seeds."""
     paper, table = contents(project, wanted)
     made = check(Paper, paper, f"{PAPER}"), check(Table, table, f"{PAPER}")
-    params = project.params.model_copy(update={"settings": {}, "methods": {}})
-    return replace(project, params=params, own={f"{PAPER}/{TABLE}": made})
+    return replace(project.unedited(), own={f"{PAPER}/{TABLE}": made})
 
 
 def contents(project: Project, wanted: Request) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -123,10 +123,7 @@ class _Base:
 
     def _value(self, key: str, of_dataset: Mapping[str, Sourced]) -> Scalar:
         found = {**self.paper.protocol, **of_dataset, **self.table}
-        return found[key].value if key in found else _OPTIONAL.get(key)
-
-
-_OPTIONAL = schedule.DEFAULTS
+        return found[key].value if key in found else schedule.DEFAULTS.get(key)
 
 
 def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
@@ -145,7 +142,7 @@ def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
     model = str(base.value("model", given))
     return {
         "key": _slug(over) or "own",
-        "label": ", ".join(f"{key} = {text_of(value)}" for key, value in over.items()) or "as given",
+        "label": ", ".join(f"{key} = {bare(value)}" for key, value in over.items()) or "as given",
         "metric": _metric(model),
         "demo": True,
         "setting": given,
@@ -190,13 +187,7 @@ def _distinct(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _slug(values: Values) -> str:
-    return "-".join(re.sub(r"[^a-z0-9_.]+", "-", f"{key}{text_of(value)}".lower()).strip("-") for key, value in values.items())
-
-
-def text_of(value: Scalar) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return "-".join(re.sub(r"[^a-z0-9_.]+", "-", f"{key}{bare(value)}".lower()).strip("-") for key, value in values.items())
 
 
 # --- a method with other arguments -----------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from fedrepro.units import unit
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
-TRIAL = "rounds=trial"  # see `Plan.tried`
 
 
 @dataclass(frozen=True)
@@ -31,36 +29,29 @@ class Shown:
 
     def number(self, value: float | None, sign: str = "") -> str:
         """`85.20`, at the decimals of the unit; `diverged` or the like for None."""
-        return unit(self.unit).none if value is None else unit(self.unit).text(value, sign)
+        return unit(self.unit).text(value, sign)
 
 
 @dataclass(frozen=True)
 class PlacedRun:
-    """One cell of a table at one scale, with its run."""
+    """One cell of a table at one scale, with its run. `tries`: of a tuned cell's candidate the settings whose values it tries.
+    `trial`: it is the shorter run that the candidate is compared by."""
 
     place: Where
     run_id: str
     config: dict[str, Any]
     shown: Shown
+    tries: tuple[str, ...] = ()
+    trial: bool = False
 
     @property
     def at(self) -> At:
         """The table and its scale."""
         return self.place[:2]
 
-    @property
-    def tries(self) -> dict[str, str]:
-        """Of a tuned cell's candidate: setting -> the value that it tries."""
-        return dict(one.split("=", 1) for one in self.place[4].split(", ") if "=" in one and one != TRIAL)
-
-    @property
-    def trial(self) -> bool:
-        """Whether it is the shorter run that a candidate is compared by."""
-        return self.place[4].endswith(TRIAL)
-
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """See `flatten`."""
+        """Every setting, argument and part of the run by its name, as `flatten` has them."""
         return flatten(self.config)
 
 
@@ -71,7 +62,7 @@ class Catalogue:
     """
 
     def __init__(self, project: Project) -> None:
-        self.project, self._base = project, unedited(project)
+        self.project, self._base = project, project.unedited()
         self.plans: dict[At, Plan] = {}
         self._cells: dict[str, list[PlacedRun]] = {}
         self._published: dict[Where, PlacedRun] = {}
@@ -154,16 +145,13 @@ def last_round(model: str) -> Shown:
     return Shown(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
 
-def unedited(project: Project) -> Project:
-    """The project without the settings and the arguments of params.yaml."""
-    return dataclasses.replace(project, params=project.params.model_copy(update={"settings": {}, "methods": {}}))
-
-
 def cells_of(made: Plan) -> Iterator[PlacedRun]:
     """The cells of a plan that have a run; of a tuned cell every candidate and its trial."""
     for cell, run, reading in (*made.readings(), *made.tried()):
-        metric = cell.metric
-        yield PlacedRun(place_of(made, cell), run.run_id, run.config, Shown(reading, metric.unit, metric.better))
+        metric, trial = cell.metric, cell.values.get("rounds") == "trial"  # see `Plan.tried`
+        tries = tuple(key for key in cell.values if not (trial and key == "rounds"))
+        shown = Shown(reading, metric.unit, metric.better)
+        yield PlacedRun(place_of(made, cell), run.run_id, run.config, shown, tries, trial)
 
 
 def place_of(made: Plan, cell: Place) -> Where:

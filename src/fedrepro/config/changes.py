@@ -37,8 +37,12 @@ class Changes(Strict):
     changes: list[Change]
 
     def of(self, paper: str, claims: set[str]) -> list[Change]:
-        """Those that moved something of a paper, or concern one of its claims."""
-        return [one for one in self.changes if paper in {*one.moved, *one.counts} or claims & one.claims.keys()]
+        """Those that moved something of a paper, or concern one of its claims, each with the paper's own claims alone."""
+        own = [
+            one.model_copy(update={"claims": {id: known for id, known in one.claims.items() if id in claims}})
+            for one in self.changes
+        ]
+        return [one for one in own if one.claims or one.moved.get(paper) or one.counts.get(paper)]
 
 
 def load_changes(root: Path) -> Changes:

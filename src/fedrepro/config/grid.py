@@ -17,7 +17,7 @@ from fedrepro.config.places import table_path
 from fedrepro.config.plan import Candidate, Column, Place, Plan, Row, Run, rounds_of_both
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, at, check_paper
-from fedrepro.config.reading import EDITED, READINGS, Reading
+from fedrepro.config.reading import EDITED, READINGS
 from fedrepro.config.spreads import read_spreads
 from fedrepro.config.table import Header, Table
 from fedrepro.config.varied import varied
@@ -172,15 +172,14 @@ def _refuse_twin(known: dict[tuple, str], new: list[Place], file: str, scale: st
     known |= own
 
 
-def every_run(project: Project) -> dict[str, list[Reading]]:
-    """run_id -> what tables show of it; all tables, all scales, as published and as params.yaml stands."""
-    found: dict[str, dict[Reading, None]] = {}
+def every_run(project: Project) -> set[str]:
+    """The ids of the runs that tables show; all tables, all scales, as published and as params.yaml stands."""
+    found: set[str] = set()
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
             for made in (plan(project, paper, table, scale), plan(project.as_published(scale), paper, table, scale)):
-                for _, run, reading in (*made.readings(), *made.tried()):
-                    found.setdefault(run.run_id, {})[reading] = None
-    return {run_id: list(shown) for run_id, shown in found.items()}
+                found |= {run.run_id for _, run, _ in (*made.readings(), *made.tried())}
+    return found
 
 
 def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[Run, dict[str, Any]]:

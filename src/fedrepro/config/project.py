@@ -76,6 +76,10 @@ class Project:
             raise UserError(f"params.yaml: scale: {unknown('scale', name, sorted(self.scales))}")
         return self.scales[name]
 
+    def unedited(self) -> "Project":
+        """The project without the settings and the arguments of params.yaml."""
+        return replace(self, params=self.params.model_copy(update={"settings": {}, "methods": {}}))
+
     def as_published(self, scale: str) -> "Project":
         """Behind reports/<scale>: the papers' own settings, and the scale's published seeds where it has them."""
         seeds = self.scale(scale).published_seeds
@@ -116,7 +120,7 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
 def _check_params(project: Project) -> None:
     """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
     _check_settings("params.yaml: settings", project.params.settings)
-    papers = sorted({name.partition("/")[0] for name in project.table_names()})
+    papers = project.papers_with_tables
     for paper, methods in project.params.methods.items():
         if paper not in papers:
             raise UserError(f"params.yaml: methods: {unknown('paper', paper, papers)}")
@@ -136,7 +140,7 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
     for layer in (paper.methods, *paper.methods_by_dataset.values(), *paper.methods_by_model.values()):
         _check_methods(f"{file}: methods", {m: plain(arguments) for m, arguments in layer.items()})
     for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
-        raise UserError(f"papers/{paper_name}/paper.yaml: stand_ins: {unknown('data set', name, sorted(project.registry))}")
+        raise UserError(f"{file}: stand_ins: {unknown('data set', name, sorted(project.registry))}")
     for column in table.columns if table.stand_in is None else ():
         name = str(column.setting.get("dataset"))
         if name in paper.stand_ins and project.registry[name].same_as != paper.stand_ins[name]:

@@ -17,9 +17,25 @@ READINGS = Registry("reading")
 Curve = list[float | None]  # a metric by round; None where it was not measured
 
 
+class Call:
+    """What every reading has; a subclass says what differs from the mean of the measured values of its rounds."""
+
+    def scaled(self, share: float) -> "Call":
+        """The same reading of a run that has this share of the protocol's rounds."""
+        return self
+
+    def window(self, rounds: int) -> range:
+        """The rounds, counted from 0, at which a run of `rounds` rounds is read."""
+        return range(rounds)
+
+    def value(self, curve: Curve, better: str) -> float | None:
+        """What is read of a seed's curve; None where it has nothing to read."""
+        return _mean(_within(curve, self.window(len(curve))))
+
+
 @READINGS.register("last")
 @dataclass(frozen=True)
-class Last:
+class Last(Call):
     """The mean over the last `rounds` rounds; over all of a run that has fewer."""
 
     rounds: int = 1
@@ -33,13 +49,10 @@ class Last:
     def window(self, rounds: int) -> range:
         return range(max(0, rounds - self.rounds), rounds)
 
-    def value(self, curve: Curve, better: str) -> float | None:
-        return _mean(_within(curve, self.window(len(curve))))
-
 
 @READINGS.register("share")
 @dataclass(frozen=True)
-class Share:
+class Share(Call):
     """The mean over the last part of the rounds: 0.1 is the last tenth, one round at least."""
 
     part: float
@@ -47,19 +60,13 @@ class Share:
     def __post_init__(self) -> None:
         require(0 < self.part <= 1, "part", self.part, "must be above 0 and at most 1")
 
-    def scaled(self, share: float) -> "Share":
-        return self
-
     def window(self, rounds: int) -> range:
         return range(rounds - max(1, round(self.part * rounds)), rounds)
-
-    def value(self, curve: Curve, better: str) -> float | None:
-        return _mean(_within(curve, self.window(len(curve))))
 
 
 @READINGS.register("at")
 @dataclass(frozen=True)
-class At:
+class At(Call):
     """After `round` rounds; the mean over the last `mean` of them."""
 
     round: int
@@ -76,13 +83,10 @@ class At:
         until = min(self.round, rounds)
         return range(max(0, until - self.mean), until)
 
-    def value(self, curve: Curve, better: str) -> float | None:
-        return _mean(_within(curve, self.window(len(curve))))
-
 
 @READINGS.register("mean")
 @dataclass(frozen=True)
-class Mean:
+class Mean(Call):
     """The mean over the rounds `first` to `last`, both counted from 1 and both included."""
 
     first: int
@@ -98,20 +102,11 @@ class Mean:
     def window(self, rounds: int) -> range:
         return range(min(self.first, rounds) - 1, min(self.last, rounds))
 
-    def value(self, curve: Curve, better: str) -> float | None:
-        return _mean(_within(curve, self.window(len(curve))))
-
 
 @READINGS.register("best")
 @dataclass(frozen=True)
-class Best:
+class Best(Call):
     """The best round. It is picked on the data that it is measured on, which is optimistic."""
-
-    def scaled(self, share: float) -> "Best":
-        return self
-
-    def window(self, rounds: int) -> range:
-        return range(rounds)
 
     def value(self, curve: Curve, better: str) -> float | None:
         choose = max if better == "higher" else min
@@ -120,16 +115,13 @@ class Best:
 
 @READINGS.register("jumps")
 @dataclass(frozen=True)
-class Jumps:
+class Jumps(Call):
     """How far the metric jumps from one measured round to the next: mean |difference| over the last part of the rounds."""
 
     part: float
 
     def __post_init__(self) -> None:
         require(0 < self.part <= 1, "part", self.part, "must be above 0 and at most 1")
-
-    def scaled(self, share: float) -> "Jumps":
-        return self
 
     def window(self, rounds: int) -> range:
         return range(rounds - max(2, round(self.part * rounds)), rounds) if rounds > 1 else range(rounds)
@@ -142,25 +134,16 @@ class Jumps:
 
 @READINGS.register("first_reaching")
 @dataclass(frozen=True)
-class FirstReaching:
+class FirstReaching(Call):
     """How many rounds it takes until the metric is at least `target`; with `falling`, at most. None: it never is."""
 
     target: float
     falling: bool = False
 
-    def scaled(self, share: float) -> "FirstReaching":
-        return self
-
-    def window(self, rounds: int) -> range:
-        return range(rounds)
-
     def value(self, curve: Curve, better: str) -> float | None:
         side = -1 if self.falling else 1
         reached = (i for i, value in enumerate(curve, 1) if value is not None and side * value >= side * self.target)
         return next(reached, None)
-
-
-Call = Last | Share | At | Mean | Best | Jumps | FirstReaching
 
 
 def make(text: str) -> Call:

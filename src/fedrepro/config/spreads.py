@@ -6,8 +6,8 @@ It is estimated by `fedrepro spread` and committed, so that a margin depends on 
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.errors import UserError
 from fedrepro.files import read_json
+from fedrepro.typed import typed
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,6 @@ def spread_path(root: Path, paper: str) -> Path:
 def read_spreads(root: Path, paper: str) -> dict[str, Spread]:
     """quantity -> its spread; empty where the paper has no such file. UserError for another content."""
     path = spread_path(root, paper)
-    content = read_json(path) if path.exists() else {}
-    keys = {"deviation", "freedom", "measurements"}
-    if not isinstance(content, dict) or any(not isinstance(one, dict) or one.keys() != keys for one in content.values()):
-        raise UserError(f"{path}: not what `fedrepro spread {paper}` writes; give that command again")
-    return {metric: Spread(**one) for metric, one in content.items()}
+    if not path.exists():
+        return {}
+    return typed(dict[str, Spread], read_json(path), path, f"give `fedrepro spread {paper}` again")

@@ -59,6 +59,10 @@ class Metric(Strict):
         """Whether more is better."""
         return self.better == "higher"
 
+    def written(self, value: float | None) -> str:
+        """The value at its decimals; what a seed without one did for None."""
+        return unit(self.unit).text(value)
+
     @field_validator("unit")
     @classmethod
     def _known(cls, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.differing import method_names
-from fedrepro.console import duration
+from fedrepro.console import duration, some
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
 
@@ -91,7 +91,7 @@ class Forecast:
         """A line for each run, those that train first. Then how much is trained, how much is kept, and how long it takes on
         `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
-        total = f"{_count(len(self.training), 'run')} to train with {_count(seeds, 'seed')} in all, {_count(kept, 'seed')} kept"
+        total = f"{some(len(self.training), 'run')} to train with {some(seeds, 'seed')} in all, {some(kept, 'seed')} kept"
         jobs = sorted(self.jobs, key=lambda job: not job.to_train)
         names = method_names([job.run["method"] for job in jobs])
         found = [*map(self._line, jobs, names), total]
@@ -100,7 +100,7 @@ class Forecast:
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
             why = f"nothing like {', '.join(names)} is published or trained here"
-            found.append(f"not counted: {_count(len(self.unknown), 'run')}, since {why}")
+            found.append(f"not counted: {some(len(self.unknown), 'run')}, since {why}")
         return found
 
     def announcement(self, cores: int | None) -> str:
@@ -109,11 +109,11 @@ class Forecast:
         if not self.training:
             return ""
         seeds = sum(len(job.to_train) for job in self.training)
-        text = f"training {_count(len(self.training), 'run')} with {_count(seeds, 'seed')} in all"
+        text = f"training {some(len(self.training), 'run')} with {some(seeds, 'seed')} in all"
         if not self.seconds:
             return f"{text}; how long that takes the first ones will tell: nothing like them is published or trained here"
         text += f": {self.sentence(cores)}, {self._by()}{self._then()}"
-        return text + (f", and {_count(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
+        return text + (f", and {some(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
 
     def _by(self) -> str:
         """`by published runs`, or by those of this folder; and how much longer these took than published ones."""
@@ -135,7 +135,7 @@ class Forecast:
         total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
         if cores is None or (cores == 1 and sum(jobs) < 3600):
             return f"about {total}"
-        return f"about {total}, {duration(makespan(jobs, cores))} with {_count(cores, 'core')}"
+        return f"about {total}, {duration(makespan(jobs, cores))} with {some(cores, 'core')}"
 
     def _line(self, job: Job, method: str) -> str:
         config = job.run["config"]
@@ -154,7 +154,7 @@ class Forecast:
 
 def available_cores() -> int:
     """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpusome() or 1
 
 
 def makespan(seconds: list[float], slots: int) -> float:
@@ -163,10 +163,6 @@ def makespan(seconds: list[float], slots: int) -> float:
     for job in sorted(seconds, reverse=True):
         heapq.heapreplace(ends, ends[0] + job)
     return max(ends)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _listed(items: Iterable[object]) -> str:

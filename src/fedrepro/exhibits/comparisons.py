@@ -12,8 +12,8 @@ from fedrepro import units
 from fedrepro.config.plan import Column, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.names import signed
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, signed_rank
+from fedrepro.units import signed
 
 Cells = dict[tuple[str, str], Cell]  # by row and column
 
@@ -88,11 +88,6 @@ def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: st
         if before is None or _until(before) <= _until(cells[method, column.key]):
             last[runs] = column.key
     return [column.key for column in plan.columns if column.key in last.values()]
-
-
-def _alike(one: Cell, other: Cell) -> bool:
-    """Whether one value may be better than the other."""
-    return one.metric.ranked and one.place.reading.quantity == other.place.reading.quantity
 
 
 def _until(cell: Cell) -> float:
@@ -203,11 +198,16 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
     made = []
-    for row, base in _bases(plan):
+    for row, base in {method.key: (method, base) for base, method in pairs(plan.rows)}.values():
         for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
             columns = [column.key for column in plan.columns if column.metric.unit == unit]
             couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
-            settings = [_gap(*both) for both in couples if _alike(*both)]
+            # Only of one ranked quantity one value may be better than the other.
+            settings = [
+                _gap(cell, other)
+                for cell, other in couples
+                if cell.metric.ranked and cell.place.reading.quantity == other.place.reading.quantity
+            ]
             if any(one.ours is not None for one in settings):
                 known = tuple(one for one in settings if one.ours is not None or one.printed is not None)
                 made.append(Gap(plan, row, base, unit, known))
@@ -220,22 +220,13 @@ def proposed(gaps: Sequence[Gap]) -> Gap:
     return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
 
 
-def _bases(plan: Plan) -> list[tuple[Row, Row]]:
-    """(row, the row it is compared with), in the table's order. Rows of several readings stay among themselves."""
-    rows = {row.key: row for row in plan.printed_first}
-    first: dict[str | None, Row] = {}
-    for row in rows.values():
-        first.setdefault(row.variant, row)
-    bases = [(row, rows.get(key.rpartition("+")[0], first[row.variant])) for key, row in rows.items()]
-    return [(row, base) for row, base in bases if base.key != row.key]
-
-
 def _gap(cell: Cell, base: Cell) -> GapSetting:
     """One setting. As in the table, a diverged seed or seeds of different code leave no measured difference."""
     differences = paired(cell.per_seed, base.per_seed)
     diverged, mixed = None in differences.values(), bool(cell.mixed or base.mixed)
     per_seed = {} if diverged or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)
+    why = "a seed diverged" if diverged else "the seeds are of different code" if mixed else "no seed of both"
     return GapSetting(
         column=cell.column,
         metric=cell.metric,
@@ -245,7 +236,7 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
         high=high,
         per_seed=per_seed,
         runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
-        reason=_why(diverged, mixed) or (None if per_seed else "no seed of both"),
+        reason=None if per_seed else why,
         devices=_devices(cell, base, per_seed),
     )
 
@@ -255,7 +246,3 @@ def _devices(cell: Cell, base: Cell, seeds: Iterable[int]) -> tuple[str, ...]:
     found = [one.receipts[seed].environment.device for one in (cell, base) for seed in seeds]
     used = {"a GPU" if device == "cuda" else "a CPU": None for device in found}
     return tuple(used) if len(used) > 1 else ()
-
-
-def _why(diverged: bool, mixed: bool) -> str:
-    return "a seed diverged" if diverged else "the seeds are of different code" if mixed else ""

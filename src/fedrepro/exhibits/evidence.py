@@ -72,7 +72,6 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
         found, rounds = diagnosed.read(path), len(receipt.curves["round"])
         name = diagnosed.curve_name(call, metric)
         receipt.curves[name] = found.curve(metric, rounds, read)
-        receipt.surfaces[name] = found.surface(metric, read)
         receipt.measured[name] = found
 
 

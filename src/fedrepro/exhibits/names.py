@@ -1,17 +1,6 @@
-"""How numbers, sizes and dates are written; pictures and pages say them alike."""
+"""How names, sizes and dates are written; pictures and pages say them alike. Numbers: `fedrepro.units`."""
 
 import re
-
-
-def decimal(value: float | None, digits: int = 2) -> str:
-    """The value with `digits` decimals and a true minus; a dash for None. What a sum or a difference of floats adds in the last
-    bits decides no tie: 3.535 reads the same, however it was computed."""
-    return "–" if value is None else f"{round(value, 9):.{digits}f}".replace("-", "−")
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """The value with its sign and a true minus; a dash for None."""
-    return "–" if value is None else f"{round(value, 9):+.{digits}f}".replace("-", "−")
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -1,7 +1,6 @@
 """A paper at one scale as measured: all its tables and figures, what they show together, and what is missing."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -92,11 +91,7 @@ class PaperPage:
     @cached_property
     def changes(self) -> list[Change]:
         """The changes of rules and claims after results had been read, as far as they concern this paper; oldest first."""
-        if not any(table.plan.comparable for table in self.tables):
-            return []
-        claims, name = {claim.id for claim in self.words.claims}, self.plan.paper
-        own = [_with_claims(change, claims) for change in self.words.changes]
-        return [one for one in own if one.claims or one.moved.get(name) or one.counts.get(name)]
+        return self.words.changes if any(table.plan.comparable for table in self.tables) else []
 
     @cached_property
     def judged(self) -> list[Cell]:
@@ -197,8 +192,3 @@ class PageHeader:
     tables: int
     finished: tuple[str, str] | None
     command: str
-
-
-def _with_claims(change: Change, claims: Iterable[str]) -> Change:
-    """Returns the change with only those of its claims that are in `claims`."""
-    return change.model_copy(update={"claims": {id: known for id, known in change.claims.items() if id in claims}})

@@ -47,8 +47,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The evidence of one run and seed. `code`: fingerprints of the code that made it, empty in older evidence. `surfaces` and
-    `measured` are what diagnostics found, by the name of the curve."""
+    """The evidence of one run and seed. `code`: fingerprints of the code that made it, empty in older evidence. `measured`:
+    what diagnostics found, by the name of the curve."""
 
     run_id: str
     seed: int
@@ -59,7 +59,6 @@ class Receipt:
     inputs: dict[str, str | None]
     environment: Environment
     cost: Cost
-    surfaces: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
     path: str = ""  # from the project's root
     code: dict[str, str] = field(default_factory=dict)

@@ -5,8 +5,7 @@ docs/records.md says what the keys mean. JSON has all of it, CSV one line a cell
 
 import csv
 import io
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +18,7 @@ from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.prose.answers import remarks
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.verdict import RULE
+from fedrepro.files import json_text
 from fedrepro.typed import plain
 
 SCHEMA = 3  # raise it when a key changes its meaning or goes away
@@ -28,7 +28,7 @@ Record = dict[str, Any]
 def table_text(table: Exhibit) -> str:
     """Returns the JSON of a table."""
     said, waiting = remarks(table)
-    return _text(
+    return json_text(
         {
             "header": _header(table) | {"remarks": said, "waiting": waiting},
             "cells": [cell_record(table, cell) for cell in table.cells],
@@ -44,7 +44,8 @@ def table_text(table: Exhibit) -> str:
                 {"kind": kind, "id": id, "sha256": sha256, "seeds": seeds}
                 for kind, id, sha256, seeds in provenance.input_files(table.plan, table.evidence)
             ],
-        }
+        },
+        ascii=False,
     )
 
 
@@ -52,7 +53,7 @@ def figure_text(figure: Exhibit) -> str:
     """Returns the JSON of a figure."""
     drawn = figure.figure
     header = _header(figure) | {"kind": figure.plan.kind, "caption": figure.plan.caption, "x": drawn.x, "y": drawn.y}
-    return _text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)})
+    return json_text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)}, ascii=False)
 
 
 def paper_text(paper: PaperPage) -> str:
@@ -62,7 +63,7 @@ def paper_text(paper: PaperPage) -> str:
         about = {"claim": one.claim.id, "kind": one.claim.kind, "text": one.claim.text, "says": one.claim.says}
         about |= {"where": one.claim.where, "rule": rule(one.claim), "verdict": one.verdict, "why": one.why}
         claims.append(about | {"numbers": [_number(number, verdict) for number, verdict in one.numbers]})
-    return _text(
+    return json_text(
         {
             "header": plain(paper.header),
             "claims": claims,
@@ -81,7 +82,8 @@ def paper_text(paper: PaperPage) -> str:
             ],
             "readings": [asdict(one) for one in paper.fits],
             "changes": [plain(one) for one in paper.changes],
-        }
+        },
+        ascii=False,
     )
 
 
@@ -202,11 +204,6 @@ def _number(number: Any, verdict: str | None) -> Record:
         "unit": number.unit,
         "verdict": verdict,
     }
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    """Writes JSON with sorted keys, so that equal values give equal files."""
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _lines(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

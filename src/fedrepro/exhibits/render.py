@@ -9,7 +9,6 @@ from pathlib import Path
 
 from fedrepro.config.plan import load_plan
 from fedrepro.config.words import Words
-from fedrepro.errors import UserError
 from fedrepro.exhibits import latex, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
@@ -25,44 +24,24 @@ PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alon
 
 
 def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
-    """Writes `<out_stem>.md`, `.html`, `.json`, `.csv`, `.tex` and pictures; returns all of them in this order.
+    """Of a table: writes `<out_stem>.md`, `.html`, `.json`, `.csv`, `.tex` and pictures. Of a figure: writes `<out_stem>.svg`,
+    the data that it draws as `.csv`, and both with all that is known of them as `.json`. Returns all of them in this order.
 
     The bytes written depend on the plan, the evidence in `store` and the paths given, never on when or where this runs.
-    UserError when the plan or a receipt is damaged, or the plan is that of a figure.
+    UserError when the plan or a receipt is damaged, or when a figure's metric is none that the runs record.
     """
-    stem = Path(out_stem)
-    table = _exhibit(plan_path, store, figure=False)
-    page = pages.table_page(table)
+    exhibit, stem = Exhibit.of(load_plan(Path(plan_path)), store), Path(out_stem)
+    if exhibit.plan.kind:
+        kind = make_kind(exhibit.plan.kind)
+        picture = write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(exhibit.figure, temporary))
+        return [picture, *_write_data(exhibit, stem)]
+    page = pages.table_page(exhibit)
     pictures = _draw(page, stem.parent)
-    own = (f"figures/{table.plan.table}/*.svg", f"figures/candidates/{table.plan.table}.svg")
+    own = (f"figures/{exhibit.plan.table}/*.svg", f"figures/candidates/{exhibit.plan.table}.svg")
     for stale in {path for pattern in own for path in stem.parent.glob(pattern)} - {*pictures}:
         stale.unlink()
-    machine = {"json": records.table_text(table), "csv": records.table_csv(table), "tex": latex.write(table)}
+    machine = {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
     return [*_write(page, stem), *(write_text(_ending(stem, ending), text) for ending, text in machine.items()), *pictures]
-
-
-def render_figure(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
-    """Writes `<out_stem>.svg`, the data that it draws as `.csv`, and both with all that is known of them as `.json`.
-
-    The bytes depend on the plan, the evidence and the paths given. UserError when the plan or a receipt is damaged, when the
-    plan is that of a table, or when a metric is none that the runs record.
-    """
-    return _write_figure(_exhibit(plan_path, store, figure=True), Path(out_stem))
-
-
-def _exhibit(plan_path: Path, store: Store, figure: bool) -> Exhibit:
-    plan = load_plan(Path(plan_path))
-    if bool(plan.kind) is not figure:
-        other, does = ("figure", "draws it") if plan.kind else ("table", "renders it")
-        raise UserError(f"{plan_path}: the plan of a {other}; `fedrepro report` {does}")
-    return Exhibit.of(plan, store)
-
-
-def _write_figure(figure: Exhibit, stem: Path) -> list[Path]:
-    """Writes the picture, the CSV and the JSON of a figure, in this order."""
-    kind = make_kind(figure.plan.kind or "")
-    picture = write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(figure.figure, temporary))
-    return [picture, *_write_data(figure, stem)]
 
 
 def _write_data(figure: Exhibit, stem: Path) -> list[Path]:

@@ -2,11 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from fedrepro.config.plan import Place, Plan
 
-Varies = Literal["no", "setting", "method", "cell"]
 Values = list[tuple[Place, str]]
 # Whose the protocol's value is, as a reader says it.
 WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferred": "the inferred", "ours": "our"}
@@ -25,10 +24,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting and its values; `varies`: what they depend on, `source`: where they come from."""
+    """A setting and its values; `source`: where they come from."""
 
     key: str
-    varies: Varies
     values: tuple[Held, ...]
     source: str
 
@@ -36,8 +34,8 @@ class Setting:
 def settings(plan: Plan) -> tuple[Setting, ...]:
     """One entry per configuration key, then what the table reports of a run.
 
-    `varies` is "no" (one value for the whole table), "setting" (one value per column), "method" (one value per row) or "cell".
-    `where` names the columns, rows or cells that share the value, by label; it is empty when `varies` is "no".
+    `where` names by label the columns that share a value, or the rows where it depends on the method, or else the cells; it is
+    empty where the whole table has one value.
     """
     cells = [(cell, plan.run(cell)) for cell in plan.planned]
     keys = dict.fromkeys(key for _, run in cells for key in run.config)
@@ -82,14 +80,14 @@ def _instead(key: str, ours: Any, cell: Place) -> str:
 
 
 def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Setting:
-    varies, place = _dependence(values)
+    place = _dependence(values)
     shared: dict[str, dict[str, None]] = {}
     for cell, value in values:
         where = " / ".join(_label(plan, axis, cell) for axis in place)
         shared.setdefault(value, {})[where] = None
-    whole = _groups(plan) if varies == "setting" else {}
+    whole = _groups(plan) if place == ("column",) else {}
     held = tuple(Held(_named(where, whole), value) for value, where in shared.items())
-    return Setting(key, varies, held, "; ".join(source for source in dict.fromkeys(sources) if source))
+    return Setting(key, held, "; ".join(source for source in dict.fromkeys(sources) if source))
 
 
 def _groups(plan: Plan) -> dict[str, list[str]]:
@@ -108,22 +106,15 @@ def _named(where: dict[str, None], whole: dict[str, list[str]]) -> tuple[str, ..
     return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
 
 
-def _dependence(values: Values) -> tuple[Varies, tuple[str, ...]]:
-    """Whether the value is the same everywhere, or decided by the column alone, by the row alone, or by neither."""
-    for varies, place in _DEPENDENCE:
+def _dependence(values: Values) -> tuple[str, ...]:
+    """The axes that decide the value: none where it is the same everywhere, the column alone, the row alone, or both."""
+    for place in ((), ("column",), ("row",)):
         by_place: dict[tuple, set[str]] = {}
         for cell, value in values:
             by_place.setdefault(tuple(getattr(cell, axis) for axis in place), set()).add(value)
         if all(len(found) == 1 for found in by_place.values()):
-            return varies, place
-    return "cell", ("row", "column")
-
-
-_DEPENDENCE: tuple[tuple[Varies, tuple[str, ...]], ...] = (
-    ("no", ()),
-    ("setting", ("column",)),
-    ("method", ("row",)),
-)
+            return place
+    return ("row", "column")
 
 
 def _label(plan: Plan, axis: str, cell: Place) -> str:

@@ -45,9 +45,9 @@ def measured(root: Path, paper: str) -> list[Exhibit]:
     from fedrepro.config.project import load_project
 
     project = load_project(root)
-    names = [name.partition("/")[2] for name in project.table_names() if name.startswith(f"{paper}/")]
+    names = project.tables_of(paper)
     if not names:
-        raise UserError(unknown("paper", paper, sorted({name.partition("/")[0] for name in project.table_names()})))
+        raise UserError(unknown("paper", paper, project.papers_with_tables))
     found = []
     for scale in (name for name, one in project.scales.items() if one.comparable):
         for table in (name for name in names if not is_figure(name)):

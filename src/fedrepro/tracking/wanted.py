@@ -12,8 +12,8 @@ from fedrepro.engine import diagnosed, fingerprints, live
 from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
-from fedrepro.exhibits.choices import choose
-from fedrepro.exhibits.evidence import load_evidence, load_record
+from fedrepro.exhibits.evidence import load_record
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import natural
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.looks import look_of, looks_of
@@ -127,7 +127,7 @@ def _settled(plan: Plan, root: Path | None) -> Plan:
     """Returns the plan with the runs that evidence chooses. A damaged receipt chooses nothing; sync names its file."""
     if root and plan.candidates:
         with contextlib.suppress(UserError):
-            return choose(plan, load_evidence(plan, Store.of(root)))[0]
+            return Exhibit.of(plan, Store.of(root)).plan
     return plan
 
 

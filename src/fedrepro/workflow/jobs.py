@@ -18,7 +18,7 @@ from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
 from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
-from fedrepro.files import write_text
+from fedrepro.files import json_text, write_text
 from fedrepro.typed import text
 
 PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
@@ -68,7 +68,7 @@ def _config(run: Run) -> str:
     kept = sorted({*run.keep, *known.get("keep", [])})
     measures = rounds_of_both(known.get("measures", {}), run.measures)
     forks = [asdict(one) for one in joined([*(Fork(**one) for one in known.get("forks", [])), *run.forks])]
-    return _json(run.identity | {"keep": kept, "measures": measures, "forks": forks})
+    return json_text(run.identity | {"keep": kept, "measures": measures, "forks": forks})
 
 
 def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:
@@ -76,7 +76,7 @@ def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:
     entry = project.registry[spec.dataset]
     native = str(arrays_folder(Path(), spec.dataset, entry.native_shape) / MANIFEST)
     for kind, definition in definitions(spec, entry).items():
-        yield kind, _json({"kind": kind, "definition": definition, "native": native})
+        yield kind, json_text({"kind": kind, "definition": definition, "native": native})
 
 
 @cache
@@ -88,7 +88,3 @@ def _written(path: Path, content: str) -> Path:
     if not path.exists() or path.read_text() != content:
         write_text(path, content)
     return path
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, sort_keys=True) + "\n"

@@ -13,7 +13,7 @@ from small_table import make_receipt
 from fedrepro.engine import diagnosed
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
-from fedrepro.exhibits.render import render, render_figure
+from fedrepro.exhibits.render import render
 from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
 
@@ -51,7 +51,7 @@ def drawn(files: Files, tmp_path: Path, curves: dict[int, list[float]]) -> tuple
             receipt = make_receipt(run, seed)
             receipt["curves"] = {"round": list(range(len(curve))), "test_accuracy": curve}
             write_json(folder / "evidence" / run["run_id"] / f"seed{seed}.json", seal(receipt))
-    svg, table, document = render_figure(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "figure3")
+    svg, table, document = render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "figure3")
     return list(csv.DictReader(table.open())), read_json(document), svg.read_text()
 
 
@@ -155,16 +155,6 @@ def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> N
     lines, document, svg = drawn(files, tmp_path, {})
     assert (lines, document["series"]) == ([], [])
     assert "no run yet" in svg
-
-
-def test_a_plan_goes_to_the_command_that_draws_it(files: Files, tmp_path: Path) -> None:
-    """What renders tables refuses a figure, and the other way round; each says which command takes both."""
-    for name in ("table1", "figure3"):
-        write_json(tmp_path / f"{name}.json", files.plan(FULL, name))
-    with pytest.raises(UserError, match=r"table1\.json: the plan of a table; `fedrepro report`"):
-        render_figure(tmp_path / "table1.json", tmp_path, tmp_path / "out")
-    with pytest.raises(UserError, match=r"figure3\.json: the plan of a figure; `fedrepro report`"):
-        render(tmp_path / "figure3.json", tmp_path, tmp_path / "out")
 
 
 MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {

@@ -11,10 +11,10 @@ from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Readings
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import decimal, signed
 from fedrepro.exhibits.paired import MOST, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
+from fedrepro.units import decimal, signed
 
 A, B = "mlp-a100", "mlp-a01"
 

@@ -5,10 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from small_table import exhibit, make_evidence, make_plan, typed
+from small_table import exhibit, make_evidence, make_plan
 
-from fedrepro.config.plan import Row
-from fedrepro.exhibits.comparisons import _bases, proposed
+from fedrepro.exhibits.comparisons import proposed
 from fedrepro.exhibits.pictures import gaps as pictures
 
 A, B = "mlp-a100", "mlp-a01"
@@ -88,14 +87,6 @@ def test_what_the_paper_proposes_is_its_last_printed_row():
     elsewhere = replace(printed, plan=replace(printed.plan, table="table4"))
     assert proposed([replace(printed), printed, ours, elsewhere]) is printed
     assert proposed([ours, elsewhere]) is ours
-
-
-def test_which_rows_are_compared():
-    """A plug-in against its own base, everything else against the first row."""
-    keys = ("fedavg", "fedprox", "fedavg+gh", "fedprox+gh", "x+y")
-    rows = tuple(Row(key, key, printed=True, variant=None, name=key) for key in keys)
-    found = [(row.key, base.key) for row, base in _bases(replace(typed(make_plan())[0], rows=rows))]
-    assert found == [("fedprox", "fedavg"), ("fedavg+gh", "fedavg"), ("fedprox+gh", "fedprox"), ("x+y", "fedavg")]
 
 
 def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from fedrepro.exhibits.kinds.style import quantities
 from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.pictures import learning
 from fedrepro.exhibits.records import figure_csv, figure_text
-from fedrepro.exhibits.render import render_figure, render_page
+from fedrepro.exhibits.render import render, render_page
 from fedrepro.files import write_json
 from fedrepro.store import Store
 
@@ -203,40 +202,6 @@ def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
     )
 
 
-def test_matrix(tmp_path: Path) -> None:
-    """Mean over seeds at each place; the diagonal is in the data, and in the picture where it is asked for."""
-    plan = make_plan("demo", "figure2", kind="matrix", caption="", source="Figure 2", title="A picture")
-    of = exhibit(plan, make_evidence(plan, BASE))
-    for receipts in of.evidence.values():
-        for seed, one in receipts.items():
-            one.surfaces["test_accuracy"] = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10, (1.0, 0.0): 0.2}
-            if seed == 10:
-                del one.surfaces["test_accuracy"][1.0, 0.0]
-    found = lines(of, "row", "column", "x", "to", "value")
-    assert [line[2:] for line in found if line[:2] == ("fedavg", A)] == [("0", "0", "9"), ("0", "1", "0.9")]
-    drawn = {}
-    for kind in ("matrix", "matrix(diagonal=true)"):
-        make_kind(kind).draw(of.figure, tmp_path / "a.svg")
-        drawn[kind] = (tmp_path / "a.svg").read_bytes()
-    assert b"of x to y" in drawn["matrix"]
-    assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
-    make_kind("matrix").draw(of.figure, tmp_path / "b.svg")
-    assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
-
-
-def test_counts(tmp_path: Path) -> None:
-    """Clients downwards, classes across; a field of zero has no number."""
-    plan = make_plan("demo", "figure2", kind="counts", caption="", source="Figure 2", title="A picture", seeds=[8])
-    of = exhibit(plan, make_evidence(plan, {("fedavg", A): [82.0]}))
-    for receipts in of.evidence.values():
-        receipts[8].surfaces["test_accuracy"] = {(0.0, 0.0): 17.0, (0.0, 1.0): 0.0, (2.0, 1.0): 31.0}
-    assert lines(of, "x", "to", "value") == [("0", "0", "17"), ("0", "1", "0"), ("2", "1", "31")]
-    make_kind("counts").draw(of.figure, tmp_path / "a.svg")
-    texts = re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text())
-    assert {"17", "31"} <= set(texts)
-    assert texts.count("0") == 2, "a tick on each axis alone"
-
-
 def test_a_matrix_of_what_is_none() -> None:
     """A metric without places is one line. A cell with a diverged seed is left out, as in other kinds."""
     with pytest.raises(
@@ -251,9 +216,9 @@ import datetime, sys, time
 today = time.time
 time.time = lambda: today() + 40 * 86400
 from pathlib import Path
-from fedrepro.exhibits.render import render_figure
+from fedrepro.exhibits.render import render
 from fedrepro.store import Store
-render_figure(Path("plan.json"), Store((Path("evidence"),)), Path(sys.argv[1]))
+render(Path("plan.json"), Store((Path("evidence"),)), Path(sys.argv[1]))
 """
 
 
@@ -268,8 +233,8 @@ def test_bytes_are_the_same_in_another_process_on_another_day(
     for run_id, seeds in make_evidence(plan, BASE, GAMMA).items():
         for seed, receipt in seeds.items():
             write_json(Path("evidence", run_id, f"seed{seed}.json"), seal(receipt))
-    first = [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))]
-    assert [path.read_bytes() for path in render_figure(Path("plan.json"), Store((Path("evidence"),)), Path("a"))] == first
+    first = [path.read_bytes() for path in render(Path("plan.json"), Store((Path("evidence"),)), Path("a"))]
+    assert [path.read_bytes() for path in render(Path("plan.json"), Store((Path("evidence"),)), Path("a"))] == first
     Path("matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: mine\naxes.grid: True\n")
     other = {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo", "MATPLOTLIBRC": str(tmp_path)}
     subprocess.run([sys.executable, "-c", AGAIN, "b"], env=os.environ | other, check=True)
@@ -313,7 +278,7 @@ def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: No
     """Drawn beside the page, the picture is not drawn again; a picture of older evidence is."""
     page_of(BASE, "figure3")
     folder = Path("reports/demo/fedlaw")
-    render_figure(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")
+    render(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")
     _, markdown = page_of(BASE, "figure3")
     assert "(figure3.svg)" in markdown
     assert not (folder / "figures/index/figure3.svg").exists()

@@ -13,7 +13,7 @@ import yaml
 from html_page import Page
 from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
 
-from fedrepro.config.changes import Change
+from fedrepro.config.changes import Change, Changes
 from fedrepro.config.claims import load_claims
 from fedrepro.config.words import Words
 from fedrepro.errors import UserError
@@ -71,7 +71,8 @@ def make_page(scale: str = "full", accuracies=SOME, claims=(), listed=(), **chan
     Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
     Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
     plans, store = write_plans(scale, accuracies, **changes), Store((folder_of(scale) / "evidence",))
-    words = Words(load_claims(Path(), "fedlaw"), changes=list(listed), printed=96)
+    known = load_claims(Path(), "fedlaw")
+    words = Words(known, changes=Changes(changes=list(listed)).of("fedlaw", {one.id for one in known}), printed=96)
     page, html, document, *details = render_page(plans, store, folder_of(scale), words)
     for whole, part in zip((page, html), details, strict=True):  # tests read both as one
         whole.write_text(whole.read_text() + part.read_text())

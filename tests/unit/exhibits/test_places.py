@@ -18,7 +18,7 @@ from fedrepro.exhibits.records import figure_csv
 
 A, B = "mlp-a100", "mlp-a01"
 BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
-PLANE, LINE = canonical("plane"), canonical("line")
+PLANE, LINE, COUNTS = canonical("plane"), canonical("line"), canonical("class_counts")
 XS = (-1.0, 0.0, 1.0, 2.0)
 
 
@@ -39,6 +39,10 @@ def curve(seed: int, round: int) -> list[Value]:
     xs = XS[:-1] if seed == 10 else XS
     found = [Value(round, "line_loss", round + (x - 1) ** 2 + seed / 10, x=x) for x in xs]
     return [*found, Value(round, "line_loss/first", 9.0)]
+
+
+def at_places(round: int, found: dict[tuple[float, float], float]) -> list[Value]:
+    return [Value(round, "class_counts", value, x=x, y=y) for (x, y), value in found.items()]
 
 
 def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **changes: Any) -> Exhibit:
@@ -62,6 +66,39 @@ def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **cha
 
 def lines(of: Exhibit, *keys: str) -> list[tuple[str, ...]]:
     return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(figure_csv(of)))]
+
+
+def test_matrix(tmp_path: Path) -> None:
+    """Mean over seeds at each place of the last kept round; the diagonal is in the data, and in the picture where it is asked
+    for. A place that a seed lacks is left out."""
+
+    def fields(seed: int, round: int) -> list[Value]:
+        found = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10 + round - 4, (1.0, 0.0): 0.2}
+        return at_places(round, {at: value for at, value in found.items() if (seed, at) != (10, (1.0, 0.0))})
+
+    of = made("matrix", "class_counts", fields, COUNTS)
+    found = lines(of, "row", "column", "x", "to", "value")
+    assert [line[2:] for line in found if line[:2] == ("fedavg", A)] == [("0", "0", "9"), ("0", "1", "0.9")]
+    drawn = {}
+    for kind in ("matrix", "matrix(diagonal=true)"):
+        make_kind(kind).draw(of.figure, tmp_path / "a.svg")
+        drawn[kind] = (tmp_path / "a.svg").read_bytes()
+    assert b"of x to y" in drawn["matrix"]
+    assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
+    make_kind("matrix").draw(of.figure, tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]
+
+
+def test_counts(tmp_path: Path) -> None:
+    """Clients downwards, classes across; a field of zero has no number."""
+    counts = {(0.0, 0.0): 17.0, (0.0, 1.0): 0.0, (2.0, 1.0): 31.0}
+    one = {"evidence": {("fedavg", A): [82.0]}, "seeds": [8]}
+    of = made("counts", "class_counts", lambda _, at: at_places(at, counts), COUNTS, **one)
+    assert lines(of, "x", "to", "value") == [("0", "0", "17"), ("0", "1", "0"), ("2", "1", "31")]
+    make_kind("counts").draw(of.figure, tmp_path / "a.svg")
+    texts = re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text())
+    assert {"17", "31"} <= set(texts)
+    assert texts.count("0") == 2, "a tick on each axis alone"
 
 
 def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:

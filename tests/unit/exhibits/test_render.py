@@ -10,10 +10,10 @@ from small_table import SOME, exhibit, make_evidence, make_plan, make_run, typed
 
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.means import load_table, write_means, write_summary
 from fedrepro.exhibits.render import render
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.settings import reported, run_here
-from fedrepro.exhibits.summary import load_table, write_means, write_summary
 from fedrepro.exhibits.write.svg import inline
 from fedrepro.files import read_json, write_json
 from fedrepro.store import Store

@@ -1,13 +1,12 @@
 """Bars: a panel for each group of columns, in it the columns beside each other, and a bar for each row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.values import band, bases, require_band, values
+from fedrepro.exhibits.kinds.values import band, require_band, values
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import INK, wrapped
@@ -28,10 +27,6 @@ class Bars(Kind):
 
     def __post_init__(self) -> None:
         require_band(self.band)
-
-    def check(self, rows: Sequence[str]) -> None:
-        """`minus` must be one of them."""
-        _ = self.minus and bases(rows, self.minus)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell, the band around it."""

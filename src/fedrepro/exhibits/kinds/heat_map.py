@@ -1,17 +1,16 @@
 """A heat map: a panel for each group of columns, rows downwards, columns across."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.values import bases, values
-from fedrepro.exhibits.names import decimal
+from fedrepro.exhibits.kinds.values import values
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import INK, LINE, wrapped
+from fedrepro.units import decimal
 
 DARK = 0.6  # share of the colours above which a number is written in white
 
@@ -28,10 +27,6 @@ class HeatMap(Kind):
 
     numbers: bool = True
     minus: str = ""
-
-    def check(self, rows: Sequence[str]) -> None:
-        """`minus` must be one of them."""
-        _ = self.minus and bases(rows, self.minus)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.table import Metric
+from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import Registry, parse, require
 
@@ -97,10 +98,13 @@ class Kind:
     """What a kind inherits. The arguments are the dataclass's fields, checked in `__post_init__`."""
 
     name: ClassVar[str]
+    minus: str = ""  # a row whose number is taken away, of kinds that have it as a field
     reads: ClassVar[bool] = True  # whether it takes one number of a seed's curve, by `read`
 
     def check(self, rows: Sequence[str]) -> None:
-        """UserError for arguments that do not fit a figure with these rows; called when the figure's file is read."""
+        """UserError where `minus` is none of a figure's rows, of a kind that has it; called when the figure's file is read."""
+        if self.minus:
+            bases(rows, self.minus)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes the series of the cells that have evidence. UserError for a metric that no run records."""

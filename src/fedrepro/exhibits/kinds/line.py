@@ -7,7 +7,7 @@ from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.places import measured
+from fedrepro.exhibits.kinds.measured import measured
 from fedrepro.exhibits.kinds.values import band, require_band
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence

@@ -34,7 +34,9 @@ class Matrix(Kind):
             there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
             if not there or any(one.diverges(cell.reading) for one in there.values()):
                 continue
-            known = [surface for one in there.values() if (surface := one.surfaces.get(cell.reading.curve))]
+            rounds = plan.run(cell).measures.get(cell.diagnostic or "", [])
+            every = [one.measured[cell.reading.curve] for one in there.values() if cell.diagnostic]
+            known = [surface for one in every if (surface := one.surface(cell.metric.name, rounds))]
             if len(known) < len(there):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")

@@ -10,7 +10,7 @@ from fedrepro.engine.diagnosed import Measured
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.places import measured
+from fedrepro.exhibits.kinds.measured import measured
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import require
 

@@ -1,6 +1,5 @@
 """Points: the metric against another one, or against a setting or an argument. A panel for each group of columns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.values import CellNumbers, band, bases, require_band, values
+from fedrepro.exhibits.kinds.values import CellNumbers, band, require_band, values
 from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
@@ -43,10 +42,6 @@ class Scatter(Kind):
         if self.each not in EACH:
             raise UserError(f"each = {self.each!r}: {unknown('word', self.each, list(EACH))}")
         _ = self.read and make(self.read)
-
-    def check(self, rows: Sequence[str]) -> None:
-        """`minus` must be one of them."""
-        _ = self.minus and bases(rows, self.minus)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A point for each cell, or for each of its seeds."""

@@ -31,7 +31,6 @@ from fedrepro import units
 from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
 from fedrepro.config.prose import field as parse_field
 from fedrepro.errors import UserError
-from fedrepro.exhibits import names
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
 from fedrepro.registry import unknown
@@ -140,5 +139,5 @@ def _written(asked: Field, one: Quantity) -> str:
         return one.value
     digits = int(asked.option("digits") or units.unit(one.unit).digits)
     if asked.option("sign") == "no":
-        return names.decimal(abs(one.value), digits)
-    return names.signed(one.value, digits) if one.signed else names.decimal(one.value, digits)
+        return units.decimal(abs(one.value), digits)
+    return units.decimal(one.value, digits, "+" if one.signed else "")

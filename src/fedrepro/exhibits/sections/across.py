@@ -3,10 +3,11 @@
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.comparisons import Comparison, Score
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import decimal, metric_label, signed
+from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import decimal, signed
 
 ACROSS = (
     "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED
 from fedrepro.exhibits.comparisons import Gap, proposed
 from fedrepro.exhibits.paper import PaperPage
@@ -73,10 +74,10 @@ def _headline(paper: PaperPage) -> str:
     compared = [plan for plan in plans if plan.comparable and plan.prints and not plan.varied]
     if not compared:
         return words.headline(plans[0])
-    share = f"{words.some(len(compared), 'table')} with printed numbers"
+    share = f"{some(len(compared), 'table')} with printed numbers"
     own = sum(not plan.prints for plan in plans)
     varied = [plan.varied.source for plan in plans if plan.varied]
-    several = words.some(len(varied), "table") + (" that varies " if len(varied) == 1 else " that vary ")
+    several = some(len(varied), "table") + (" that varies " if len(varied) == 1 else " that vary ")
     others = [several + ", ".join(dict.fromkeys(varied))] if varied else []
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)

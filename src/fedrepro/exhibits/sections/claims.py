@@ -4,12 +4,11 @@ from functools import partial
 
 from fedrepro.exhibits.claims import Number
 from fedrepro.exhibits.judge import PAIRED, ClaimVerdict, rule
-from fedrepro.exhibits.names import decimal
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
-from fedrepro.units import unit
+from fedrepro.units import decimal, unit
 
 CHANGES = (
     "Rules and claims that were changed when results had already been read, oldest first, each with the verdicts that it "
@@ -115,8 +114,7 @@ def _number(one: ClaimVerdict, number: Number) -> b.Row:
     ends, kind = number.interval, unit(number.unit)
     written = partial(decimal, digits=kind.digits)
     between = f"{written(ends[0])} to {written(ends[1])}" if ends else "–"
-    values = {seed: kind.none if value is None else written(value) for seed, value in number.per_seed.items()}
-    seeds = ", ".join(f"{seed}: {value}" for seed, value in values.items())
+    seeds = ", ".join(f"{seed}: {kind.text(value)}" for seed, value in number.per_seed.items())
     return (one.claim.id, number.label, written(number.printed), written(number.mean), between, seeds or "–")
 
 

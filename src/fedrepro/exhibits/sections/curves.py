@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.pictures import learning
@@ -28,4 +29,4 @@ def curves(table: Exhibit, folder: str) -> list[b.Block]:
     if not pictures:
         return []
     blocks = (b.Paragraph(words.CURVES, soft=True), b.Pictures(tuple(pictures)))
-    return [b.Section("Learning curves", blocks, folded=True, note=words.some(len(pictures), "picture"))]
+    return [b.Section("Learning curves", blocks, folded=True, note=some(len(pictures), "picture"))]

@@ -1,12 +1,12 @@
 """Every seed of every cell, and the same runs read in other ways."""
 
+from fedrepro.console import some
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import decimal
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
-from fedrepro.units import unit
+from fedrepro.units import decimal
 
 READINGS = (
     "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
@@ -31,15 +31,14 @@ def every_seed(table: Exhibit) -> list[b.Block]:
         )
         names = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
         blocks.append(b.Grid("Every seed", b.heads(*names, numbers=range(2, 2 + len(seeds))), rows))
-    note = f"{words.some(len(run), 'cell')}, {words.some(len(seeds), 'seed')}"
+    note = f"{some(len(run), 'cell')}, {some(len(seeds), 'seed')}"
     return [b.Section("Every seed", tuple(blocks), folded=bool(run), note=note)]
 
 
 def _value(cell: Cell, seed: int) -> str:
     if seed not in cell.per_seed:
         return "–"
-    value = cell.per_seed[seed]
-    return unit(cell.metric.unit).none if value is None else decimal(value, cell.digits)
+    return cell.metric.written(cell.per_seed[seed])
 
 
 @section("table", at=70)

@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
 from fedrepro.exhibits.paper import PaperPage
-from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -14,7 +14,7 @@ from fedrepro.exhibits.write import blocks as b
 def figures(paper: PaperPage) -> list[b.Block]:
     """Every figure that has anything to draw. The others are listed with what has not run."""
     blocks = tuple(_figure(paper, one) for one in paper.figures)
-    return [b.Section("Figures", blocks, folded=True, note=words.some(len(blocks), "figure"))] if blocks else []
+    return [b.Section("Figures", blocks, folded=True, note=some(len(blocks), "figure"))] if blocks else []
 
 
 def _figure(paper: PaperPage, one: Exhibit) -> b.Section:

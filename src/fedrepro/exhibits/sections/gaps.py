@@ -1,8 +1,8 @@
 """Gaps between methods: pictures, and the numbers that they show."""
 
+from fedrepro.console import some
 from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.paper import PaperPage
-from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.answer import gap_picture
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -24,9 +24,9 @@ def gaps(paper: PaperPage) -> list[b.Block]:
         if table.gaps:
             source, pictures = table.plan.source, b.Pictures(tuple(map(gap_picture, table.gaps)))
             blocks = (pictures, _numbers(source, table.gaps))
-            heading, note = f"{source}: {table.plan.title}", words.some(len(table.gaps), "pair")
+            heading, note = f"{source}: {table.plan.title}", some(len(table.gaps), "pair")
             sections.append(b.Section(heading, blocks, folded=True, note=note))
-    return [b.Section("Gaps between methods", tuple(sections), folded=True, note=words.some(len(paper.gaps), "pair"))]
+    return [b.Section("Gaps between methods", tuple(sections), folded=True, note=some(len(paper.gaps), "pair"))]
 
 
 def _numbers(source: str, gaps: list[Gap]) -> b.Grid:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fedrepro.config.plan import Column, Plan, Row
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import decimal, signed
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import decimal, signed
 
 OURS = "additional rows (ours), not in the printed table"
 WIDEST = 4  # methods or settings that stand beside each other with three numbers each

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
-from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
@@ -66,7 +66,7 @@ def partitions(paper: PaperPage) -> list[b.Block]:
         draw = partial(_copy, one.drawn) if one.drawn.exists() else None
         pictures.append(b.Picture(one.path, text, f"{text} ({', '.join(one.tables)})", draw=draw))
     blocks = (b.Paragraph(ABOUT, soft=True), b.Pictures(tuple(pictures)))
-    return [b.Section("Partitions", blocks, folded=True, note=words.some(len(pictures), "picture"))]
+    return [b.Section("Partitions", blocks, folded=True, note=some(len(pictures), "picture"))]
 
 
 def _copy(drawn: Path, path: Path) -> None:

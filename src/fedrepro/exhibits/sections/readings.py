@@ -1,9 +1,9 @@
 """Which reading of a paper comes nearest to its printed numbers."""
 
-from fedrepro.exhibits.names import decimal
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import decimal
 
 FITS = (
     "What the paper leaves open, and some of what it states, in the readings that were run; there may be others. The distance "

@@ -2,6 +2,7 @@
 
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Plan
+from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import grid, tuned, words
@@ -54,7 +55,7 @@ def other_readings(paper: PaperPage) -> list[b.Block]:
     if not lines:
         return []
     blocks = (b.Paragraph(VARIED), b.Bullets(tuple(lines)))
-    return [b.Section("Other readings", blocks, folded=True, note=f"{words.some(len(lines), 'table')} beside these")]
+    return [b.Section("Other readings", blocks, folded=True, note=f"{some(len(lines), 'table')} beside these")]
 
 
 @section("paper", at=70)

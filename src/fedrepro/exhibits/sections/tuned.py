@@ -6,10 +6,11 @@ from fedrepro import units
 from fedrepro.exhibits.choices import Choice, Tried
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import style
-from fedrepro.exhibits.names import decimal, metric_label
+from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.pictures import candidates
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.units import decimal
 
 TUNED = (
     "These cells show the best of several candidates. A candidate is compared by the mean over its seeds of what the cell "
@@ -84,7 +85,7 @@ def _picture(table: Exhibit, folder: str) -> list[b.Block]:
 
 
 def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
-    values = [f"{seed}: {_value(value, choice)}" for seed, value in one.per_seed.items()]
+    values = [f"{seed}: {choice.metric.written(value)}" for seed, value in one.per_seed.items()]
     mark = f"chosen{_ahead(choice)}" if one.chosen else choice.reason or ""
     number = b.Text(decimal(one.mean, choice.metric.digits), "strong" if one.chosen else "")
     cells = (choice.row, choice.column, one.text, ", ".join(values) or "not run", number, mark)
@@ -94,10 +95,6 @@ def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
         return (*cells, "–", "")
     number = b.Text(decimal(one.again.mean, choice.second.digits), "strong" if one.again.chosen else "")
     return (*cells, number, _its_choice(choice) if one.again.chosen else "")
-
-
-def _value(value: float | None, choice: Choice) -> str:
-    return units.unit(choice.metric.unit).none if value is None else decimal(value, choice.metric.digits)
 
 
 def _ahead(choice: Choice) -> str:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.schema import Deviation
+from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED, Cell
 from fedrepro.exhibits.judge import Verdict
-from fedrepro.exhibits.names import decimal, metric_label
+from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.settings import run_here, show
 from fedrepro.exhibits.verdict import RULE, Status
 from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
-from fedrepro.units import unit
+from fedrepro.units import decimal, unit
 
 CURVES = (
     "Mean over seeds; the band reaches from the lowest to the highest seed. After the last round of a seed that diverges, a "
@@ -49,13 +50,8 @@ def counts(numbers: Counts) -> str:
 
 
 def counted(numbers: Counts) -> tuple[str | Text, ...]:
-    """As `counts`, in colour."""
+    """The text of `counts` in pieces, each in the colour of its status or verdict."""
     return joined(Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number) or ("none",)
-
-
-def some(number: int, what: str) -> str:
-    """`1 table`, `2 tables`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def named(name: str, text: str) -> Line:

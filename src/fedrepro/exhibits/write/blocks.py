@@ -123,10 +123,9 @@ class Picture:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Several, beside each other. Not `inside`: a page that can hold pictures links these instead."""
+    """Several, beside each other."""
 
     pictures: tuple[Picture, ...]
-    inside: bool = True
 
 
 @dataclass(frozen=True)

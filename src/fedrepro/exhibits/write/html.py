@@ -116,9 +116,6 @@ class _Writer:
 
     @block.register
     def _pictures(self, block: Pictures, level: int) -> str:
-        if not block.inside:
-            links = (Text(one.caption or one.text, link=(self.folder / one.path).as_posix()) for one in block.pictures)
-            return self._bullets(Bullets(tuple(links)), level)
         return f'<div class="figures">\n{"".join(map(self._picture, block.pictures))}</div>\n'
 
     def _picture(self, one: Picture) -> str:
