@@ -22,7 +22,7 @@ class Figure(Table):
 
     @property
     def reads(self) -> bool:
-        """Whether its kind does."""
+        """Whether its kind takes one number of a seed's curve."""
         return make_kind(self.kind).reads
 
     @field_validator("kind")

@@ -105,7 +105,7 @@ class Candidate(Place):
 
     @property
     def trial_reading(self) -> Reading:
-        """What is compared."""
+        """What is taken of the trial, to compare the candidates."""
         return Reading(self.metric.name, make(self.trial.read), self.metric.better)
 
     @property
@@ -223,11 +223,11 @@ class Plan:
         return f"snakemake --cores 8 {self.folder}/{self.table}.{'svg' if self.kind else 'md'}"
 
     def row(self, key: str) -> Row:
-        """By its key."""
+        """The row with this key."""
         return next(row for row in self.rows if row.key == key)
 
     def column(self, key: str) -> Column:
-        """By its key."""
+        """The column with this key."""
         return next(column for column in self.columns if column.key == key)
 
     def run(self, cell: Place) -> Run:

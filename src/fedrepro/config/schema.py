@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
+from fedrepro.units import unit
 
 LONGEST = 100  # characters of a wrong value that are shown
 Scalar = bool | int | float | str | None
@@ -28,6 +29,14 @@ def _distinct_seeds(seeds: list[int]) -> list[int]:
     return seeds
 
 
+def _known_unit(name: str) -> str:
+    try:
+        return unit(name).name
+    except UserError as error:
+        raise ValueError(str(error)) from error
+
+
+UnitName = Annotated[str, AfterValidator(_known_unit)]
 Seeds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_distinct_seeds)]
 
 
@@ -66,7 +75,7 @@ class PrintedSeeds(Strict):
 
     @property
     def assumed(self) -> int:
-        """What the margin takes."""
+        """How many seeds the margin takes; 1 where the paper does not say."""
         return self.value or 1
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fedrepro.config import prose
 from fedrepro.config.reading import READINGS, make
-from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict
+from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict, UnitName
 from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
@@ -43,7 +43,7 @@ class Metric(Strict):
     """What a cell shows."""
 
     name: str
-    unit: str
+    unit: UnitName
     description: str
     better: Literal["higher", "lower"] = "higher"
     ranked: bool = True  # false: no value is better than another, it describes a method
@@ -62,14 +62,6 @@ class Metric(Strict):
     def written(self, value: float | None) -> str:
         """The value at its decimals; what a seed without one did for None."""
         return unit(self.unit).text(value)
-
-    @field_validator("unit")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            return unit(name).name
-        except UserError as error:
-            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _measured(self) -> "Metric":

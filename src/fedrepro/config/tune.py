@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fedrepro.config.schema import Scalar, Seeds, Strict
+from fedrepro.config.schema import Scalar, Seeds, Strict, UnitName
 
 if TYPE_CHECKING:
     from fedrepro.config.table import Metric
@@ -41,7 +41,7 @@ class Also(Strict):
     """The metric of a second reading; `unit` and `better` are the cell's where they are left out."""
 
     name: str
-    unit: str | None = None
+    unit: UnitName | None = None
     better: Literal["higher", "lower"] | None = None
 
     @model_validator(mode="before")

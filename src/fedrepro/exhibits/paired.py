@@ -61,7 +61,7 @@ def paired(first: Mapping[int, float | None], second: Mapping[int, float | None]
 
 
 def minus(first: float | None, second: float | None) -> float | None:
-    """None where either is."""
+    """The difference of two values; None where one of them is missing."""
     return None if first is None or second is None else first - second
 
 

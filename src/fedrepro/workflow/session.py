@@ -57,7 +57,7 @@ def _forced(settings: Any) -> bool:
 
 
 def _refuse(holder: str) -> NoReturn:
-    """One workflow a folder."""
+    """Stops this workflow, since another one runs in the folder."""
     raise UserError(f"process {holder} already runs snakemake in this folder; wait for it")
 
 

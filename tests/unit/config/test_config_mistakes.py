@@ -88,6 +88,10 @@ MISTAKES = {
         edit(lambda f: f.table["columns"][1]["setting"].update(dataset="mnist")),
         ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "papers/scales.yaml: settings"],
     ),
+    "unit of a second reading": (
+        edit(lambda f: f.table.update(tune={"client_lr": [0.1, 0.2], "also": {"name": "test_loss", "unit": "los"}})),
+        ["tables/table1.yaml: tune.also.unit = 'los'", "unknown unit 'los'", "'loss'"],
+    ),
     "no proxy set": (param({"settings": {"proxy_per_class": 0}}), ["params.yaml: settings.proxy_per_class", "FedLAW"]),
     "paper": (param({"methods": {"sone": {}}}), ["params.yaml: methods", "'sone'", "'some'"]),
     "method": (param({"methods": {"some": {"fedporx": {}}}}), ["params.yaml: methods.some", "'fedporx'", "'fedprox'"]),

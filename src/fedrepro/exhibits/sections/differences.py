@@ -22,7 +22,7 @@ def of_a_paper(paper: PaperPage) -> list[b.Block]:
 
 @section("details", at=80)
 def of_a_paper_without_verdicts(paper: PaperPage) -> list[b.Block]:
-    """The same at other scales."""
+    """What is the same for all tables of the paper, at scales where nothing is judged."""
     return [] if paper.plan.scale == "full" else _differences(paper.plan)
 
 
