@@ -150,15 +150,15 @@ def _list_datasets() -> Iterator[str]:
 
 def _settings() -> Iterator[str]:
     """Type, meaning, default, and the papers whose protocol gives it."""
-    from fedrepro.config.defaults import MEANINGS
+    from fedrepro.config.defaults import MEANINGS, as_yaml
     from fedrepro.config.layers import SETTINGS
 
     protocols, defaults = _protocols(), _defaults()
     width = max(map(len, SETTINGS)) + 2
     for name, kind in SETTINGS.items():
-        given = [f"{paper} {_text(values[name])}" for paper, values in protocols.items() if name in values]
+        given = [f"{paper} {as_yaml(values[name])}" for paper, values in protocols.items() if name in values]
         where = f"; papers: {', '.join(given)}" if given else ""
-        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {_text(defaults[name])}{where}"
+        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {as_yaml(defaults[name])}{where}"
         yield from _entry(f"{name:<{width}}", *about)
     yield ""
     yield from _entry("", LATER_WINS)
@@ -291,10 +291,6 @@ def _module_doc(name: str) -> str | None:
     found = importlib.util.find_spec(name.rpartition(".")[0])
     folder = Path((found and found.origin) or "").parent
     return ast.get_docstring(ast.parse((folder / f"{name.rpartition('.')[2]}.py").read_text()))
-
-
-def _text(value: Any) -> str:
-    return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else f"{value}"
 
 
 def _indented(text: str | None) -> str:

@@ -39,13 +39,13 @@ _CLAIMS = """
 
 def files(root: Path, name: str) -> Skeleton:
     """papers/<name>/ with paper.yaml, tables/table1.yaml and claims.yaml."""
-    from fedrepro.config.defaults import SETTINGS
+    from fedrepro.config.defaults import SETTINGS, as_yaml
 
     require_name("paper", name)
     require_folder(root, "papers")
     own = {key: value for key, value in SETTINGS.items() if key not in ("dataset", "model", "partition")}
     source = "our choice: to be replaced by the paper's"
-    lines = [f'  {key}: {{value: {_text(value)}, source: "{source}"}}' for key, value in own.items()]
+    lines = [f'  {key}: {{value: {as_yaml(value)}, source: "{source}"}}' for key, value in own.items()]
     folder = Path("papers", name)
     found = {
         folder / "paper.yaml": fill(_PAPER, title=name.capitalize(), short=name[:2].upper(), protocol="\n".join(lines)),
@@ -58,8 +58,3 @@ def files(root: Path, name: str) -> Skeleton:
         "docs/adding-a-paper.md explains each file, and how printed numbers come in",
     )
     return Skeleton(found, steps)
-
-
-def _text(value: object) -> str:
-    """As YAML has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
