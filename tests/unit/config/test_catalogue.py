@@ -1,8 +1,9 @@
 """Where a run belongs that no table asks for: no more tables are planned than its place needs."""
 
 import pytest
+from small_papers import FULL, Files
 
-from fedrepro.config.catalogue import Catalogue
+from fedrepro.config.catalogue import Catalogue, cells_of
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from tests.workflow.conftest import ROOT
@@ -34,3 +35,15 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
     found.approach({"changed": config})
     assert {table for table, _ in found.plans} == {"fedlaw/table3", "fedlaw/table9"}
     assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
+
+
+def test_what_a_candidate_tries(files: Files) -> None:
+    """Commas and equals signs in a value are the value's; of a candidate's shorter trial the rounds are not what is tried."""
+    files.table["rows"][1]["tune"] = {
+        "schedule": ["cosine(half=true)", "exponential+cyclic(start=150, period=20)"],
+        "rounds": 10,
+    }
+    files.plan(FULL)
+    made = plan(load_project(files.root, FULL), "some", "table1", "full")
+    found = {(cell.tries, cell.trial) for cell in cells_of(made) if cell.place[2:4] == ("fedprox", "mnist")}
+    assert found == {(("schedule",), False), (("schedule",), True)}
