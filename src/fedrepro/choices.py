@@ -1,4 +1,17 @@
-"""What a training may be told of its device and its engine."""
+"""One of several words: what a training may be told of its device and its engine, and what is said of a word that is none."""
+
+from collections.abc import Collection
+
+from fedrepro.errors import UserError
 
 DEVICES = ("auto", "cpu", "cuda")  # as in params.yaml
 ENGINES = ("auto", "sequential", "vectorised", "plain")
+
+
+def require_known(where: str, noun: str, name: object, known: Collection[str]) -> None:
+    """UserError unless `name` is one of `known`: it says where the name stands, the nearest known one, and all of them in their
+    order."""
+    if name not in known:
+        from fedrepro.registry import unknown  # here, so that the command line starts without it
+
+        raise UserError(f"{where}: {unknown(noun, name, [*known])}")

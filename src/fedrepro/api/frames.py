@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedrepro.choices import require_known
 from fedrepro.errors import UserError
 from fedrepro.store import Store, is_published
 
@@ -100,12 +101,11 @@ def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
     """As a run has them. UserError for an unknown name, and for a value of another type."""
     from fedrepro.config.layers import SETTINGS
     from fedrepro.data.partition import SCHEMES, make_scheme
-    from fedrepro.registry import coerce, unknown
+    from fedrepro.registry import coerce
 
     known = sorted({*SETTINGS, "method"} - {"average_last"})
     for key in wanted:
-        if key not in known:
-            raise UserError(f"runs({key}=...): {unknown('setting', key, known)}")
+        require_known(f"runs({key}=...)", "setting", key, known)
     found = {key: coerce(f"runs({key}=...)", value, SETTINGS.get(key, str)) for key, value in wanted.items()}
     if "partition" in found:
         found["partition"] = str(SCHEMES.canonical(make_scheme(found["partition"])))

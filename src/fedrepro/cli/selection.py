@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fedrepro.errors import UserError
+from fedrepro.choices import require_known
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Candidate, Place, Plan, Run
@@ -18,7 +18,6 @@ def cells(plan: "Plan", options: Namespace) -> list["Place"]:
 
     UserError for an unknown name.
     """
-    from fedrepro.registry import unknown
 
     known = {
         "rows": [row.key for row in plan.rows],
@@ -29,8 +28,7 @@ def cells(plan: "Plan", options: Namespace) -> list["Place"]:
     for kind, key in (("rows", "row"), ("columns", "column"), ("run_id", "run_id")):
         wanted = getattr(options, kind, None)
         for name in wanted or []:
-            if name not in known[kind]:
-                raise UserError(f"{options.target}: {unknown(key.replace('_', ' '), name, known[kind])}")
+            require_known(options.target, key.replace("_", " "), name, known[kind])
         found = [cell for cell in found if not wanted or getattr(cell, key) in wanted]
     return found
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fedrepro.choices import require_known
 from fedrepro.config import defaults
 from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
@@ -102,8 +103,7 @@ class _Base:
         found = dict(table.base)
         if column:
             columns = {one.key: one for one in table.columns}
-            if column not in columns:
-                raise UserError(f"--like {like}: {unknown('column', column, [*columns])}")
+            require_known(f"--like {like}", "column", column, columns)
             found |= {key: Sourced(value=value, source=table.source) for key, value in columns[column].setting.items()}
         return cls(paper.model_copy(update={"protocol": own | paper.protocol}), found)
 
@@ -239,8 +239,7 @@ def narrowed(
     chosen = _rows(table, rows, name)
     known = {one.key: one for one in table.columns}
     for key in columns or ():
-        if key not in known:
-            raise UserError(f"{name}: {unknown('column', key, [*known])}")
+        require_known(name, "column", key, known)
     across = [known[key].model_copy(update={"demo": True}) for key in columns] if columns else table.columns
     if arguments:
         methods = ["+".join(filter(None, (row.method, column.method))) for row in chosen for column in across]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fedrepro.choices import require_known
 from fedrepro.config.layers import Layers
 from fedrepro.config.plan import Candidate, Place, Run, Trial
 from fedrepro.errors import UserError
-from fedrepro.registry import unknown
 
 # A run, and what the cell reports of it.
 Made = tuple[Run, dict[str, Any]]
@@ -77,7 +77,6 @@ def _trial_seeds(asked: list[int] | None, seeds: Sequence[int]) -> list[int]:
 def _require_effect(where: str, values: dict[str, Any], run: Run, table: str) -> None:
     sources = run.sources | run.argument_sources
     for key in values:
-        if key not in sources:
-            raise UserError(f"{where}: {unknown('setting or argument of the cell', key, sorted(sources))}")
+        require_known(where, "setting or argument of the cell", key, sorted(sources))
         if sources[key] == table:
             raise UserError(f"{where}: the method writes {key} itself; leave it out there")

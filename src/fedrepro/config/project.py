@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro.choices import require_known
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
 from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
@@ -72,8 +73,7 @@ class Project:
 
     def scale(self, name: str) -> Scale:
         """The scale called `name`."""
-        if name not in self.scales:
-            raise UserError(f"params.yaml: scale: {unknown('scale', name, sorted(self.scales))}")
+        require_known("params.yaml: scale", "scale", name, sorted(self.scales))
         return self.scales[name]
 
     def unedited(self) -> "Project":
@@ -122,8 +122,7 @@ def _check_params(project: Project) -> None:
     _check_settings("params.yaml: settings", project.params.settings)
     papers = project.papers_with_tables
     for paper, methods in project.params.methods.items():
-        if paper not in papers:
-            raise UserError(f"params.yaml: methods: {unknown('paper', paper, papers)}")
+        require_known("params.yaml: methods", "paper", paper, papers)
         _check_methods(f"params.yaml: methods.{paper}", methods or {})
 
 
@@ -153,8 +152,7 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
 def _check_settings(where: str, settings: Mapping[str, Any]) -> None:
     """Names and types of settings; a share of the paper's value has that value's type."""
     for key, value in settings.items():
-        if key not in SETTINGS:
-            raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}")
+        require_known(where, "setting", key, sorted(SETTINGS))
         if not isinstance(value, Times):
             coerce(f"{where}.{key}", value, SETTINGS[key])
 
@@ -166,8 +164,7 @@ def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
             PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
         known = [one.name for one in fields(PARTS.get(method))]
         for key in arguments or {}:
-            if key not in known:
-                raise UserError(f"{where}: {method}: {unknown('argument', key, known)}")
+            require_known(f"{where}: {method}", "argument", key, known)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from fedrepro.choices import require_known
 from fedrepro.config import prose
 from fedrepro.config.changes import Change, load_changes
 from fedrepro.config.claims import OVER_COLUMNS, Claim, claims_path, load_claims
@@ -16,7 +17,6 @@ from fedrepro.config.project import Project
 from fedrepro.config.schema import Strict, check
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
-from fedrepro.registry import unknown
 
 
 class Answers(Strict):
@@ -81,8 +81,7 @@ def check_claims(project: Project, paper: str) -> None:
         rows, columns = [row.key for row in (*table.rows, *table.companions)], {one.key: one for one in table.columns}
         for noun, named, known in (("row", claim.rows, rows), ("column", claim.columns, [*columns])):
             for name in named:
-                if name not in known:
-                    raise UserError(f"{where}: {claim.table}: {unknown(noun, name, known)}")
+                require_known(f"{where}: {claim.table}", noun, name, known)
         metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
         if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or claim.combine == "mean"):
             raise UserError(

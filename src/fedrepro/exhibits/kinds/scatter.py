@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro.choices import require_known
 from fedrepro.config.plan import Plan
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
@@ -39,8 +40,7 @@ class Scatter(Kind):
 
     def __post_init__(self) -> None:
         require_band(self.band)
-        if self.each not in EACH:
-            raise UserError(f"each = {self.each!r}: {unknown('word', self.each, list(EACH))}")
+        require_known(f"each = {self.each!r}", "word", self.each, EACH)
         _ = self.read and make(self.read)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fedrepro.choices import require_known
 from fedrepro.config.plan import Place, Plan, Run
 from fedrepro.errors import UserError
 from fedrepro.exhibits.paired import paired
@@ -77,5 +78,4 @@ def band(kind: str, numbers: Sequence[float], centre: float) -> tuple[float, flo
 
 def require_band(kind: str) -> None:
     """UserError unless `band` knows it."""
-    if kind not in BANDS:
-        raise UserError(f"band = {kind!r}: {unknown('band', kind, list(BANDS))}")
+    require_known(f"band = {kind!r}", "band", kind, BANDS)

@@ -28,12 +28,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from fedrepro import units
+from fedrepro.choices import require_known
 from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
 from fedrepro.config.prose import field as parse_field
 from fedrepro.errors import UserError
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
-from fedrepro.registry import unknown
 
 OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "times", "plus")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -112,11 +112,9 @@ def _shown(one: Quantity) -> str:
 def values(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     """The numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits without
     evidence."""
-    if asked.form not in FORMS:
-        raise UserError(f"{where}: {{{asked.text}}}: {unknown('form', asked.form, sorted(FORMS))}")
+    require_known(f"{where}: {{{asked.text}}}", "form", asked.form, sorted(FORMS))
     for key, _ in asked.options:
-        if key not in OPTIONS:
-            raise UserError(f"{where}: {{{asked.text}}}: {unknown('option', key, sorted(OPTIONS))}")
+        require_known(f"{where}: {{{asked.text}}}", "option", key, sorted(OPTIONS))
     found = FORMS[asked.form](asked, facts, f"{where}: {{{asked.text}}}")
     how = asked.option("as")
     if how in _REDUCED and found:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from fedrepro.choices import require_known
 from fedrepro.config.prose import Field
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
@@ -55,19 +56,16 @@ def _places(asked: Field, facts: Facts, where: str) -> list[tuple[Exhibit, str, 
     if len(parts) != 3:
         raise UserError(f"{where}: {asked.place!r} is no place; write {'row/column' if facts.own else 'table/row/column'}")
     table, rows, columns = parts
-    if table not in facts.tables:
-        raise UserError(f"{where}: {unknown('table', table, sorted(facts.tables))}")
+    require_known(where, "table", table, sorted(facts.tables))
     exhibit = facts.tables[table]
     for column in columns.split(","):
-        if column not in exhibit.columns:
-            raise UserError(f"{where}: {unknown('column', column, sorted(exhibit.columns))}")
+        require_known(where, "column", column, sorted(exhibit.columns))
     return [(exhibit, row, column) for row, column in itertools.product(rows.split(","), columns.split(","))]
 
 
 def _cell(exhibit: Exhibit, row: str, column: str, where: str) -> Cell:
     known = [one.key for one in exhibit.plan.rows]
-    if row not in known:
-        raise UserError(f"{where}: {unknown('row', row, known)}")
+    require_known(where, "row", row, known)
     cell = exhibit.cell(row, column)
     if cell is None:
         raise UserError(f"{where}: {row}, {column}: there is no such cell")
@@ -213,15 +211,13 @@ def _settings(asked: Field, facts: Facts, where: str) -> list[Quantity]:
             raise Waits(f"{asked.place}: has no run")
         run = exhibit.plan.runs[cell.run_id]
         known = run.config | named_arguments(run.method)
-        if key not in known:
-            raise UserError(f"{where}: {unknown('setting or argument', key, sorted(known))}")
+        require_known(where, "setting or argument", key, sorted(known))
         found[f"{known[key]:,}" if isinstance(known[key], int) else str(known[key])] = None
     return [Quantity(text) for text in found]
 
 
 def _distances(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    if asked.place not in facts.distances:
-        raise UserError(f"{where}: {unknown('reading', asked.place, sorted(facts.distances))}")
+    require_known(where, "reading", asked.place, sorted(facts.distances))
     distance = facts.distances[asked.place]
     if distance is None:
         raise Waits(f"reading {asked.place!r}")
@@ -257,8 +253,7 @@ def _diverged(asked: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _verdict(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    if asked.place not in facts.claims:
-        raise UserError(f"{where}: {unknown('claim', asked.place, sorted(facts.claims))}")
+    require_known(where, "claim", asked.place, sorted(facts.claims))
     return [Quantity(facts.claims[asked.place])]
 
 
