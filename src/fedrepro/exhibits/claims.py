@@ -133,8 +133,8 @@ def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
         if not missing and any(curve == {} for curve in curves.values()):
             missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
         # None, of a seed that diverged, stays; an empty curve has no such metric.
-        recorded = {seed: curve and [*curve.values()] for seed, curve in curves.items() if curve != {}}
-        per_seed = {seed: values and (values[-1] if last else mean(values)) for seed, values in recorded.items()}
+        recorded = {seed: None if curve is None else [*curve.values()] for seed, curve in curves.items() if curve != {}}
+        per_seed = {seed: None if own is None else own[-1] if last else mean(own) for seed, own in recorded.items()}
         unit, label = claim.unit, f"{claim.metric} of {name} ({'in the last round, ' if last else ''}"
     return Number(
         f"{label}{claim.side} {claim.value:g})",
