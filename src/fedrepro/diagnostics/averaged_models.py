@@ -4,19 +4,14 @@ section 5.3.3 and Figure 4: the variance of its bound falls with the number of a
 The paper does not say which clients come first. Here it is the mean over some random orders (our choice).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedrepro import rng
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.lazy import torch
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("averaged_models")
@@ -43,10 +38,9 @@ class AveragedModels(Diagnostic):
         """Of every order all but the last, which all orders share."""
         return (Passes(self.orders * (clients - 1) + 1, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of both metrics: the curve, then the round's value. Nothing where no client trained."""
         from fedrepro.engine import several
-        from fedrepro.engine.kept import Global
 
         count = len(kept.clients)
         if not count:
@@ -57,8 +51,7 @@ class AveragedModels(Diagnostic):
         sizes = kept.weights.double().cpu()
         orders = [draw.permutation(count).tolist() for _ in range(self.orders)]
         rows = [_shares(sizes, order[:k]) for order in orders for k in range(1, count)]
-        models = Global(kept.params, kept.buffers)
-        found = several.evaluated_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), models, data)
+        found = several.evaluated_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
         for metric, key in zip(self.metrics, ("error", "loss"), strict=True):
             *some, whole = (getattr(one, key) for one in found)
             for k in range(1, count):

@@ -6,20 +6,17 @@ With X [n, d] and Y [n, d'], columns less their means: ||Y^T X||_F^2 / (||X^T X|
 transformations and isotropic scaling of either leave it as it is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value, require_data
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
 if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
     from fedrepro.types import Batch
 
 
@@ -47,7 +44,7 @@ class Cka(Diagnostic):
         """Every client's model."""
         return (Passes(clients, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The mean, then the matrix."""
         from fedrepro.engine import several
 
@@ -64,7 +61,7 @@ class Cka(Diagnostic):
                 value = found[min(x, y), max(x, y)] if x != y else 1.0
                 yield Value(kept.round, "cka", value, x=float(x), y=float(y))
 
-    def _each(self, kept: "Kept", task: "Task", data: "Batch") -> "list[Tensor]":
+    def _each(self, kept: Kept, task: Task, data: "Batch") -> "list[Tensor]":
         """What each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
         features."""
         from fedrepro.engine.evaluate import pieces

@@ -4,17 +4,12 @@ It looks at no model, and is a diagnostic so that a figure of a paper can show i
 holds out (`local_validation`) are left out.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedrepro.diagnostics.classes import class_counts
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 
 
 @DIAGNOSTICS.register("class_counts")
@@ -24,7 +19,7 @@ class ClassCounts(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("class_counts",)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """A count for each client and class, zeros too. UserError for a model that detects boxes."""
         for client, counts in enumerate(class_counts(task()).tolist()):
             for label, count in enumerate(counts if sum(counts) else ()):

@@ -1,16 +1,12 @@
 """Which classes the clients' training samples are of."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from fedrepro.diagnostics.diagnostic import Task
 from fedrepro.errors import UserError
 
-if TYPE_CHECKING:
-    from fedrepro.engine.task import Task
 
-
-def class_counts(task: "Task") -> np.ndarray:
+def class_counts(task: Task) -> np.ndarray:
     """How many training samples of each class client i has, float64 [N, C]. Of text every character is a sample.
 
     UserError for a model that detects boxes.
@@ -21,7 +17,7 @@ def class_counts(task: "Task") -> np.ndarray:
     return np.array([np.bincount(labels[index].ravel(), minlength=classes) for index in task.client_positions], float)
 
 
-def class_shares(task: "Task") -> np.ndarray:
+def class_shares(task: Task) -> np.ndarray:
     """D_i, the share of each class among client i's training samples, float64 [N, C]; zeros of a client without any.
 
     UserError as `class_counts`.
@@ -30,6 +26,6 @@ def class_shares(task: "Task") -> np.ndarray:
     return counts_NC / np.maximum(counts_NC.sum(1, keepdims=True), 1)
 
 
-def data_sizes(task: "Task") -> np.ndarray:
+def data_sizes(task: Task) -> np.ndarray:
     """N_i, what aggregation counts clients by, float64 [N]; 0 of a client that has nothing to train on."""
     return task.client_sizes.double().cpu().numpy() * [task.trains(client) for client in range(len(task.client_index))]

@@ -3,18 +3,13 @@
 The largest is FedIMA's "locality", max_i ||w_i - w||, which its bound contains. Running statistics are no parameters.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("client_distance")
@@ -33,7 +28,7 @@ class ClientDistance(Diagnostic):
     def __post_init__(self) -> None:
         require(self.to in ("after", "before"), "to", self.to, "must be after or before")
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The mean, each client, then the largest; computed in float64."""
         metric, largest = self.metrics
         x = (kept.after if self.to == "after" else kept.before).params.flat.double()

@@ -1,16 +1,11 @@
 """The weights that clients have in a round, learned or by data size. FedLAW, ICML 2023, Figure 5 (right)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.diagnostics.groups import members, require_groups
-from fedrepro.engine.diagnosed import Value
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("client_weights")
@@ -25,7 +20,7 @@ class ClientWeights(Diagnostic):
     def __post_init__(self) -> None:
         require_groups(self.groups)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Each client's, then the group's."""
         if not kept.clients:
             return

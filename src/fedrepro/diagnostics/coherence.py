@@ -6,20 +6,15 @@ m clients (1/m) sum_{i != j} lambda_i lambda_j c(i, j), over ordered pairs. The 
 already; we keep it, since only the sign and the shape over rounds are read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.diagnostics.groups import learned, members, require_groups
-from fedrepro.engine.diagnosed import Value
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("coherence")
@@ -45,7 +40,7 @@ class Coherence(Diagnostic):
         require_groups(self.groups)
         require(self.weights in ("size", "learned"), "weights", self.weights, "must be size or learned")
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The round's numbers, then the matrix; in float64."""
         count = len(kept.clients)
         if count < 2:

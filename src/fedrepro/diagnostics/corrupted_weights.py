@@ -2,19 +2,14 @@
 FedLAW "can filter out corrupted clients by assigning them lower weights". The paper shows no such weights; the measure is ours.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("corrupted_weights")
@@ -29,7 +24,7 @@ class CorruptedWeights(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("corrupted_weight",)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of the round. UserError for a run without corrupted clients."""
         from fedrepro.engine import corrupted  # needs torch, which planning does without
 

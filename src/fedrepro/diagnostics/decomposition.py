@@ -15,19 +15,25 @@ mean over the models of a client in some neighbouring rounds (our choice). With 
 squared error exactly.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_apart, require_data, spaced
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import (
+    DIAGNOSTICS,
+    Diagnostic,
+    Kept,
+    Load,
+    Passes,
+    Task,
+    Value,
+    require_apart,
+    require_data,
+    spaced,
+)
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Global, Kept
-    from fedrepro.engine.task import Task
 
 BIASES = ("train_bias", "train_error", "heterogeneous_bias", "heterogeneous_error")
 TERMS = ("squared_bias", "variance", "covariance", "squared_error", "remainder")
@@ -70,7 +76,7 @@ class Decomposition(Diagnostic):
         """Every client's model of the round on all training samples; those of all draws, and their averages, for the terms."""
         return (Passes(clients, "train"), Passes(self.draws * (clients + 1), self.on, self.samples))
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The biases, the locality, then the terms. Nothing where no client trained."""
         if not kept.clients:
             return
@@ -83,15 +89,15 @@ class Decomposition(Diagnostic):
             for metric, value in zip(TERMS, self._terms(rounds, common, task()), strict=True):
                 yield Value(kept.round, metric, value)
 
-    def _terms(self, rounds: "list[Kept]", clients: list[int], setting: "Task") -> "Terms":
+    def _terms(self, rounds: list[Kept], clients: list[int], setting: Task) -> "Terms":
         """Over all samples; p_i as in the last of the rounds."""
         from fedrepro.engine import several
 
-        draws = [_chosen(one, clients) for one in rounds]
+        draws = [one.models.at([one.clients.index(client) for client in clients]) for one in rounds]
         last = rounds[-1]
         weights_K = last.weights.double()[[last.clients.index(client) for client in clients]]
         weights_K = weights_K / weights_K.sum()
-        averages = several.stacked([_first(several.combined(weights_K[None], one)) for one in draws])
+        averages = several.stacked([several.combined(weights_K[None], one).at(0) for one in draws])
         data, probabilities = several.samples_of(setting, self.on, self.samples), self.outputs == "probabilities"
         each = [several.outputs_of(setting.model, one, data, probabilities) for one in draws]
         sums, count = torch.zeros(len(TERMS), dtype=torch.float64), 0
@@ -127,7 +133,7 @@ def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_
     return Terms(squared_bias, variance, both - variance, error, error - squared_bias - both)
 
 
-def _biases(kept: "Kept", task: "Task") -> Iterator[Value]:
+def _biases(kept: Kept, task: Task) -> Iterator[Value]:
     """Loss and error on own and on others' training samples; a client that has all of the data has no others'."""
     from fedrepro.engine import several
 
@@ -135,7 +141,7 @@ def _biases(kept: "Kept", task: "Task") -> Iterator[Value]:
     weights = (kept.weights.double() / kept.weights.double().sum()).tolist()
     found: dict[str, list[tuple[int, float, float]]] = {metric: [] for metric in BIASES}
     for row, client in enumerate(kept.clients):
-        model, own = _row(kept, row), task.client_index[client]
+        model, own = kept.models.at(slice(row, row + 1)), task.client_index[client]
         others = everything[torch.isin(everything, own, invert=True)]
         for name, index in (("train", own), ("heterogeneous", others)):
             if len(index):
@@ -147,24 +153,3 @@ def _biases(kept: "Kept", task: "Task") -> Iterator[Value]:
         if total > 0:
             yield Value(kept.round, metric, sum(weight * value for _, weight, value in each) / total)
         yield from (Value(kept.round, metric, value, client=client) for client, _, value in each)
-
-
-def _row(kept: "Kept", row: int) -> "Global":
-    """One client's model, [1, D]."""
-    from fedrepro.engine.kept import Global
-
-    return Global(*(of.like(of.flat[row : row + 1]) for of in (kept.params, kept.buffers)))
-
-
-def _chosen(kept: "Kept", clients: list[int]) -> "Global":
-    """The models of these clients, [K, D], in this order."""
-    from fedrepro.engine.kept import Global
-
-    rows = [kept.clients.index(client) for client in clients]
-    return Global(*(of.like(of.flat[rows]) for of in (kept.params, kept.buffers)))
-
-
-def _first(models: "Global") -> "Global":
-    from fedrepro.engine.kept import Global
-
-    return Global(*(of.like(of.flat[0]) for of in (models.params, models.buffers)))

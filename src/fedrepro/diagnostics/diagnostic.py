@@ -11,7 +11,10 @@ from fedrepro.registry import Registry, parse, require, unknown
 if TYPE_CHECKING:
     from fedrepro.engine.kept import Kept
     from fedrepro.engine.task import Task
+else:  # planning makes diagnostics, and imports no torch
+    Kept = Task = Any
 
+Load = Callable[[], Task]  # loads the setting on first use
 DIAGNOSTICS = Registry("diagnostic")
 
 
@@ -31,7 +34,7 @@ class Diagnostic:
     metrics: ClassVar[tuple[str, ...]]  # names of what it measures, for a table's `metric`
     x: ClassVar[str] = "x"  # what the x of its curves counts, in words for an axis
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
 
         `kept`: the global model before and after the round, and the models of its clients; `kept.others`: the same of the

@@ -4,22 +4,16 @@ The models are w + x v, where v is the unit eigenvector of the largest eigenvalu
 not say how far it goes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.along import evaluated_along
 from fedrepro.diagnostics.curvature import EVALUATIONS_ONE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.lazy import torch
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("eigenvector_line")
@@ -48,7 +42,7 @@ class EigenvectorLine(Diagnostic):
         """The eigenvector, then every point."""
         return Passes(EVALUATIONS_ONE, "train", self.samples), Passes(self.points, self.on, self.samples)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The curve."""
         from fedrepro.engine import several
 
@@ -57,5 +51,5 @@ class EigenvectorLine(Diagnostic):
         _, vectors = Hessian(setting.model, kept.after, train).top(1, setting.seed, kept.round)
         flat = kept.after.params.flat
         direction = kept.after.params.like(torch.from_numpy(vectors[:, 0].copy()).to(flat.device, flat.dtype))
-        for x, found in zip(at, evaluated_along(setting.model, kept.after, direction, at, data), strict=True):
+        for x, found in zip(at, several.evaluated_along(setting.model, kept.after, direction, at, data), strict=True):
             yield Value(kept.round, "eigen_loss", found.loss, x=float(x))

@@ -4,17 +4,12 @@ O(D^2), where D is the largest distance of a client's model from the average. Th
 Limiting cases: one client, or a network that is linear in its weights, and the two are the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("ensemble")
@@ -42,10 +37,9 @@ class Ensemble(Diagnostic):
         """Every client's model, and the average."""
         return (Passes(clients + 1, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The four, summed in float64."""
         from fedrepro.engine import several
-        from fedrepro.engine.kept import Global
         from fedrepro.models import ops
 
         if not kept.clients:
@@ -54,7 +48,7 @@ class Ensemble(Diagnostic):
         data = several.samples_of(setting, self.on, self.samples)
         weights_K = kept.weights.double()
         weights_K = weights_K / weights_K.sum()
-        models, right, loss, count = Global(kept.params, kept.buffers), 0, 0.0, 0
+        models, right, loss, count = kept.models, 0, 0.0, 0
         for outputs, y in several.outputs_of(setting.model, models, data, self.outputs == "probabilities"):
             mean = (weights_K[:, None, None] * outputs).sum(0)
             right += int((mean.argmax(-1) == y).sum())

@@ -5,18 +5,13 @@ The largest are those of the highest value, not of the highest magnitude (our ch
 does not say on how many samples it computes them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedrepro.diagnostics.curvature import EVALUATIONS_FIVE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("hessian")
@@ -43,7 +38,7 @@ class HessianDiagnostic(Diagnostic):
         """The work of products with vectors, counted in evaluated models."""
         return (Passes(EVALUATIONS_FIVE * self.top // 5, "train", self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The three numbers, then all eigenvalues."""
         from fedrepro.engine import several
 

@@ -5,19 +5,14 @@ sim(sum_S lambda_i D_i, sum_all p_j D_j), where D_i is the distribution of class
 say which similarity it means. Here it is 1 minus the total variation, between 0 and 1, and the cosine beside it (our choice).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fedrepro.diagnostics.classes import class_shares, data_sizes
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 
 
 @DIAGNOSTICS.register("heterogeneity")
@@ -36,7 +31,7 @@ class Heterogeneity(Diagnostic):
     )
     x: ClassVar[str] = "class"
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """By data sizes, then by learned weights."""
         if not kept.clients:
             return

@@ -5,20 +5,15 @@ The paper draws the attention between ten clients, averaged over rounds, and say
 pairs with a label in common. Which fields are dark it does not say; here two rules stand beside each other (our choice).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 LEAST = 0.1  # a client has a label if it fills at least this share of its samples
 
@@ -47,7 +42,7 @@ class LabelSharing(Diagnostic):
         require(self.of in ("weights", "scores"), "of", self.of, "must be weights or scores")
         require(self.rule in ("nearest", "threshold"), "rule", self.rule, "must be nearest or threshold")
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """UserError for a method without self-attention."""
         if (found := kept.server.get(f"attention_{self.of}")) is None:
             raise UserError(f"{self.name}: the method has no self-attention; take attention(kind=self), of 100 clients at most")
@@ -63,10 +58,8 @@ class LabelSharing(Diagnostic):
         for (x, y), value in np.ndenumerate(matrix_NN):
             yield Value(kept.round, "attention", float(value), x=float(x), y=float(y))
 
-    name: ClassVar[str]
 
-
-def owned_labels(task: "Task") -> list[set[int]]:
+def owned_labels(task: Task) -> list[set[int]]:
     """The labels of every client that fill at least a tenth of its training samples."""
     found = []
     for index in task.client_index:

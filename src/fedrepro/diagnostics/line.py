@@ -2,20 +2,28 @@
 et al., "Qualitatively characterizing neural network optimization problems", ICLR 2015.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_apart, require_data, spaced
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import (
+    DIAGNOSTICS,
+    Diagnostic,
+    Kept,
+    Load,
+    Passes,
+    Value,
+    require_apart,
+    require_data,
+    spaced,
+)
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
 if TYPE_CHECKING:
-    from fedrepro.engine.kept import Global, Kept
-    from fedrepro.engine.task import Task
+    from fedrepro.engine.kept import Global
 
 
 @DIAGNOSTICS.register("line")
@@ -59,7 +67,7 @@ class Line(Diagnostic):
         """Every point, and both models."""
         return (Passes(self.points + 2, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of both metrics: the curve, then its numbers."""
         from fedrepro.engine import several
 
@@ -79,16 +87,14 @@ class Line(Diagnostic):
             numbers |= {"gain": _least([first, last]) - _least(inside)} if inside else {}
             yield from (Value(kept.round, f"line_{what}/{key}", value) for key, value in numbers.items())
 
-    def _ends(self, kept: "Kept") -> "tuple[Global, ...]":
-        from fedrepro.engine.kept import Global
-
+    def _ends(self, kept: Kept) -> "tuple[Global, ...]":
         if self.between == "rounds":
             return tuple(one.after for one in (*kept.others.values(), kept)) if kept.others else ()
         if not kept.clients:
             return ()
         if self.between == "mean":
             return kept.mean, kept.after
-        return kept.after, Global(*(tree.like(tree.flat[0]) for tree in (kept.params, kept.buffers)))
+        return kept.after, kept.models.at(0)
 
 
 def _least(values: list[float]) -> float:

@@ -5,21 +5,29 @@ u = w_2 - w_1 and v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, both divided by 
 and y are distances in the space of weights, w_1 lies at (0, 0) and w_2 at (||w_2 - w_1||, 0).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_apart, require_data, spaced
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import (
+    DIAGNOSTICS,
+    Diagnostic,
+    Kept,
+    Load,
+    Passes,
+    Value,
+    require_apart,
+    require_data,
+    spaced,
+)
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
 if TYPE_CHECKING:
-    from fedrepro.engine.kept import Global, Kept
+    from fedrepro.engine.kept import Global
     from fedrepro.engine.several import Found
-    from fedrepro.engine.task import Task
 
 MARKS = ("model_1", "model_2", "model_3", "average", "global")
 
@@ -67,7 +75,7 @@ class Plane(Diagnostic):
         """Every point, and every mark."""
         return (Passes(self.points**2 + len(MARKS), self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of both metrics: every point of the grid, then the marks."""
         from fedrepro.engine import several
 
@@ -87,13 +95,10 @@ class Plane(Diagnostic):
         for what in ("loss", "error"):
             yield from _values(kept.round, what, found, places, grid)
 
-    def _three(self, kept: "Kept") -> "list[Global]":
+    def _three(self, kept: Kept) -> "list[Global]":
         """The models, the oldest first; fewer where there are not as many."""
-        from fedrepro.engine.kept import Global
-
         if self.through == "clients":
-            rows = zip(kept.params.flat[:3], kept.buffers.flat[:3], strict=True)
-            return [Global(kept.params.like(params), kept.buffers.like(buffers)) for params, buffers in rows]
+            return [kept.models.at(row) for row in range(len(kept.clients[:3]))]
         rounds = [*(kept.others[number] for number in sorted(kept.others)), kept]
         if self.through == "rounds":
             return [one.after for one in rounds]

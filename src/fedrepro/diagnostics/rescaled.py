@@ -1,19 +1,13 @@
 """Loss and error of the global model with all its weights multiplied by a factor. FedLAW, ICML 2023, Figure 4 (left)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.along import evaluated_along
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("rescaled")
@@ -40,12 +34,12 @@ class Rescaled(Diagnostic):
         """Every point."""
         return (Passes(self.points, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of both metrics the curve."""
         from fedrepro.engine import several
 
         setting, at = task(), np.linspace(self.low, self.high, self.points)
         data = several.samples_of(setting, self.on, self.samples)
-        found = evaluated_along(setting.model, kept.after, kept.after.params, at - 1, data)
+        found = several.evaluated_along(setting.model, kept.after, kept.after.params, at - 1, data)
         for metric, key in zip(self.metrics, ("loss", "error"), strict=True):
             yield from (Value(kept.round, metric, getattr(one, key), x=float(x)) for x, one in zip(at, found, strict=True))

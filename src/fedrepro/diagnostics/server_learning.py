@@ -6,19 +6,16 @@ their data-size weights. The proxy set and the order of its batches follow from 
 kept instead, so its values may differ in the last digits.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
 if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
     from fedrepro.methods.compose import Method
     from fedrepro.tree import Tree
 
@@ -55,7 +52,7 @@ class ServerLearning(Diagnostic):
         known here."""
         return (Passes(300, "test", 1000),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """gamma's curve and last value, then each client's curve. UserError for a method that cannot be made again."""
         if not kept.clients:
             return
@@ -82,7 +79,7 @@ def settles(distances: Sequence[float], share: float) -> float:
     return float(far[-1] + 1) if far else 0.0
 
 
-def learned(kept: "Kept", task: "Task") -> "list[Tensor]":
+def learned(kept: Kept, task: Task) -> "list[Tensor]":
     """The logits [K + 1] that the server's learning starts from, then those after each epoch; the last is gamma's."""
     from fedrepro.engine.loop import server_context
     from fedrepro.methods.compose import compose
@@ -129,7 +126,7 @@ def recording(method: "Method", part: Any, seen: "list[Tensor]") -> "Method":
     return replace(method, aggregate=aggregate, refines=tuple(found if one is part else one for one in method.refines))
 
 
-def _cohort(kept: "Kept", task: "Task") -> Any:
+def _cohort(kept: Kept, task: Task) -> Any:
     """As the server met it. What a client rule sends besides its model is not kept."""
     from fedrepro.types import Cohort
 

@@ -7,20 +7,15 @@ in (1/2, sqrt(3)/2); lambda are the barycentric coordinates.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Passes, require_data
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
 from fedrepro.lazy import torch
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 ORDER = ("first", "second", "third")
@@ -56,15 +51,14 @@ class Simplex(Diagnostic):
         """Every point, and the marks."""
         return (Passes(self.points * (self.points + 1) // 2 + 4, self.on, self.samples),)
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Every point, then the marks, then the best weights."""
         from fedrepro.engine import several
-        from fedrepro.engine.kept import Global
 
         if len(kept.clients) < 3:
             return
         setting = task()
-        models = Global(*(tree.like(tree.flat[:3]) for tree in (kept.params, kept.buffers)))
+        models = kept.models.at(slice(3))
         sizes = kept.weights[:3].double().cpu().numpy()
         own, grid = np.stack([*np.eye(3), sizes / sizes.sum()]), lattice(self.points - 1)
         data = several.samples_of(setting, self.on, self.samples)

@@ -5,20 +5,15 @@ HD is the reciprocal of the variance of a client's distribution over classes. In
 are balanced.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fedrepro.diagnostics.classes import class_shares, data_sizes
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 SUM, ROUNDS = "lambda_sum", "lambda_rounds"  # what a method leaves: [N] summed weights, and in how many rounds
 
@@ -35,7 +30,7 @@ class WeightCorrelation(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("correlation_size", "correlation_heterogeneity", "correlation_both")
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Of the round. UserError for a method that does not leave the sums."""
         if missing := [name for name in (SUM, ROUNDS) if name not in kept.server]:
             raise UserError(f"{self.name}: the method leaves no {' and no '.join(missing)} of its clients; take attentive_law")

@@ -2,19 +2,14 @@
 leaves a smaller norm and twice as many weights near zero. How near the paper does not say (`near` is our choice).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic
-from fedrepro.engine.diagnosed import Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.registry import require
-
-if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 
 @DIAGNOSTICS.register("weights")
@@ -39,7 +34,7 @@ class Weights(Diagnostic):
         require(self.reach > 0, "reach", self.reach, "must be greater than 0")
         require(self.bins >= 1, "bins", self.bins, "must be at least 1")
 
-    def measure(self, kept: "Kept", task: "Callable[[], Task]") -> Iterator[Value]:
+    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Both numbers, then the histogram; in float64."""
         w = kept.after.params.flat.double().cpu().numpy()
         yield Value(kept.round, "weight_norm", float(np.linalg.norm(w)))

@@ -42,6 +42,10 @@ class Global:
     params: Tree  # [D]
     buffers: Tree  # [D']
 
+    def at(self, index: int | slice | list[int]) -> "Global":
+        """Of several models, params [K, D], those at `index`; at a number one model [D]."""
+        return Global(*(of.like(of.flat[index]) for of in (self.params, self.buffers)))
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -56,6 +60,11 @@ class Kept:
     weights: Tensor  # their data-size weights, which sum to 1, [K]
     server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
     others: dict[int, "Kept"] = field(default_factory=dict)  # by round, those that a diagnostic asks for besides
+
+    @property
+    def models(self) -> Global:
+        """The clients' models after local training, [K, D] and [K, D']."""
+        return Global(self.params, self.buffers)
 
     @property
     def updates(self) -> Tree:

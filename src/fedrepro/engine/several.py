@@ -8,9 +8,11 @@ and error come out as `evaluate` has them, to the bit, so that a run's own curve
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro import tree
 from fedrepro.engine.evaluate import counted, pieces, predict, summary
 from fedrepro.engine.kept import Global
 from fedrepro.engine.task import Task
@@ -77,6 +79,14 @@ def evaluated_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch
     """`combined` models on all of `data`, in groups whose weights fit in memory."""
     at_once = max(1, WEIGHTS_AT_ONCE // max(1, models.params.layout.size))
     return [one for part in weights_PM.split(at_once) for one in evaluated(model, combined(part, models), data)]
+
+
+def evaluated_along(model: Model, start: Global, direction: Tree, at_P: np.ndarray, data: Batch) -> list[Found]:
+    """The models w + a d along a direction d [D], with the running statistics of w, the `start`; at each a of `at_P`. a = 0 is
+    w, to the bit. `direction` may be of any floating type."""
+    ends = Global(tree.stack([start.params, direction]), tree.stack([start.buffers, tree.zeros_like(start.buffers)]))
+    weights = torch.tensor([[1.0, float(a)] for a in at_P], dtype=torch.float64)
+    return evaluated_sums(model, weights, ends, data)
 
 
 @torch.no_grad()
