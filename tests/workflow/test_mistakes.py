@@ -98,7 +98,7 @@ def test_damaged_files_are_named_and_nothing_finished_is_lost(made: Project) -> 
     assert finished.items() < kept.items()
 
     other = next((made.root / "data/init").rglob("seed8.safetensors"))
-    made.run("fedrepro", "init", "mlp", "--classes", "10", "--seeds", "9")
+    made.run("fedrepro", "draw", f"results/configs/init/{other.parent.name}.json", "--seeds", "9")
     nine = other.with_name("seed9.safetensors")
     nine.replace(other)
     manifest = other.with_suffix(".json")

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it runs: `fedrepro evidence` starts in a tenth of a second."""
+"""The command line. Each command imports what it needs when it runs: `fedrepro list methods` starts in a tenth of a second."""
 
 import contextlib
 import importlib
@@ -11,8 +11,7 @@ from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
 # Commands whose results depend on the arithmetic.
-_DRAWING = ("data", "partition", "participation", "proxy", "init", "draw")
-COMPUTE = ("run", "verify", "diagnose", *_DRAWING, "doctor")
+COMPUTE = ("run", "verify", "diagnose", "data", "draw", "doctor")
 # Commands that save what they have done when SIGTERM comes.
 _STOPPABLE = ("run", "diagnose")
 

@@ -1,12 +1,16 @@
-"""fedrepro data | draw | partition | participation | proxy | init: what is drawn once and saved; prints the files."""
+"""fedrepro data | draw: what is drawn once and saved; prints the files."""
 
 import os
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+
+if TYPE_CHECKING:
+    from fedrepro.config.plan import Run
+    from fedrepro.config.project import Project
 
 ROOT = Path()
 
@@ -18,41 +22,6 @@ def data(options: Namespace) -> None:
     entry = load_registry()[options.dataset]
     mirror = options.mirror or os.environ.get("FEDREPRO_MIRROR") or None
     print(prepare(options.dataset, _shape(options.shape) if options.shape else entry.native_shape, ROOT, mirror))
-
-
-def partition(options: Namespace) -> None:
-    from fedrepro.data import partition
-    from fedrepro.data.registry import load_registry
-
-    entry = load_registry()[options.dataset]
-    definition = partition.definition(entry, options.scheme, options.clients, options.local_validation)
-    print(*draw_seeds("partition", definition, options.seeds), sep="\n")
-
-
-def participation(options: Namespace) -> None:
-    from fedrepro.data import participation
-
-    definition = participation.definition(options.clients, options.ratio, options.rounds, options.cohorts)
-    print(*draw_seeds("participation", definition, options.seeds), sep="\n")
-
-
-def proxy(options: Namespace) -> None:
-    from fedrepro.data import proxy
-    from fedrepro.data.registry import load_registry
-
-    definition = proxy.definition(load_registry()[options.dataset], options.per_class, options.kind)
-    print(*draw_seeds("proxy", definition, options.seeds), sep="\n")
-
-
-def init(options: Namespace) -> None:
-    from fedrepro.models import initial
-    from fedrepro.models.names import MODELS
-    from fedrepro.registry import unknown
-
-    if options.model not in MODELS:
-        raise UserError(unknown("model", options.model, sorted(MODELS)))
-    definition = initial.definition(options.model, MODELS[options.model].input_shape, options.classes)
-    print(*draw_seeds("init", definition, options.seeds), sep="\n")
 
 
 def draw(options: Namespace) -> None:
@@ -78,6 +47,23 @@ def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Pa
         elif kind == "partition":
             MODULES[kind].renew(root, artifact, seed)
     return [root / FOLDERS[kind] / artifact / f"seed{seed}.json" for seed in seeds]
+
+
+def draw_missing(project: "Project", run: "Run", seeds: list[int]) -> None:
+    """Draws what a run by hand lacks; under Snakemake its rules do the same. Arrays of both shapes, then partition,
+    participation, proxy split and initial model of every seed."""
+    from fedrepro.data.arrays import MANIFEST, arrays_folder
+    from fedrepro.data.prepare import prepare
+    from fedrepro.engine.artifacts import definitions
+    from fedrepro.engine.spec import RunSpec
+
+    spec = RunSpec(**run.config)
+    entry = project.registry[spec.dataset]
+    for shape in dict.fromkeys([entry.native_shape, spec.input_shape]):
+        if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
+            prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
+    for kind, definition in definitions(spec, entry).items():
+        draw_seeds(kind, definition, seeds, project.root)
 
 
 def _shape(text: str) -> tuple[int, ...]:

@@ -197,7 +197,6 @@ def _run(add: Add) -> None:
     run.add_argument("target", nargs="?", help=table)
     _by_hand(run)
     _part_of_a_table(run, seeds="default: the table's, else those of params.yaml")
-    run.add_argument("--run-id", action=Listed, metavar="ID", help="only these runs")
     run.add_argument("--scale", help="demo, short or full; default: params.yaml")
     run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
     help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels (default: params.yaml's)"
@@ -347,41 +346,13 @@ def _draw(add: Add) -> None:
     data.add_argument("--shape", help="CxHxW, for example 1x28x28; default: the data set's own")
     data.add_argument("--mirror", help="folder or URL to look in before the network; default: $FEDREPRO_MIRROR")
 
-    partition = add("partition", "drawing", "draw and save the clients' parts of a data set")
-    partition.add_argument("dataset")
-    partition.add_argument("scheme", help='for example "dirichlet_per_class(alpha=0.1)"')
-    partition.add_argument("--clients", type=int, required=True)
-    partition.add_argument("--local-validation", type=float, default=0.0, help="share held out of each client's part")
-
-    participation = add("participation", "drawing", "draw and save the cohort of each round")
-    participation.add_argument("--clients", type=int, required=True)
-    participation.add_argument("--ratio", type=float, default=1.0, help="share of the clients in each round")
-    participation.add_argument("--rounds", type=int, required=True)
-    participation.add_argument("--cohorts", default="drawn", help="drawn for each round, or fixed: one for all rounds")
-
-    proxy = add("proxy", "drawing", "draw and save the server's proxy set, taken from the test set")
-    proxy.add_argument("dataset")
-    proxy.add_argument("--per-class", type=int, required=True)
-    proxy.add_argument("--kind", default="balanced", help='balanced, or for example "long_tailed(ratio=10)"')
-
-    init = add("init", "drawing", "draw and save an initial model")
-    init.add_argument("model")
-    init.add_argument("--classes", type=int, required=True)
-
     draw = add("draw", "drawing", "draw and save what a file of results/configs defines, as the workflow does")
     draw.add_argument("definition", type=Path)
-
-    for command in (partition, participation, proxy, init, draw):
-        command.add_argument("--seeds", action=Listed, type=_seed, required=True, metavar="N")
+    draw.add_argument("--seeds", action=Listed, type=_seed, required=True, metavar="N")
 
 
 def _render(add: Add) -> None:
     """From plans and receipts to reports."""
-    plan = add("plan", "runs", "write out all that a table or a figure needs: cells, runs, settings and their sources")
-    plan.add_argument("target", help="table as paper/table, figure as paper/figure3")
-    plan.add_argument("--scale", help="default: params.yaml")
-    plan.add_argument("--out", type=Path, help="file to write; default: standard output")
-
     report = add("report", "reporting", "render a table (Markdown, HTML, JSON) or a figure (SVG, CSV, JSON) from evidence")
     help = "a file of results/plans; `snakemake --dry-run` with the report's name writes it"
     report.add_argument("plan", type=Path, help=help)

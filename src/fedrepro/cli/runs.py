@@ -1,4 +1,4 @@
-"""fedrepro run | plan."""
+"""fedrepro run."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from fedrepro import arithmetic, console
 from fedrepro.cli import asked, selection
 from fedrepro.engine import cards, environment
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, write_text
+from fedrepro.files import read_json
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Place, Plan
@@ -67,9 +67,9 @@ def _require_one_target(options: Namespace) -> None:
         raise UserError(f"--like {options.like}: goes with --method; of a table give the table itself")
     if options.cores and not options.dry_run:
         raise UserError(f"--cores {options.cores}: goes with --dry-run; without it one run trains after another, see --workers")
-    for key in ("rows", "columns", "run_id", "scale"):
+    for key in ("rows", "columns", "scale"):
         if options.method and getattr(options, key):
-            raise UserError(f"--{key.replace('_', '-')}: goes with a table, not with --method; give settings by --set")
+            raise UserError(f"--{key}: goes with a table, not with --method; give settings by --set")
 
 
 def configuration(path: Path) -> dict[str, Any]:
@@ -85,9 +85,9 @@ def _run_file(path: Path, options: Namespace) -> None:
     entry = configuration(path)
     if not options.seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
-    for key in ("rows", "columns", "run_id", "scale", "set", "rounds", "dataset", "model", "partition", "like"):
+    for key in ("rows", "columns", "scale", "set", "rounds", "dataset", "model", "partition", "like"):
         if getattr(options, key):
-            raise UserError(f"{path}: names one run and all of its settings; leave --{key.replace('_', '-')} out")
+            raise UserError(f"{path}: names one run and all of its settings; leave --{key} out")
     if options.dry_run:
         _forecast([(entry, options.seeds)], options.device or "auto", options)
     else:
@@ -177,17 +177,6 @@ def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
     return made.later()
 
 
-def plan(options: Namespace) -> None:
-    from fedrepro.typed import text
-
-    options.set, options.seeds = [], None
-    made = text(_resolve(_project(options), options))
-    if options.out:
-        write_text(options.out, made)
-    else:
-        print(made, end="")
-
-
 def _project(options: Namespace) -> "Project":
     """The project under params.yaml and what the command asks for."""
     from fedrepro.config import by_hand
@@ -195,8 +184,8 @@ def _project(options: Namespace) -> "Project":
     from fedrepro.files import read_yaml
 
     content = read_yaml(ROOT / "params.yaml")
-    if options.command != "run" or not isinstance(content, dict):  # which load_project refuses
-        return load_project(ROOT, content)
+    if not isinstance(content, dict):
+        return load_project(ROOT, content)  # which refuses it
     with asked.blaming_the_options(options):
         if options.method:
             project = by_hand.alone(load_project(ROOT, content), asked.wanted(options))
@@ -223,8 +212,8 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
     with asked.blaming_the_options(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
         require_effect(project, [resolved])
-    if options.command == "run" and not options.dry_run:
-        from fedrepro.cli.inputs import draw_missing
+    if not options.dry_run:
+        from fedrepro.cli.drawing import draw_missing
         from fedrepro.engine.receipts import beside
 
         cells = _select(resolved, options)
@@ -235,7 +224,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
 
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":
-    """The cells with runs that --rows, --columns and --run-id leave. UserError when a name is unknown or nothing is left."""
+    """The cells with runs that --rows and --columns leave. UserError when a name is unknown or nothing is left."""
     cells = selection.cells(plan, options)
     found = [cell for cell in cells if cell.run_id]
     if not found:

@@ -1,4 +1,4 @@
-"""The part of a table that --rows, --columns and --run-id leave: the same for every command that takes them."""
+"""The part of a table that --rows and --columns leave: the same for every command that takes them."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,17 @@ Job = tuple["Run", list[int]]  # a run of a plan, and its seeds
 
 
 def cells(plan: "Plan", options: Namespace) -> list["Place"]:
-    """The cells of `plan` in those rows, columns and runs, also the ones without a run; of a tuned one also its candidates.
+    """The cells of `plan` in those rows and columns, also the ones without a run; of a tuned one also its candidates.
 
     UserError for an unknown name.
     """
 
-    known = {
-        "rows": [row.key for row in plan.rows],
-        "columns": [column.key for column in plan.columns],
-        "run_id": sorted(plan.runs),
-    }
+    known = {"row": [row.key for row in plan.rows], "column": [column.key for column in plan.columns]}
     found: list[Place] = [*plan.cells, *plan.candidates]
-    for kind, key in (("rows", "row"), ("columns", "column"), ("run_id", "run_id")):
-        wanted = getattr(options, kind, None)
+    for key, names in known.items():
+        wanted = getattr(options, f"{key}s", None)
         for name in wanted or []:
-            require_known(options.target, key.replace("_", " "), name, known[kind])
+            require_known(options.target, key, name, names)
         found = [cell for cell in found if not wanted or getattr(cell, key) in wanted]
     return found
 

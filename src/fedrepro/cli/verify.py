@@ -20,7 +20,7 @@ SCALES = ("full", "short")
 
 def verify(options: Namespace) -> int:
     """A sentence a cell; exit code 1 when one of them differs. What a GPU has trained is left out."""
-    from fedrepro.cli.inputs import draw_missing
+    from fedrepro.cli.drawing import draw_missing
     from fedrepro.config.differing import method_names
     from fedrepro.config.project import load_project
     from fedrepro.console import duration

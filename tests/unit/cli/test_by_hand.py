@@ -397,5 +397,4 @@ def test_options_of_a_list(project: Path) -> None:
     assert parsed("--seeds", "8", "--rows", "a", "--seeds", "9", "--rows", "b").seeds == [8, 9]
     assert parsed("--set", "rounds=5", "--set", "clients=3").set == ["rounds=5", "clients=3"]
     assert (parsed().set, parsed().seeds, parsed().rows) == ([], None, None)  # what one command was given is not another's
-    assert parser().parse_args(["participation", "--clients", "2", "--rounds", "1", "--seeds", "8,9"]).seeds == [8, 9]
     assert parser().parse_args(["verify", "fedgh/table2", "--seeds", "8,9", "--rows", "a,b"]).rows == ["a", "b"]

@@ -30,6 +30,7 @@ from fedrepro.methods.parts import PARTS, SLOTS
 from fedrepro.methods.presets import PRESETS
 from fedrepro.store import Store
 from fedrepro.typed import plain
+from fedrepro.workflow.jobs import write_plan
 
 ROOT = Path(__file__).parents[3]
 FEDREPRO = Path(sys.executable).with_name("fedrepro")
@@ -131,7 +132,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
     for example in examples:
         parser().parse_args(shlex.split(example))
     assert all(len(line) <= 80 for line in said.splitlines() if "$" not in line)
-    for name in ("plan", "draw", "track", "report"):
+    for name in ("draw", "track", "report"):
         assert name in commands
         with pytest.raises(SystemExit) as end:
             run(name, "--help")
@@ -156,7 +157,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
 MISTAKES = [
     (["describe", "fedporx"], ["'fedporx'", "'fedprox'"]),
     (["describe", "fedprox(nu=1)"], ["'nu'", "mu"]),
-    (["plan", "fedlaw/tabel3"], ["'fedlaw/tabel3'", "'fedlaw/table3'"]),
+    (["run", "fedlaw/tabel3"], ["'fedlaw/tabel3'", "'fedlaw/table3'"]),
     (["run", "fedlaw"], ["'fedlaw'; that is a paper; write fedlaw/table", "`fedrepro list tables`"]),
     (["run", "table3"], ["'table3'; write ", "fedlaw/table3"]),
     (["run", "fedpaw/tabel33/x"], ["'fedpaw/tabel33/x'; ", "`fedrepro list tables`"]),
@@ -177,8 +178,8 @@ MISTAKES = [
     (["runs", "fedlaw/table3", "--scale", "huge"], ["--scale huge: unknown scale 'huge'"]),
     (["run", "fedlaw/table3", "--cores", "3"], ["--cores 3", "goes with --dry-run"]),
     (["run", "fedlaw/table3", "--set", "dataset=cifar10"], ["'cifar10'", "has 3 channels, but mlp reads 1"]),
-    (["plan", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
-    (["plan", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
+    (["run", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
+    (["run", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
     (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
     (["run", "fedlaw/table3", "--columns", "x"], ["unknown column 'x'"]),
     (
@@ -198,13 +199,6 @@ MISTAKES = [
     (["run", "fedlaw/table3", "--set", "dataset=minst"], ["'minst'", "'mnist'"]),
     (["run", "results/plans/demo/fedlaw/table3.json"], ["results/plans/demo/fedlaw/table3.json", "no such file"]),
     (["report", "results/plans/x/table3.json"], ["results/plans/x/table3.json", "no such file"]),
-    (["init", "lennet", "--classes", "10", "--seeds", "8"], ["'lennet'", "'lenet'"]),
-    (["init", "mlp", "--classes", "0", "--seeds", "8"], ["classes = 0"]),
-    (["participation", "--clients", "0", "--rounds", "3", "--seeds", "8"], ["clients", "0"]),
-    (["participation", "--clients", "5", "--ratio", "2", "--rounds", "3", "--seeds", "8"], ["participation", "2"]),
-    (["partition", "digits", "dirichlet_per_class(alpha=0)", "--clients", "5", "--seeds", "8"], ["alpha", "0"]),
-    (["partition", "digitz", "iid", "--clients", "5", "--seeds", "8"], ["'digitz'", "'digits'"]),
-    (["proxy", "digits", "--per-class", "-1", "--seeds", "8"], ["proxy_per_class", "-1"]),
     (["data", "digits", "--shape", "28x28"], ["--shape 28x28"]),
 ]
 
@@ -236,7 +230,7 @@ def test_a_definition_of_an_unknown_kind_is_one_line(kind: Any, project: Path, c
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the system refuses is the user's to mend: it names the place and no temporary file."""
-    for arguments in (["report", "papers"], ["plan", "fedlaw/table3", "--out", "papers"]):
+    for arguments in (["report", "papers"], ["summary", "--out", "papers"]):
         assert run(*arguments) == 2
         assert capsys.readouterr().err == "fedrepro: error: papers: is a directory\n"
 
@@ -288,17 +282,14 @@ def test_training_imports_nothing_slow() -> None:
 # --- plans and runs ------------------------------------------------------------------------------------------------------
 
 
-def test_plan_round_trip(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Printed or written to a file, at the scale of params.yaml or at that scale by name: the same plan."""
-    assert run("plan", "fedlaw/table3") == 0
-    printed = capsys.readouterr().out
-    assert run("plan", "fedlaw/table3", "--out", "deep/plan.json") == 0
-    assert (project / "deep/plan.json").read_text() == printed
-    assert json.loads(printed) == plain(plan(load_project(project), "fedlaw", "table3", "demo"))
-    assert run("plan", "fedlaw/table3", "--scale", "demo") == 0
-    assert capsys.readouterr().out == printed
-    assert run("plan", "fedlaw/table3", "--scale", "full") == 0
-    assert json.loads(capsys.readouterr().out)["comparable"] is True
+def test_a_plan_is_written_as_it_is_made(project: Path) -> None:
+    """All of it, below results/plans; at the scale full it is comparable."""
+    made = plan(load_project(project), "fedlaw", "table3", "demo")
+    written = write_plan("demo/fedlaw/", made)
+    assert written == Path("results/plans/demo/fedlaw/table3.json")
+    assert json.loads(written.read_text()) == plain(made)
+    full = write_plan("full/fedlaw/", plan(load_project(project), "fedlaw", "table3", "full"))
+    assert json.loads(full.read_text())["comparable"] is True
 
 
 def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from fedrepro import console
 from fedrepro.cli import main
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,14 +39,13 @@ def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str
     for receipt in receipts:
         assert receipt["curves"]["test_loss"][-1] < receipt["curves"]["test_loss"][0]
         assert receipt["config"]["clients"] == 4
-    assert main(["plan", "fedgh/table6"]) == 0
-    cells = json.loads(capsys.readouterr().out)["cells"]
-    assert [(cell["column"], cell["read"]) for cell in cells[:3]] == [
+    cells = plan(load_project(project), "fedgh", "table6", "demo").cells
+    assert [(cell.column, cell.read) for cell in cells[:3]] == [
         ("round5", "at(round=1, mean=1)"),
         ("round10", "at(round=2, mean=1)"),
         ("round30", "at(round=6, mean=1)"),
     ]
-    assert [cell["printed"] for cell in cells] == [0.615, 0.83, 0.842, 0.916, 0.897, 0.897]
+    assert [cell.printed for cell in cells] == [0.615, 0.83, 0.842, 0.916, 0.897, 0.897]
 
 
 def test_photographs_that_are_not_there(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

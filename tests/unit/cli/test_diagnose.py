@@ -1,4 +1,4 @@
-"""Keeping models by hand and measuring them: `fedrepro run --keep`, `fedrepro diagnose`, `fedrepro evidence`."""
+"""Keeping models by hand and measuring them: `fedrepro run --keep`, `fedrepro diagnose`."""
 
 import json
 import shutil

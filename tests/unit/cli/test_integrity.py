@@ -9,6 +9,9 @@ import yaml
 
 from fedrepro import console
 from fedrepro.cli import main
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.workflow.jobs import write_plan
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = {"clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
@@ -34,7 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         published = Path("reports/short/fedlaw/evidence", receipt.parent.name, "seed8.json")
         published.parent.mkdir(parents=True)
         shutil.copy(receipt, published)
-        assert main(["plan", "fedlaw/table3", "--out", PLAN]) == 0
+        write_plan("demo/fedlaw/", plan(load_project(folder), "fedlaw", "table3", "demo"))
     return folder
 
 

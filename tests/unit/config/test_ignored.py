@@ -63,12 +63,12 @@ def test_a_sweep_beside_an_open_row(
     assert text.count("method: fedprox}") == text.count("method: feddyn}") == 1
     swept = text.replace("method: fedprox}", 'method: "fedprox(mu=0.1)"}')
     table.write_text(swept.replace("method: feddyn}", "method: fedprox}"))
-    assert main(["plan", "fedlaw/table3"]) == 0
+    assert main(["run", "fedlaw/table3", "--dry-run"]) == 0
     made = plan(load_project(tmp_path), "fedlaw", "table3", "demo")
     values = {
         cell.row: made.runs[cell.run_id].calls[0].arguments["mu"] for cell in made.planned if cell.row in ("fedprox", "feddyn")
     }
     assert values == {"fedprox": 0.1, "feddyn": 0.5}
     table.write_text(swept)
-    assert main(["plan", "fedlaw/table3"]) == 2
+    assert main(["run", "fedlaw/table3", "--dry-run"]) == 2
     assert "mu=... in papers/fedlaw/tables/table3.yaml, row fedprox; change it there" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fedrepro.cli.inputs import draw_missing
+from fedrepro.cli.drawing import draw_missing
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import full_memory
