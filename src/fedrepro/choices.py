@@ -1,4 +1,5 @@
-"""One of several words: what a training may be told of its device and its engine, and what is said of a word that is none."""
+"""One of several words: devices and engines that a training may be told, scales whose evidence is committed, and what is said of
+a word that is none of those that are known."""
 
 from collections.abc import Collection
 
@@ -6,6 +7,7 @@ from fedrepro.errors import UserError
 
 DEVICES = ("auto", "cpu", "cuda")  # as in params.yaml
 ENGINES = ("auto", "sequential", "vectorised", "plain")
+PUBLISHED = ("full", "short")  # scales whose evidence is committed, the one that is preferred first
 
 
 def require_known(where: str, noun: str, name: object, known: Collection[str]) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.engine import diagnosed
 from fedrepro.engine.receipts import RUNS
-
-PUBLISHED = ("full", "short")  # scales whose evidence is committed, the one that is preferred first
 
 
 @dataclass(frozen=True)
@@ -56,3 +55,9 @@ def rendered_folders(papers: Iterable[str], scales: Sequence[str]) -> list[Path]
 def is_published(path: Path) -> bool:
     """Whether a record lies among published evidence."""
     return "evidence" in Path(path).parts[-4:-2]
+
+
+def seeds_in(folder: Path) -> dict[int, Path]:
+    """Seed -> its file `seed<k>.json`, in the order of seeds. `seed8 copy.json`, as a file manager names it, is no seed's."""
+    found = {path.stem.removeprefix("seed"): path for path in folder.glob("seed*.json")}
+    return dict(sorted((int(number), path) for number, path in found.items() if number.isdecimal()))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedrepro.files import write_json
-from fedrepro.store import Store, is_published
+from fedrepro.store import Store, is_published, seeds_in
 
 
 def test_published_comes_first_and_full_before_short(tmp_path: Path) -> None:
@@ -19,3 +19,11 @@ def test_published_comes_first_and_full_before_short(tmp_path: Path) -> None:
         assert Store.of(root).find("mnist-a", 8) == published
         assert is_published(published)
     assert is_published(published.parent / "call/seed8.parquet")
+
+
+def test_a_copy_beside_a_seed_is_no_seed(tmp_path: Path) -> None:
+    """As a file manager names it; seeds are in the order of numbers."""
+    paths = {seed: write_json(tmp_path / f"seed{seed}.json", {}) for seed in (8, 10)}
+    for name in ("seed8 copy.json", "seed.json", "seed-1.json"):
+        write_json(tmp_path / name, {})
+    assert [*seeds_in(tmp_path).items()] == [*paths.items()]

@@ -1,13 +1,13 @@
 """Results as tidy data frames: a line for each metric of each round of each seed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.choices import require_known
 from fedrepro.errors import UserError
-from fedrepro.store import Store, is_published
+from fedrepro.store import Store, is_published, seeds_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,11 +67,14 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.Dat
     `source`, published or local; `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
     UserError for an unknown setting and for damaged evidence; an empty frame where nothing fits.
     """
-    wanted = _settings(wanted)
+    from fedrepro.cli.stored import fitting
+
+    settings = _settings(wanted)
+    methods = [settings.pop("method")] if "method" in settings else []
     stored = _stored(Path(root))
     seeds = (seed for run_id in sorted(stored) if pattern in run_id for seed in stored[run_id].values())
     parts = [({}, seed) for seed in sorted(seeds, key=lambda one: (one.path.parent.name, one.number))]
-    return _frame(parts, (), wanted)
+    return _frame(parts, (), fitting(settings, methods, _where))
 
 
 def _cells(made: "Plan") -> Iterator[tuple[str, str, str, str]]:
@@ -89,32 +92,29 @@ def _cells(made: "Plan") -> Iterator[tuple[str, str, str, str]]:
 def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
     """run_id -> seed -> its evidence, in the order in which a store prefers it."""
     found: dict[str, dict[int, _Seed]] = {}
-    for path in (path for folder in Store.of(root).folders for path in sorted(folder.glob("*/seed*.json"))):
-        number = path.stem.removeprefix("seed")
-        if number.isdecimal():
-            seed = _Seed("published" if is_published(path) else "local", path, int(number))
-            found.setdefault(path.parent.name, {}).setdefault(seed.number, seed)
+    for run in (run for folder in Store.of(root).folders for run in sorted(folder.glob("*"))):
+        for number, path in seeds_in(run).items():
+            seed = _Seed("published" if is_published(path) else "local", path, number)
+            found.setdefault(run.name, {}).setdefault(number, seed)
     return found
 
 
 def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
     """As a run has them. UserError for an unknown name, and for a value of another type."""
     from fedrepro.config.layers import SETTINGS
-    from fedrepro.data.partition import SCHEMES, make_scheme
     from fedrepro.registry import coerce
 
     known = sorted({*SETTINGS, "method"} - {"average_last"})
     for key in wanted:
-        require_known(f"runs({key}=...)", "setting", key, known)
-    found = {key: coerce(f"runs({key}=...)", value, SETTINGS.get(key, str)) for key, value in wanted.items()}
-    if "partition" in found:
-        found["partition"] = str(SCHEMES.canonical(make_scheme(found["partition"])))
-    return found
+        require_known(_where(key), "setting", key, known)
+    return {key: coerce(_where(key), value, SETTINGS.get(key, str)) for key, value in wanted.items()}
 
 
-def _frame(
-    parts: list[tuple[dict[str, Any], _Seed]], first: Iterable[str], wanted: dict[str, Any] | None = None
-) -> "pd.DataFrame":
+def _where(key: str) -> str:
+    return f"runs({key}=...)"
+
+
+def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> "pd.DataFrame":
     """Evidence with what is known of its place, as one frame."""
     import pandas as pd
 
@@ -124,7 +124,7 @@ def _frame(
     records: dict[Path, dict[str, Any]] = {}
     for place, seed in parts:
         record = records[seed.path] = records.get(seed.path) or read(seed.path)
-        if not _fits(record, wanted or {}):
+        if fits and not fits(record["config"] | {"method": record["method"]}):
             continue
         same = place | _described(record) | {"source": seed.source, "seed": seed.number}
         rounds = [number + 1 for number in record["curves"]["round"]]
@@ -143,16 +143,3 @@ def _described(record: dict[str, Any]) -> dict[str, Any]:
     setting = f"{config['dataset']} {config['model']} {config['partition']}"
     own = {key: config[key] for key in ("dataset", "model", "partition")}
     return {"run_id": record["run_id"], "method": record["method_label"], "setting": setting, **own}
-
-
-def _fits(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether the record's run has these settings; one that it leaves out has its default."""
-    from dataclasses import fields
-
-    from fedrepro.config.differing import has_parts
-    from fedrepro.engine.spec import RunSpec
-
-    known = {field.name: field.default for field in fields(RunSpec)} | record["config"]
-    settings = {key: value for key, value in wanted.items() if key != "method"}
-    same = all(known[key] == value for key, value in settings.items())
-    return same and ("method" not in wanted or has_parts(record["method"], wanted["method"]))

@@ -3,16 +3,16 @@
 import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fedrepro.cli import asked
 from fedrepro.cli.selection import settle
-from fedrepro.cli.stored import StoredRun, find, stored
+from fedrepro.cli.stored import StoredRun, find, fitting, stored
 from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
-from fedrepro.config.differing import ChangedSetting, flatten, has_parts
+from fedrepro.config.differing import ChangedSetting
 from fedrepro.config.places import is_figure, report_folder
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -89,7 +89,7 @@ class Chooser:
         UserError for an unknown table, run, row, column or setting.
         """
         fits, found = _wanted(self._options), list[FoundRun]()
-        runs = [run for run in self._known.values() if fits(run)]
+        runs = [run for run in self._known.values() if fits is None or fits(run.config)]
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
             if text and not tables:
@@ -170,35 +170,13 @@ class Chooser:
         return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.tuned}
 
 
-def _wanted(options: Namespace) -> Callable[[StoredRun], bool]:
-    """Returns a test whether a run has the settings and the parts that the options name."""
-    from fedrepro.config.project import at
-    from fedrepro.data import proxy
-    from fedrepro.data.partition import SCHEMES, make_scheme
-    from fedrepro.engine import augment, schedule
-    from fedrepro.engine.spec import RunSpec
+def _wanted(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
+    """Returns a test whether a run has the settings and the parts that the options name, if they name any."""
 
-    values = asked.given(options)
-    written: dict[str, Callable[[Any], str]] = {
-        "partition": lambda text: str(SCHEMES.canonical(make_scheme(text))),
-        "schedule": schedule.canonical,
-        "epochs": partial(schedule.canonical, setting="epochs"),
-        "augment": augment.canonical,
-        "proxy": proxy.canonical,
-    }
-    for key in written.keys() & values.keys():
-        with at(f"--{key}" if key in asked.SHORT else f"--set {key}"):
-            values[key] = written[key](values[key])
-    defaults = {field.name: field.default for field in fields(RunSpec)}
+    def where(key: str) -> str:
+        return f"--{key}" if key in asked.SHORT else f"--set {key}"
 
-    def fits(run: StoredRun) -> bool:
-        if not values and not options.method:
-            return True
-        own = defaults | flatten(run.config)
-        parts = not options.method or any(has_parts(run.config["method"], method) for method in options.method)
-        return parts and all(own.get(key) == value for key, value in values.items())
-
-    return fits
+    return fitting(asked.given(options), options.method, where)
 
 
 def _planned(root: Path) -> Iterator[At]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
 from fedrepro.errors import UserError
+from fedrepro.store import seeds_in
 
 if TYPE_CHECKING:
     from fedrepro.diagnostics.diagnostic import Diagnostic
@@ -127,8 +128,7 @@ def _configuration(text: str) -> Path:
 def _seeds(run_id: str) -> list[int]:
     from fedrepro.engine.diagnosed import KEPT
 
-    stems = (path.stem.removeprefix("seed") for path in (ROOT / KEPT / run_id).glob("seed*.json"))
-    found = sorted(int(stem) for stem in stems if stem.isdecimal())  # not `seed8 copy`, as a file manager names it
+    found = [*seeds_in(ROOT / KEPT / run_id)]
     if not found:
         raise UserError(f"{KEPT}/{run_id}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
     return found

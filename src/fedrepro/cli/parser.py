@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedrepro import __version__, arithmetic
-from fedrepro.choices import DEVICES, ENGINES
+from fedrepro.choices import DEVICES, ENGINES, PUBLISHED
 from fedrepro.cli.asked import split
 
 # Name, module of fedrepro.cli, help -> the command.
@@ -240,7 +240,7 @@ def _sweep(add: Add) -> None:
 def _verify(add: Add) -> None:
     verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
     verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
-    verify.add_argument("--scale", choices=["full", "short"], help="default: the first of them that has evidence")
+    verify.add_argument("--scale", choices=PUBLISHED, help="default: the first of them that has evidence")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "a sample that took so long when it was published; at least one training (default: 10)"
     verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
@@ -257,7 +257,7 @@ def _verify(add: Add) -> None:
 def _publish(add: Add) -> None:
     publish = add("publish", "publish", "copy a table's finished seeds to reports/<scale>, where evidence is committed")
     publish.add_argument("target", help="table as paper/table, for example fedgh/table2")
-    publish.add_argument("--scale", choices=["full", "short"], required=True)
+    publish.add_argument("--scale", choices=PUBLISHED, required=True)
     publish.add_argument("--partial", action="store_true", help="what is finished, though some of the table is missing")
     publish.add_argument("--native", action="store_true", help="also what was trained on a GPU or in native arithmetic")
 

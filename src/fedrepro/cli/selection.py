@@ -18,7 +18,6 @@ def cells(plan: "Plan", options: Namespace) -> list["Place"]:
 
     UserError for an unknown name.
     """
-
     known = {"row": [row.key for row in plan.rows], "column": [column.key for column in plan.columns]}
     found: list[Place] = [*plan.cells, *plan.candidates]
     for key, names in known.items():

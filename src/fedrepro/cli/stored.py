@@ -1,14 +1,16 @@
 """Runs as they are found: results of this folder, published evidence, or the results of another folder."""
 
 import difflib
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read
 from fedrepro.errors import UserError
+from fedrepro.store import seeds_in
 
 LISTED = 10  # runs that an ambiguous part is answered with
 
@@ -49,7 +51,7 @@ def stored(root: Path) -> dict[str, StoredRun]:
     found: dict[str, list[Path]] = {}
     for pattern in (f"{RUNS}/*/", "reports/*/*/evidence/*/"):
         for path in sorted(Path(root).glob(pattern)):
-            if any(path.glob("seed*.json")):
+            if seeds_in(path):
                 found.setdefault(path.name, []).append(path)
     return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in found.items()}
 
@@ -77,8 +79,44 @@ def find(text: str, known: dict[str, StoredRun]) -> StoredRun:
 
 def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dict[str, Any]]:
     """seed -> receipt of those that are in `folder`, in the order of seeds."""
-    found = {int(path.stem[4:]): path for path in folder.glob("seed*.json") if path.stem[4:].isdecimal()}
-    return {seed: read(found[seed]) for seed in sorted(found) if seeds is None or seed in seeds}
+    return {seed: read(path) for seed, path in seeds_in(folder).items() if seeds is None or seed in seeds}
+
+
+def fitting(
+    values: Mapping[str, Any], methods: Sequence[str], where: Callable[[str], str]
+) -> Callable[[dict[str, Any]], bool] | None:
+    """Returns a test whether the settings of a run, with its method, have these `values` and the parts of one of `methods`;
+    None where nothing is wanted, so that no run needs to be read for it.
+
+    Calls are compared with all their arguments, and a setting that a run leaves out has its default. `where` says which option
+    gave a value, for a mistake in it.
+    """
+    from fedrepro.config.differing import flatten, has_parts
+    from fedrepro.config.project import at
+    from fedrepro.data import proxy
+    from fedrepro.data.partition import SCHEMES, make_scheme
+    from fedrepro.engine import augment, schedule
+    from fedrepro.engine.spec import RunSpec
+
+    written: dict[str, Callable[[Any], str]] = {
+        "partition": lambda text: str(SCHEMES.canonical(make_scheme(text))),
+        "schedule": schedule.canonical,
+        "epochs": partial(schedule.canonical, setting="epochs"),
+        "augment": augment.canonical,
+        "proxy": proxy.canonical,
+    }
+    wanted = dict(values)
+    for key in written.keys() & values.keys():
+        with at(where(key)):
+            wanted[key] = written[key](values[key])
+    defaults = {field.name: field.default for field in fields(RunSpec)}
+
+    def fits(config: dict[str, Any]) -> bool:
+        own = defaults | flatten(config)
+        parts = not methods or any(has_parts(config["method"], method) for method in methods)
+        return parts and all(own.get(key) == value for key, value in wanted.items())
+
+    return fits if wanted or methods else None
 
 
 def _near(text: str, run_ids: list[str]) -> str:

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
+from fedrepro.choices import PUBLISHED
 from fedrepro.cli import selection
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+from fedrepro.store import seeds_in
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Run
 
 ROOT = Path()
-SCALES = ("full", "short")
 
 
 def verify(options: Namespace) -> int:
@@ -111,7 +112,7 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
     run_id, a table that cannot be planned matters only where no other has the run."""
     from fedrepro.config.grid import plan
 
-    scales = [options.scale] if options.scale else list(SCALES)
+    scales = [options.scale] if options.scale else list(PUBLISHED)
     by_table = "/" in options.target
     tables = [options.target] if by_table else project.table_names()
     found: dict[Path, Run] = {}
@@ -130,7 +131,7 @@ def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
                 continue
             for run in selection.runs(made, selection.cells(made, options)):
                 if by_table or run.run_id.endswith(options.target):
-                    found |= dict.fromkeys(sorted((evidence / run.run_id).glob("seed*.json")), run)
+                    found |= dict.fromkeys(seeds_in(evidence / run.run_id).values(), run)
         if found:
             break
     ids = sorted({run.run_id for run in found.values()})

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, write_atomic
 from fedrepro.registry import parse
@@ -137,6 +138,6 @@ def _digest(about: dict[str, Any], rows: list[Value]) -> str:
 
 
 def _repair(path: Path) -> str:
-    if {"short", "full"} & {*path.parts[-6:-5]}:  # those that are committed
+    if {*PUBLISHED} & {*path.parts[-6:-5]}:
         return f"restore it with `git checkout -- {path}`, or delete it and run the same command again"
     return "delete it and run the same command again"

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.engine import fingerprints
 from fedrepro.engine.fingerprints import Changed
 from fedrepro.engine.records import MANIFEST, Record, read, read_folder
@@ -120,8 +121,7 @@ def trained(root: Path, run_id: str, seed: int) -> str | None:
 
 def committed(root: Path, run_id: str, seed: int) -> list[Path]:
     """Published evidence of a seed; several where papers share the run."""
-    scales = ("short", "full")
-    return [path for s in scales for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
+    return [path for s in PUBLISHED for path in Path(root).glob(f"reports/{s}/*/evidence/{run_id}/seed{seed}.json")]
 
 
 def together(record: Record) -> list[int]:

@@ -14,6 +14,7 @@ import yaml
 from snakemake.utils import update_config
 
 from fedrepro import arithmetic
+from fedrepro.choices import PUBLISHED
 from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect
@@ -26,7 +27,7 @@ from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, diagnosed, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.store import PUBLISHED, Store, is_published, rendered_folders
+from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
 from fedrepro.workflow.jobs import CONFIGS, Find, jobs, write_configs, write_plan
 

@@ -78,6 +78,8 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     assert fedrepro.runs("no such run", root=ROOT).empty
     beta = [fedrepro.runs(root=ROOT, partition=f"dirichlet_per_client({text})") for text in ("beta=1", "beta=1.0")]
     assert len(beta[0]) == len(beta[1]) > 0
+    cropped = [fedrepro.runs("cifar10-", root=ROOT, augment=text) for text in ("crop+flip", "crop(padding=4)+flip")]
+    assert len(cropped[0]) == len(cropped[1]) > 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.config.table import Metric
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
@@ -100,7 +101,7 @@ def _arithmetic(table: Exhibit) -> str:
         return "not portable: another type of processor gives other last digits"
     share = "every cell" if portable == len(kinds) else f"{portable} of {len(kinds)} cells with runs"
     text = f"portable in {share}: the same bits on every x86-64 processor with AVX2"
-    if plan.scale not in ("full", "short"):  # published
+    if plan.scale not in PUBLISHED:
         return text
     return f"{text}; to see for yourself: fedrepro verify {plan.paper}/{plan.table} --scale {plan.scale}"
 
