@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from fedrepro.data import idx
 from fedrepro.data.archive import members
 from fedrepro.data.images import decode
 from fedrepro.errors import UserError
@@ -23,18 +24,7 @@ _MNIST_M_SIDE = 32
 
 def read_idx(images: Path, labels: Path) -> Part:
     """One split of MNIST: unpacked IDX files, grey."""
-    pixels, classes = _idx(images, 3), _idx(labels, 1).astype(np.int64)
-    return _checked(images, pixels[:, np.newaxis], classes)
-
-
-def _idx(path: Path, axes: int) -> np.ndarray:
-    content = np.frombuffer(path.read_bytes(), np.uint8)
-    start = 4 + 4 * axes
-    header = content[:start].tobytes()
-    shape = np.frombuffer(header[4:], ">u4").tolist() if len(header) == start else []
-    if header[:4] != bytes((0, 0, 8, axes)) or len(content) - start != int(np.prod(shape)):
-        raise UserError(f"{path}: not an IDX file of {axes} axes of bytes; {_AGAIN}")
-    return content[start:].reshape(shape)
+    return _checked(images, *idx.load(images, labels))
 
 
 def read_mat(path: Path) -> Part:

@@ -1,11 +1,10 @@
-"""Data sets in the IDX format (MNIST, Fashion-MNIST): fetched and verified by us, read by torchvision's class.
+"""Data sets in the IDX format (MNIST, Fashion-MNIST).
 
-torchvision never downloads: it finds the unpacked files in `data/raw/<dataset>/<class>/raw/`, where it would have put them.
+The unpacked files lie in `data/raw/<dataset>/<class>/raw/`, where torchvision's class of that name finds them too.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,29 +24,23 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         for file in entry.files:
             target = f"{raw}/{file.name.removesuffix('.gz')}"
             files[target] = fetcher.fetch(file, target, unpack=file.name.endswith(".gz"))
-
-    import torchvision.datasets  # only now: a failed download should not first wait seconds for an import
-
-    dataset = getattr(torchvision.datasets, str(entry.torchvision_class))
     train, test = (
-        load(
-            lambda train=train: dataset(root=fetcher.folder, train=train, download=False),
-            fetcher.folder / raw,
-            dataset.__name__,
-        )
-        for train in (True, False)
+        load(*(fetcher.folder / raw / f"{part}-{what}" for what in ("images-idx3-ubyte", "labels-idx1-ubyte")))
+        for part in ("train", "t10k")
     )
     return Source(*train, *test, files)
 
 
-def load(make: Callable[[], Any], where: Path, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [N, 1, H, W] and labels int64 [N] of the torchvision data set that `make` opens.
+def load(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images uint8 [N, 1, H, W] and labels int64 [N] of two unpacked files. UserError naming the file that is no such one."""
+    return _bytes(images, 3)[:, np.newaxis], _bytes(labels, 1).astype(np.int64)
 
-    UserError naming `where` when its files are not readable as `what`.
-    """
-    try:
-        part = make()
-    except (RuntimeError, ValueError, AssertionError, OSError, TypeError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{where}: not readable as {what} ({reason}); delete it and run the same command again") from error
-    return part.data.numpy()[:, np.newaxis].astype(np.uint8, copy=False), part.targets.numpy().astype(np.int64, copy=False)
+
+def _bytes(path: Path, axes: int) -> np.ndarray:
+    content = np.fromfile(path, np.uint8)
+    start = 4 + 4 * axes
+    header = content[:start].tobytes()
+    shape = np.frombuffer(header[4:], ">u4").tolist() if len(header) == start else []
+    if header[:4] != bytes((0, 0, 8, axes)) or len(content) - start != int(np.prod(shape)):
+        raise UserError(f"{path}: not an IDX file of {axes} axes of bytes; get it again from its source")
+    return content[start:].reshape(shape)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_yaml
@@ -26,24 +26,8 @@ Url = Annotated[str, StringConstraints(pattern=r"^https?://.*/$")]
 
 Side = Annotated[int, Field(ge=1)]
 
-# The module of fedrepro.data that reads it.
-Kind = Literal[
-    "digits",
-    "idx",
-    "parquet",
-    "cifar",
-    "emnist",
-    "tff_h5",
-    "tiny_imagenet",
-    "folders",
-    "synthetic_faces",
-    "yolo",
-    "synthetic_text",
-    "plays",
-    "digit_five",
-    "digit_domains",
-]
-# What an entry of each kind must have and may have, beyond what all have. Nothing else is accepted.
+# Kind, the module of fedrepro.data that reads it -> what an entry of it must have and may have, beyond what all have. Nothing
+# else is accepted.
 KEYS_OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "digits": (("class_names", "content_sha256"), ()),
     "idx": (("class_names", "torchvision_class", "files"), ("urls",)),
@@ -67,6 +51,12 @@ _ENCODED = ("parquet", "tiny_imagenet", "folders", "yolo")  # images as JPEG, PN
 _ONE_FILE = ("plays",)
 _ONE_ARCHIVE = ("cifar", "emnist", "tff_h5", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
+
+
+def _known(kind: str) -> str:
+    if kind not in KEYS_OF_KIND:
+        raise ValueError(unknown("kind", kind, [*KEYS_OF_KIND]))
+    return kind
 
 
 class _Strict(BaseModel):
@@ -109,7 +99,7 @@ class Entry(_Strict):
     title: str
     homepage: str
     licence: str
-    kind: Kind
+    kind: Annotated[str, AfterValidator(_known)]
     classes: Annotated[int, Field(ge=1)]
     class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
     native_shape: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]  # C, H, W of images; of text T, characters
@@ -120,7 +110,7 @@ class Entry(_Strict):
     same_as: str | None = None  # the entry whose very images and labels these are, in another order
     urls: tuple[Url, ...] = ()  # folders, tried in this order
     files: tuple[SourceFile, ...] = ()
-    torchvision_class: str | None = None  # kinds idx and cifar: the class that reads the unpacked files
+    torchvision_class: str | None = None  # kind cifar: the class that reads its files; kind idx: the folder of its files
     content_sha256: Sha256 | None = None  # of what we make: see fedrepro.data.source.Source.content_sha256
     image_column: str = "img"  # kind parquet: a struct with the encoded image in its field `bytes`
     label_column: str = "label"  # kind parquet: whole numbers 0..classes-1

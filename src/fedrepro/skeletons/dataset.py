@@ -89,8 +89,6 @@ def test_classes_can_be_told_apart(tmp_path: Path) -> None:
     assert len(set(means)) == found.classes
 '''
 _REGISTRY, _SOURCE = Path("data/registry.yaml"), Path("src/fedrepro/data/registry.py")
-# Where a kind is named in the module that checks the registry: after the last one of each list.
-_PLACES = ('    "digit_domains",\n]\n', '    "digit_domains": (("class_names", "content_sha256"), ()),\n}\n')
 
 
 def files(root: Path, name: str) -> Skeleton:
@@ -122,12 +120,10 @@ def files(root: Path, name: str) -> Skeleton:
 
 def _with_kind(source: str, name: str) -> str:
     """The registry's module with one more kind. UserError where it does not look as expected."""
-    first, second = _PLACES
-    end, keys = first.rpartition("]\n")[0], second.rpartition("}\n")[0]
-    if source.count(first) != 1 or source.count(second) != 1:
-        raise UserError(f"{_SOURCE}: its lists of kinds are not where they were; add the kind {name!r} there by hand")
-    source = source.replace(first, f'{end}    "{name}",\n]\n')
-    return source.replace(second, f'{keys}    "{name}": (("class_names", "content_sha256"), ()),\n}}\n')
+    last = '    "digit_domains": (("class_names", "content_sha256"), ()),\n'
+    if source.count(f"{last}}}\n") != 1:
+        raise UserError(f"{_SOURCE}: its kinds are not where they were; add the kind {name!r} there by hand")
+    return source.replace(last, last + last.replace("digit_domains", name))
 
 
 def _sha(reader: str) -> str:

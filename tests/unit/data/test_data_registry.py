@@ -100,7 +100,7 @@ REFUSED = [
     ({"channel_mean": [33.3]}, r"channel_mean\.0: .*less than or equal to 1"),
     ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files\.0\.md5"),
     ({"classes": 9}, r"class_names has 10 names for 9 classes"),
-    ({"kind": "idxx"}, r"mnist: kind: .*'digits', 'idx', 'parquet'"),
+    ({"kind": "idxx"}, r"mnist: kind: unknown kind 'idxx'; did you mean 'idx'\? Known: digits, idx, parquet"),
     ({"native_shape": [28, 28]}, r"mnist: native_shape"),
     ({"files": []}, r"kind idx needs the key files"),
     ({"files": [{"name": "x.gz"}]}, r"x\.gz has no checksum"),
