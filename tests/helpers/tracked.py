@@ -1,9 +1,20 @@
 """What a tracking database holds, as another MLflow client sees it."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fedrepro.tracking import store
+from fedrepro.tracking.address import own
 from fedrepro.tracking.shown import KEY
+
+
+@contextlib.contextmanager
+def opened(root: Path) -> Iterator[Any]:
+    """A client of the project's own database."""
+    with store.connected(own(root), root) as backend:
+        yield backend.client
 
 
 def runs_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
@@ -17,7 +28,7 @@ def means_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
 
 
 def all_in(root: Path, experiment: str = "fedlaw/demo") -> dict[str, list]:
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         identity = client.get_experiment_by_name(experiment).experiment_id
         found: dict[str, list] = {}
         for run in client.search_runs([identity], max_results=1000):

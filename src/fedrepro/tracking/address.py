@@ -37,24 +37,24 @@ class Address:
         return str(self.database) if self.database else re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", self.uri)
 
 
-def own(root: Path, database: str = OWN) -> Address:
+def own(root: Path) -> Address:
     """The SQLite file of the project at `root`."""
-    path = Path(root) / database
+    path = Path(root) / OWN
     return Address(f"sqlite:///{path}", path, (Path(root) / ARTIFACTS).as_uri(), shared=False)
 
 
-def find(root: Path, database: str = OWN) -> Address:
-    """What the environment names, or else `<root>/<database>`. UserError when it names something that is not understood."""
+def find(root: Path) -> Address:
+    """What the environment names, or else the project's own. UserError when it names something that is not understood."""
     root, uri = Path(root).resolve(), os.environ.get(VARIABLE, "").strip()
     artifacts = os.environ.get(ARTIFACT_ROOT) or (root / ARTIFACTS).as_uri()
     if not uri:
-        return own(root, database)
+        return own(root)
     if re.match(r"https?://[^/\s]", uri):
         return Address(uri.rstrip("/"), None, None, shared=True)
     if re.match(r"postgresql(\+\w+)?://\S", uri):
         return Address(uri, None, artifacts, shared=True)
     if re.match(r"sqlite:///[^\s:]", uri):
         path = root / uri.removeprefix("sqlite:///")
-        return own(root, database) if path == root / database else Address(f"sqlite:///{path}", path, artifacts, shared=True)
+        return own(root) if path == root / OWN else Address(f"sqlite:///{path}", path, artifacts, shared=True)
     known = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
     raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {known}, or unset it for {OWN}")

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
-from fedrepro.tracking import wanted as view
 from fedrepro.tracking.address import Address
 from fedrepro.tracking.shown import Seed, Shown
+from fedrepro.tracking.wanted import artifacts
 
 UNTOLD = ("files", "class_counts")  # of a manifest: too long for a page
 
@@ -23,7 +24,7 @@ def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
 
     Not where `uri` is a folder of another machine: a shared database names the folder of the one that made the experiment.
     """
-    files = view.artifacts(root, run.wanted) if isinstance(run, Seed) else {}
+    files = artifacts(root, run.wanted) if isinstance(run, Seed) else {}
     folder = local(uri)
     if files and not folder:
         _send(files, _repository(uri, address))
@@ -62,7 +63,7 @@ def datasets(root: Path, run: Shown) -> list[Any]:
             path, name = root / identity / "manifest.json", Path(identity).as_posix().removeprefix("data/arrays/")
         else:
             name = f"{identity}/seed{run.wanted.seed}"
-            path = root / "data" / (view.FOLDERS.get(kind) or str(kind)) / f"{name}.json"
+            path = root / FOLDERS.get(kind, Path("data", kind)) / f"{name}.json"
         manifest: dict[str, Any] = {}
         with contextlib.suppress(UserError):  # not pulled on this machine, or damaged: training reports it, a view need not
             manifest = read_json(path)

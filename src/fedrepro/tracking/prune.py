@@ -5,21 +5,21 @@ from collections.abc import Collection
 from pathlib import Path
 
 from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
+from fedrepro.engine.live import FOLDER as CHECKPOINTS
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.files import lock, writing
 from fedrepro.tracking import store
-from fedrepro.tracking import wanted as view
-from fedrepro.tracking.address import OWN, Address, find
+from fedrepro.tracking.address import Address, find
 from fedrepro.tracking.shown import KEY, ORIGIN
-
-CHECKPOINTS = Path("results/checkpoints")  # holds the lock that a training keeps on its run folder
+from fedrepro.tracking.wanted import PLANS, collect, places, plan_files
 
 
 class _InUseError(Exception):
     """A training holds the run's lock."""
 
 
-def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False, database: str = OWN) -> list[str]:
+def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> list[str]:
     """Removes every result and every MLflow run that no table asks for; returns one line for each.
 
     Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
@@ -27,20 +27,20 @@ def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: boo
     plan at all, since everything would go. Of a shared store only what this folder wrote is removed.
     """
     root = Path(root).resolve()
-    plans = view.plan_files(root)
+    plans = plan_files(root)
     if not plans:
-        raise UserError(f"{root / view.PLANS}: no plans, so everything would go; make a report first, it makes its plan")
-    asked = view.places(view.collect(plans))
+        raise UserError(f"{root / PLANS}: no plans, so everything would go; make a report first, it makes its plan")
+    asked = places(collect(plans))
     return [
         *_prune_results(root, {key for _, key in asked}, set(asked_runs), dry_run),
-        *_prune_mlflow(root, asked, dry_run, find(root, database)),
+        *_prune_mlflow(root, asked, dry_run, find(root)),
     ]
 
 
 def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> list[str]:
     said = []
     wanted_ids = {key.partition("/")[0] for key in keys}
-    for folder in (path for base in (view.RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
+    for folder in (path for base in (RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
         run_id = folder.name
         doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
         if run_id.startswith(".") or run_id in kept or not doomed:

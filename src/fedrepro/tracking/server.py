@@ -9,20 +9,20 @@ from pathlib import Path
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.tracking.address import ARTIFACTS, OWN, find
+from fedrepro.tracking.address import ARTIFACTS, find
 
 APP = "fedrepro"  # of pyproject.toml's entry points
 FOLLOW_S = 30
 DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
 
 
-def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database: str = OWN) -> None:
+def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
     """Replaces this process by MLflow's server and prints where to look; of a server that runs elsewhere only that.
 
     UserError when there is nothing to show or the port is taken.
     """
     root = Path(root).resolve()
-    store = find(root, database)
+    store = find(root)
     if store.served:
         console.say(f"MLflow UI: {store}")
         return
@@ -34,7 +34,7 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000, database:
     environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment |= {DATABASE: store.uri}
     _follow(root)
-    os.execve(sys.executable, command(root, host, port, database), environment)
+    os.execve(sys.executable, command(root, host, port), environment)
 
 
 def _follow(root: Path) -> None:
@@ -44,10 +44,10 @@ def _follow(root: Path) -> None:
     subprocess.Popen(command, cwd=root, start_new_session=True, stdin=none, stdout=none, stderr=none)
 
 
-def command(root: Path, host: str, port: int, database: str = OWN) -> list[str]:
+def command(root: Path, host: str, port: int) -> list[str]:
     """The server's command line: one worker, artifacts read from where the runs say they are."""
     app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
-    where = [*app, "--backend-store-uri", find(root, database).uri, "--artifacts-destination", str(root / ARTIFACTS)]
+    where = [*app, "--backend-store-uri", find(root).uri, "--artifacts-destination", str(root / ARTIFACTS)]
     return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
 
 

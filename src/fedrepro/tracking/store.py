@@ -10,7 +10,7 @@ from typing import Any
 from fedrepro import console
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
-from fedrepro.tracking.address import ARTIFACTS, Address, own
+from fedrepro.tracking.address import ARTIFACTS, Address
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import ORIGIN
@@ -41,13 +41,6 @@ def writer(root: Path) -> Iterator[None]:
 
     with lock(Path(root) / ARTIFACTS / ".writer.lock", busy=busy):
         yield
-
-
-@contextlib.contextmanager
-def opened(database: Path) -> Iterator[Any]:
-    """A client of the SQLite file, which is created whole or not at all. UserError when this MLflow cannot read it."""
-    with connected(own(database.parent, database.name), database.parent) as backend:
-        yield backend.client
 
 
 @contextlib.contextmanager

@@ -12,14 +12,12 @@ from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
 from fedrepro.store import Store
 from fedrepro.tracking import store, views
-from fedrepro.tracking import wanted as view
-from fedrepro.tracking.address import OWN, Address, find
+from fedrepro.tracking.address import Address, find
 from fedrepro.tracking.backend import Backend, KnownRun
-from fedrepro.tracking.match import old_news
-from fedrepro.tracking.pending import Pending
+from fedrepro.tracking.pending import Pending, old_news
 from fedrepro.tracking.shown import KEY, LIVE, ORIGIN, PARENT, ROUNDS, MeanRun, Running, Seed
 from fedrepro.tracking.turn import turn
-from fedrepro.tracking.wanted import Wanted
+from fedrepro.tracking.wanted import Wanted, collect, digest, other_code, places, plan_files, read_receipt
 
 
 @dataclass
@@ -43,18 +41,18 @@ class SyncReport:
         return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])
 
 
-def sync(plans: Sequence[Path], root: Path = Path(), database: str = OWN) -> SyncReport:
+def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     """Writes the finished runs of `plans`, and those that train, into the store that `MLFLOW_TRACKING_URI` names, or else into
-    `<root>/<database>`, which is created when it is missing.
+    the project's own database, which is created when it is missing.
 
     Every plan below `results/plans` counts when it comes to which tables share a run and which runs are still asked for.
     Returns what was done. UserError when a plan or the store cannot be read, or does not answer; a damaged receipt only becomes
     a problem.
     """
     began, root = time.monotonic(), Path(root).resolve()
-    address = find(root, database)
-    asked = view.collect([*plans, *view.plan_files(root)], root)
-    runs = {(one.experiment, one.run_id) for one in view.collect(list(plans)).values()}
+    address = find(root)
+    asked = collect([*plans, *plan_files(root)], root)
+    runs = {(one.experiment, one.run_id) for one in collect(list(plans)).values()}
     given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
     with store.writer(root):
         seen = _Seen(root, address, given, asked)
@@ -78,8 +76,8 @@ class _Seen:
         files = {place: results.find(wanted.run_id, wanted.seed) for place, wanted in given.items()}
         self.waiting = [key for (_, key), path in files.items() if path is None]
         self.finished = [key for (_, key), path in files.items() if path is not None]
-        self.digests = {place: view.digest(root, results, given[place], path) for place, path in files.items() if path}
-        code = [view.other_code(path, given[place]).names for place, path in files.items() if path]
+        self.digests = {place: digest(root, results, given[place], path) for place, path in files.items() if path}
+        code = [other_code(path, given[place]).names for place, path in files.items() if path]
         looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
         shown = [
             [one.experiment, one.key, one.name, one.tried, one.trial, one.cell, one.place, one.tables] for one in asked.values()
@@ -177,8 +175,8 @@ class _Sync:
                 self.report.waiting += [] if reached and reached.alive else [one.key]
                 continue
             try:
-                digest = self.digests.get((one.experiment, one.key)) or view.digest(self.root, self.results, one, path)
-                found.append(Seed(one, view.read_receipt(self.results, path, one), digest, view.other_code(path, one)))
+                known = self.digests.get((one.experiment, one.key)) or digest(self.root, self.results, one, path)
+                found.append(Seed(one, read_receipt(self.results, path, one), known, other_code(path, one)))
             except UserError as error:
                 self.report.problems.append(str(error))
         return tuple(found), training
@@ -198,7 +196,7 @@ class _Sync:
 
     def _retire(self, backend: Backend, held: dict[str, list[KnownRun]]) -> None:
         """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
-        asked, mine = view.places(self.asked), backend.more.get(ORIGIN)
+        asked, mine = places(self.asked), backend.more.get(ORIGIN)
         for name, identity in store.our_experiments(backend.client).items():
             runs = held.get(name) if name in held else backend.runs(identity)
             ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]

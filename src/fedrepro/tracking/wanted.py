@@ -9,7 +9,8 @@ from typing import Any
 from fedrepro.config.plan import SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import diagnosed, fingerprints, live
-from fedrepro.engine.receipts import code_of
+from fedrepro.engine.artifacts import FOLDERS
+from fedrepro.engine.receipts import RUNS, code_of
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import load_record
@@ -21,8 +22,6 @@ from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names, tried
 
 PLANS = Path("results/plans")
-RUNS = Path("results/runs")
-FOLDERS = {"partition": "partitions", "participation": "participation", "proxy": "proxy", "init": "init"}
 FORMAT = 5  # raise it when the way a run is shown changes: every run is then written again
 
 
@@ -191,7 +190,7 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
     }
     partition = wanted.run.inputs.get("partition")
     if partition:
-        files["partition.svg"] = Path(root) / "data" / FOLDERS["partition"] / partition / f"seed{wanted.seed}.svg"
+        files["partition.svg"] = Path(root) / FOLDERS["partition"] / partition / f"seed{wanted.seed}.svg"
     return {name: path for name, path in files.items() if path.exists()}
 
 

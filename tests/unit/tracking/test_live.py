@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from small_table import make_plan, make_receipt, write_result, write_results
-from tracked import means_in, runs_in
+from tracked import means_in, opened, runs_in
 
 from fedrepro.engine import live
-from fedrepro.tracking import store, sync
+from fedrepro.tracking import sync
 from fedrepro.tracking.shown import DIGEST, PARENT, REACHED, ROUNDS
 
 STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it
@@ -37,7 +37,7 @@ def training(root):
 
 
 def history(root, run):
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         found = client.get_metric_history(run.info.run_id, "accuracy/curve")
     return [(point.step, point.value) for point in sorted(found, key=lambda point: (point.timestamp, point.step))]
 

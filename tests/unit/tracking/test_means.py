@@ -2,12 +2,12 @@
 
 import pytest
 from small_table import make_plan, make_receipt, with_settings, write_result, write_results
-from tracked import all_in, means_in, runs_in
+from tracked import all_in, means_in, opened, runs_in
 
 from fedrepro.config.reading import FirstReaching, Jumps, Last, Reading
 from fedrepro.files import write_json
 from fedrepro.looks import look_of
-from fedrepro.tracking import store, sync
+from fedrepro.tracking import sync
 from fedrepro.tracking.shown import COLOUR, PARENT, _reported
 from fedrepro.tracking.wanted import Wanted
 
@@ -28,7 +28,7 @@ def test_seeds_hang_below_their_mean(root):
     assert (mean.info.run_name, mean.data.tags["seed"]) == ("FedAvg α100", "mean of 8, 9")
     shown = {"accuracy/mean": 89.0, "accuracy/std": 1.4142, "accuracy/curve": 89.5, "system/wall_s": 2.5}
     assert shown.items() <= mean.data.metrics.items()
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         histories = [client.get_metric_history(one.info.run_id, "accuracy/curve") for one in (mean, *seeds.values())]
     for of_mean, *of_seeds in zip(*histories, strict=True):
         assert of_mean.value == pytest.approx(sum(one.value for one in of_seeds) / 2)
@@ -91,5 +91,5 @@ def test_a_mean_with_a_diverged_seed_shows_no_number(root):
     (mean,) = means_in(root)[run["run_id"]]
     assert (mean.info.status, mean.data.tags["status"]) == ("FAILED", "diverged")
     assert not {"accuracy/mean", "accuracy/std"} & mean.data.metrics.keys()
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         assert [point.step for point in client.get_metric_history(mean.info.run_id, "accuracy/curve")] == [1, 2, 3]

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from small_table import make_plan, write_evidence, write_results
+from tracked import opened
 
 from fedrepro import tracking
 from fedrepro.cli import reporting
 from fedrepro.config.plan import load_plan
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from fedrepro.tracking import server, store, sync, ui
+from fedrepro.tracking import server, sync, ui
 from fedrepro.tracking.address import own
 
 SMALL = {"seeds": [8, 9]}
@@ -72,7 +73,7 @@ print(get(b""), "<!-- and -->", get(b"ui"))
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
     first, _, ui_page = done.stdout.partition("<!-- and -->")
     assert '<div id="root"' in ui_page, done.stderr
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         demo, other = (client.get_experiment_by_name(name).experiment_id for name in ("fedlaw/demo", "fedlaw/full"))
     assert f'"address": "/experiments/{demo}/runs?compareRunsMode=CHART&workflowType=machine_learning"' in first
     assert all(f'[\\"{identity}\\"]' in first for identity in (demo, other))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from small_table import make_plan, make_run, write_evidence, write_result, write_results
-from tracked import all_in, means_in, runs_in
+from tracked import all_in, means_in, opened, runs_in
 
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
@@ -81,7 +81,7 @@ def test_a_run_as_it_is_shown(root):
         "system/mb_sent": 0.24,
     }
     assert run.data.metrics == values | {"accuracy/curve": 88.5}
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         history = client.get_metric_history(run.info.run_id, "accuracy/curve")
     assert [metric.step for metric in history] == [1, 2, 3, 4, 5]
     assert (history[0].value, history[-1].timestamp) == (10.0, run.info.end_time)
@@ -127,10 +127,10 @@ def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "opened", None)
+        patch.setattr(store, "connected", None)
         assert len(sync([path], root).unchanged) == 5
     (run, *_), *_ = runs_in(root).values()
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         client.delete_run(run.info.run_id)
     report = sync([path], root)
     assert (len(report.written), len(report.unchanged)) == (1, 4)
@@ -218,7 +218,7 @@ def test_rows_and_calls_write_the_same(root, tmp_path_factory, monkeypatch):
 def histories(root: Path) -> dict[str, dict]:
     """Every value of every metric of every run."""
     found = {}
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         for key, (run,) in all_in(root).items():
             points = {name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
             found[key] = {name: [(p.step, p.timestamp, p.value) for p in some] for name, some in points.items()}
@@ -283,7 +283,7 @@ def test_a_database_of_an_older_version_is_brought_up_to_date(root):
     """Runs as version 2 wrote them, without means, are written again under their new names, and none is left."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         location = (root / "mlartifacts" / "fedlaw" / "demo").as_uri()
         identity = client.create_experiment("fedlaw/demo", artifact_location=location, tags={store.OURS: "true"})
         for run in plan["runs"]:

@@ -3,9 +3,9 @@
 import json
 
 from small_table import make_plan, write_results
-from tracked import all_in, means_in
+from tracked import all_in, means_in, opened
 
-from fedrepro.tracking import store, sync, views
+from fedrepro.tracking import sync, views
 from fedrepro.tracking.backend import our_runs
 
 SMALL = {"seeds": [8, 9]}
@@ -33,13 +33,13 @@ def test_an_experiment_opens_as_model_training(root):
     """Its kind, and a saved view of each setting with its search, columns and order; a view that nothing asks for goes."""
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         experiment = client.get_experiment_by_name("fedlaw/demo")
         client.set_experiment_tag(experiment.experiment_id, "mlflow.experimentKind", "genai_development")
         client.set_experiment_tag(experiment.experiment_id, f"{views.SAVED}stale", "{}")
         client.set_experiment_tag(experiment.experiment_id, "mlflow.sharedViewState.of-a-person", "{}")
     sync([path], root)
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         tags = client.get_experiment_by_name("fedlaw/demo").tags
     assert tags["mlflow.experimentKind"] == "custom_model_development"
     assert tags["mlflow.experiment.primaryMetric.name"] == "accuracy/mean"
@@ -54,7 +54,7 @@ def test_an_experiment_opens_as_model_training(root):
     assert saved.keys() == {"All runs", "α100", "α0.1", "Seeds and trials below their means"}
     state = saved["α0.1"]
     assert state["selectedColumns"][:2] == ["metrics.`accuracy/mean`", "metrics.`accuracy/std`"]
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         found = client.search_runs(
             [experiment.experiment_id], filter_string=state["searchFilter"], order_by=[state["orderByKey"]]
         )
@@ -71,7 +71,7 @@ def test_no_data_set_is_called_what_it_is_not(root):
 def test_the_first_page_shows_the_curves_of_one_setting(root):
     """Of the first ten means, whose curves are drawn, those of other settings than the first are hidden."""
     sync([write_results(root, make_plan(**SMALL))], root)
-    with store.opened(root / "mlflow.db") as client:
+    with opened(root) as client:
         identity = client.get_experiment_by_name("fedlaw/demo").experiment_id
         found = views.page(identity, our_runs(client, identity))
     state = json.loads(found["state"])
