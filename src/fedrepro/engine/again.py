@@ -15,7 +15,7 @@ from fedrepro.engine import environment, kept, live, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.differences import compare
-from fedrepro.engine.receipts import together
+from fedrepro.engine.receipts import confirm, receipt_path, together
 from fedrepro.engine.records import Record
 from fedrepro.engine.task import Images, Task, load_task
 from fedrepro.errors import UserError
@@ -38,7 +38,7 @@ def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images)
     ]
     for one in tasks:
         if one.seed in seeds and one.seed != task.seed:
-            results.confirm(root, run_id, one.seed, one.inputs)
+            confirm(root, run_id, one.seed, one.inputs)
     receipts, found = _receipts(job, company, seeds), evidence(job, tasks, after if len(tasks) == 1 else 0)
     for seed, receipt in receipts.items():
         first = compare(receipt, found[seed], strict=False).first
@@ -55,7 +55,7 @@ def evidence(job: "Job", tasks: list[Task], after: int) -> dict[int, Record]:
         one = results.evidence(job.spec, job.run, task.seed, outcome, found, task.inputs, {})
         with tempfile.TemporaryDirectory() as folder:
             results.write_seed(Path(folder), job.run["run_id"], one, outcome)
-            written = results.receipt_path(Path(folder), job.run["run_id"], task.seed).with_suffix("")
+            written = receipt_path(Path(folder), job.run["run_id"], task.seed).with_suffix("")
             made[task.seed] = records.read_folder(written)
     return made
 
@@ -88,7 +88,7 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
     wishes = {"keep": list(job.options.keep), "of": list(receipts)}
     saved = [job.checkpoints(task, company, "-kept", wishes) for task in tasks]
     keepers = [job.keeper(task, missing.get(task.seed, []), until) for task in tasks]
-    reports = [_compared(job, task.seed, receipts.get(task.seed), until) for task in tasks]
+    reports = [_compared(job, task, receipts.get(task.seed), until) for task in tasks]
     with stopping.deferred():
         for _ in job.outcomes(tasks, reports, saved, keepers):
             pass
@@ -96,15 +96,15 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
             live.remove(one.path)
 
 
-def _compared(job: "Job", seed: int, receipt: Record | None, rounds: int) -> Callable[[int, Progress], None]:
+def _compared(job: "Job", task: Task, receipt: Record | None, until: int) -> Callable[[int, Progress], None]:
     """Shows how far a training for models is, and compares it round by round with the seed's receipt, where one is given."""
-    shown = job.reporter_for_models(seed, rounds)
+    shown = job.reporter(task, until=until)
 
     def report(round: int, progress: Progress) -> None:
         found = kept.first_difference(receipt, progress.rows, round) if receipt else ""
         if receipt and found:
             raise UserError(
-                f"{_path(job, seed)}: trained again to keep models, {found} ({_perhaps(job, receipt)}); they are not kept"
+                f"{_path(job, task.seed)}: trained again to keep models, {found} ({_perhaps(job, receipt)}); they are not kept"
             )
         shown(round, progress)
 
@@ -131,4 +131,4 @@ def _perhaps(job: "Job", receipt: Record) -> str:
 
 
 def _path(job: "Job", seed: int) -> Path:
-    return results.receipt_path(job.options.root, job.run["run_id"], seed)
+    return receipt_path(job.options.root, job.run["run_id"], seed)

@@ -16,12 +16,10 @@ from safetensors.torch import save
 
 from fedrepro.engine import fingerprints
 from fedrepro.engine.loop import Outcome
-from fedrepro.engine.receipts import RUNS, changed, confirm, identity, kept, receipt_path
+from fedrepro.engine.receipts import receipt_path
 from fedrepro.engine.records import MANIFEST, METRICS, SCHEMA, numbers, seal
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import fresh_folder, sha256_file, write_json
-
-__all__ = ["RUNS", "changed", "confirm", "evidence", "identity", "kept", "receipt_path", "write_seed"]
 
 
 def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outcome) -> None:

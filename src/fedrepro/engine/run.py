@@ -13,7 +13,7 @@ from typing import Any
 from fedrepro import arithmetic, stopping
 from fedrepro.console import duration, say
 from fedrepro.data import partition
-from fedrepro.engine import again, checkout, environment, fingerprints, kept, live, results, stale
+from fedrepro.engine import again, checkout, environment, fingerprints, kept, live, receipts, results, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
@@ -70,12 +70,12 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
 
     # Not inside the run's folder: DVC versions that, and a lock is no result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
-        folder = options.root / results.RUNS / run["run_id"]
+        folder = options.root / receipts.RUNS / run["run_id"]
         for aside in folder.glob(".seed*.before"):
             restore(folder / aside.name[1 : -len(".before")])
         for leftover in folder.glob(".seed*"):  # of a process that was killed while it wrote
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        write_json(folder / "config.json", results.identity(run))
+        write_json(folder / "config.json", receipts.identity(run))
         replaced = stale.to_replace(run, seeds, options)
         images, waiting = load_images(job.spec, job.inputs, job.device), []
         ahead = dict.fromkeys(seeds)
@@ -86,18 +86,18 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             environment.forget_peak()
             partition.renew(options.root, job.inputs.partition, seed)
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
-            here = (other not in replaced and results.kept(options.root, run["run_id"], other) for other in ahead)
+            here = (other not in replaced and receipts.kept(options.root, run["run_id"], other) for other in ahead)
             after = len(ahead) if options.again else len(ahead) - sum(map(bool, here))
-            if seed not in replaced and results.confirm(options.root, run["run_id"], seed, task.inputs):
+            if seed not in replaced and receipts.confirm(options.root, run["run_id"], seed, task.inputs):
                 said = {seed: stale.kept(run, seed, options)}
                 done |= again.repeat(job, task, after, seeds, images) if options.again else said
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
-                job.train(task, after)
+                job.train([task], after)
                 done[seed] = "trained"
         if waiting:
-            job.train_together(waiting)
+            job.train(waiting, 0)
             done |= {task.seed: "trained" for task in waiting}
     for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
         for other, rounds in again.keep(job, seed, seeds, images, busy).items():
@@ -139,15 +139,8 @@ class _Job:
         if self.device == "cuda":  # said of the first backward pass, by torch, which then does what it says
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
 
-    def train(self, task: Task, after: int) -> None:
-        """One seed, start to end; `after`: how many of the run's other seeds follow."""
-        self._train([task], after)
-
-    def train_together(self, tasks: list[Task]) -> None:
-        """Several seeds at once; each is written as it finishes."""
-        self._train(tasks, 0)
-
-    def _train(self, tasks: list[Task], after: int) -> None:
+    def train(self, tasks: list[Task], after: int) -> None:
+        """These seeds, at once if there are several; each is written as it finishes. `after`: how many of the run follow."""
         seeds = [task.seed for task in tasks]
         reports = [self.reporter(task, after, len(tasks)) for task in tasks]
         how = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
@@ -221,21 +214,19 @@ class _Job:
     def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
         """Takes away the states that no run goes on from any more: all that share them have this seed."""
         for fork, point in zip(self.forks, points, strict=False):
-            if all(results.kept(self.options.root, run_id, task.seed) for run_id in fork.runs):
+            if all(receipts.kept(self.options.root, run_id, task.seed) for run_id in fork.runs):
                 point.path.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # another seed's is still there
                     point.path.parent.rmdir()
 
-    def reporter(self, task: Task, after: int, at_once: int = 1) -> "_Reporter":
-        """`after`: seeds of this run that follow; `at_once`: seeds that share each round."""
+    def reporter(self, task: Task, after: int = 0, at_once: int = 1, until: int | None = None) -> "_Reporter":
+        """`after`: seeds of this run that follow; `at_once`: seeds that share each round; `until`: the last round of a training
+        that is only there for its models."""
         title, metric = f"{self.run['run_id']} seed {task.seed}", primary_metric(self.spec.model)
+        if until is not None:
+            return _Reporter(f"{title}, for its models", until, 0, metric, self.options.progress_s)
         ahead = task.spec.rounds * (after + self.options.later / at_once)
         return _Reporter(title, task.spec.rounds, ahead, metric, self.options.progress_s)
-
-    def reporter_for_models(self, seed: int, rounds: int) -> "_Reporter":
-        """Of a training that is only there for models, up to round `rounds`."""
-        title, metric = f"{self.run['run_id']} seed {seed}, for its models", primary_metric(self.spec.model)
-        return _Reporter(title, rounds, 0, metric, self.options.progress_s)
 
     def _write(self, task: Task, outcome: Outcome, seeds: list[int]) -> None:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
@@ -262,7 +253,7 @@ class _Job:
         results.write_seed(root, run_id, evidence, outcome)
         saved = self.checkpoints(task, seeds)
         live.remove(saved.path)
-        results.confirm(root, run_id, task.seed, task.inputs)
+        receipts.confirm(root, run_id, task.seed, task.inputs)
         self._close_forks(task, saved.forks)
         shown = (self.options.read or self._last_round)(evidence)
         say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")

@@ -356,7 +356,7 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
 def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 8 is there: while 10 trains only 11 follows, and none while 11 does."""
     asked = []
-    monkeypatch.setattr(engine_run._Job, "train", lambda self, task, after: asked.append((task.seed, after)))
+    monkeypatch.setattr(engine_run._Job, "train", lambda self, tasks, after: asked.append((tasks[0].seed, after)))
     command = [*CELLS[:3], "fedavg", *CELLS[4:], "--set", "rounds=3", "clients=4", "--seeds", "10,8,11"]
     monkeypatch.setattr(Conclusion, "lines", lambda self: [])
     assert main(command) == 0

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fedrepro.engine import checkpoint, evaluate, live, results
+from fedrepro.engine import checkpoint, evaluate, live, receipts, results
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train
 from fedrepro.errors import UserError
@@ -159,15 +159,15 @@ def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: 
 def test_the_receipt_is_written_from_the_folder_and_again_when_it_is_lost(written: tuple[Path, Outcome]) -> None:
     """A failed job loses its outputs: the receipt comes back with the same bytes. Another seed is not there."""
     root, _ = written
-    receipt = results.receipt_path(root, RUN_ID, 8)
-    assert results.confirm(root, RUN_ID, 8, INPUTS)
+    receipt = receipts.receipt_path(root, RUN_ID, 8)
+    assert receipts.confirm(root, RUN_ID, 8, INPUTS)
     before = receipt.read_bytes()
     receipt.unlink()
-    assert results.confirm(root, RUN_ID, 8, INPUTS)
+    assert receipts.confirm(root, RUN_ID, 8, INPUTS)
     assert receipt.read_bytes() == before
     assert "files" in json.loads(before)
-    assert not results.confirm(root, RUN_ID, 9, INPUTS)
-    assert not results.receipt_path(root, RUN_ID, 9).exists()
+    assert not receipts.confirm(root, RUN_ID, 9, INPUTS)
+    assert not receipts.receipt_path(root, RUN_ID, 9).exists()
 
 
 @pytest.mark.parametrize("name", ["metrics.parquet", "model.safetensors", "env.json"])
@@ -181,16 +181,16 @@ def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path
     else:
         path.write_bytes(path.read_bytes()[:-1] + b"\0")
     with pytest.raises(UserError, match="sha256") as caught:
-        results.confirm(root, RUN_ID, 8, INPUTS)
+        receipts.confirm(root, RUN_ID, 8, INPUTS)
     assert str(path) in str(caught.value)
-    assert not results.receipt_path(root, RUN_ID, 8).exists()
+    assert not receipts.receipt_path(root, RUN_ID, 8).exists()
 
 
 def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> None:
     """The partition file is not the one that the results were computed from: said, not overwritten."""
     root, _ = written
     with pytest.raises(UserError, match="another partition") as caught:
-        results.confirm(root, RUN_ID, 8, INPUTS | {"partition": "c" * 64})
+        receipts.confirm(root, RUN_ID, 8, INPUTS | {"partition": "c" * 64})
     assert "\n" not in str(caught.value)
 
 

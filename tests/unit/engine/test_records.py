@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedrepro.engine import records, results
+from fedrepro.engine import receipts, records, results
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import train
 from fedrepro.errors import UserError
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def confirm() -> bool:
-    return results.confirm(Path(), RUN_ID, 8, INPUTS)
+    return receipts.confirm(Path(), RUN_ID, 8, INPUTS)
 
 
 def edit(path: Path, change) -> None:
