@@ -1,4 +1,4 @@
-"""fedrepro report | choose | page | site | summary | track | ui."""
+"""fedrepro report | choose | page | site | overview | spread | summary | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path

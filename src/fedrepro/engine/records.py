@@ -4,7 +4,7 @@ A record holds the sha256 of its result folder's files, `metrics.parquet` among 
 number in a table can be followed back to the metrics file. A digest in the file itself is against accidents and careless edits;
 who means to forge computes it anew, and is found by `fedrepro verify`, which trains again.
 
-Only `numbers` imports torch, and so what reads a whole result folder.
+Nothing here imports torch; what reads a whole result folder imports pyarrow.
 """
 
 import math
