@@ -98,7 +98,7 @@ class Plane(Diagnostic):
     def _three(self, kept: Kept) -> "list[Global]":
         """The models, the oldest first; fewer where there are not as many."""
         if self.through == "clients":
-            return [kept.models.at(row) for row in range(len(kept.clients[:3]))]
+            return [kept.models.at(row) for row in range(min(3, len(kept.clients)))]
         rounds = [*(kept.others[number] for number in sorted(kept.others)), kept]
         if self.through == "rounds":
             return [one.after for one in rounds]
