@@ -1,5 +1,11 @@
-"""Results know the code that made them: real processes with a copy of the package, whose parts are edited between them."""
+"""Results know the code that made them: a copy of the package is edited between commands.
 
+The commands run in this process and take their fingerprints from the copy. What is killed, and what has to compute with the
+edited code, is a process of the copy.
+"""
+
+import contextlib
+import io
 import json
 import os
 import re
@@ -13,6 +19,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedrepro import console
+from fedrepro.cli import main
+from fedrepro.engine import fingerprints
+from fedrepro.engine.records import read, seal
+
 ROOT = Path(__file__).parents[3]
 COLUMN = "fashion_mnist-mlp-0.1"
 SMALL = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
@@ -21,7 +32,7 @@ PART = "src/fedrepro/methods/client/fedprox.py"
 
 
 class Folder:
-    """A project with its own copy of the package, in which commands run as processes of their own."""
+    """A project with its own copy of the package."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -46,12 +57,25 @@ class Folder:
             command, cwd=self.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )
 
-    def run(self, *arguments: str, code: int = 0) -> str:
-        """What a command says, on both streams."""
-        process = self.start(*arguments)
-        said, _ = process.communicate(timeout=120)
-        assert process.returncode == code, said
-        return said
+    def run(self, *arguments: str) -> str:
+        """What a command says, on both streams, with the fingerprints of the copy as it is now."""
+        said, today = io.StringIO(), fingerprints.Code(self.root / "src/fedrepro")
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            patch.chdir(self.root)
+            patch.setattr(console, "_log", None)
+            patch.setattr(fingerprints, "load", lambda: today)
+            code = main([*arguments])
+        assert code == 0, said.getvalue()
+        return said.getvalue()
+
+    def commit(self, message: str) -> str:
+        """Commits what a training reads; returns the commit."""
+        git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(self.root))
+        (self.root / ".gitignore").write_text("__pycache__/\n")
+        read = ("src", "papers", "params.yaml", "data/registry.yaml")
+        for command in (("init", "-q"), ("add", *read), ("commit", "-qm", message, "--allow-empty")):
+            subprocess.run([*git, *command], check=True)
+        return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
 
     def edit(self, old: str, new: str, file: str = PART) -> None:
         text = (self.root / file).read_text()
@@ -167,15 +191,11 @@ def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
 def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder) -> None:
     """A result names one code, of which all of its rounds are. The commit is that at the beginning of the training."""
     shutil.rmtree(folder.root / "results/runs")
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder.root))
-    (folder.root / ".gitignore").write_text("__pycache__/\n")
-    for command in (("init", "-q"), ("add", "src", "papers", "data/registry.yaml"), ("commit", "-qm", "first")):
-        subprocess.run([*git, *command], check=True)
-    first = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    first = folder.commit("first")
     longer = ["run", *TABLE, "--set", "rounds=60", "--seeds", "8", "--checkpoint-seconds", "0"]
     process = folder.start(*longer)
     (checkpoint,) = _wait(lambda: list(folder.root.glob("results/checkpoints/*fedprox*/seed8.pt")))
-    subprocess.run([*git, "commit", "-qm", "second", "--allow-empty"], check=True)
+    assert folder.commit("second") != first
     process.communicate(timeout=120)
     (receipt,) = (json.loads(path.read_text()) for path in folder.root.glob("results/runs/*fedprox*/seed8.json"))
     assert (receipt["environment"]["commit"], receipt["environment"]["dirty"]) == (first, False)
@@ -220,7 +240,7 @@ def _rounds(path: Path) -> int:
 
 
 def _wait(found):
-    for _ in range(600):
+    for _ in range(2400):
         if there := found():
             return there
         time.sleep(0.05)
@@ -255,9 +275,7 @@ def test_published_evidence_is_marked_and_not_replaced(folder: Folder) -> None:
 
 def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> None:
     """Code that computes the same: `--renew` writes its fingerprints, sealed, and nothing else. Code that does not: a
-    difference, and the file stays. Evidence of before there were fingerprints gets them too."""
-    from fedrepro.engine.records import read, seal
-
+    difference, and the file stays. Evidence of before there were fingerprints gets them too. The commit is named."""
     eight, nine = publish(folder)
     nine.write_text(json.dumps(seal({key: value for key, value in read(nine).items() if key != "code"})))
     shutil.rmtree(folder.root / "results")
@@ -268,15 +286,20 @@ def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> Non
     assert said.count("made with other code of part fedprox\n") == 1
     assert "2 of 2 identical to the bit" in said
     assert [path.read_bytes() for path in (eight, nine)] == before
+    commit = folder.commit("edited")
     assert folder.run(*verify, "--renew").count("has the fingerprints of today's code") == 2
     for path, old in zip((eight, nine), before, strict=True):
         new, was = read(path), json.loads(old)
         assert new["verified"].keys() == {"commit", "at"}
+        assert new["verified"]["commit"] == commit
         assert {key for key in new if new[key] != was.get(key)} == {"code", "verified", "digest"}
     before = [path.read_bytes() for path in (eight, nine)]
     assert "has the fingerprints" not in folder.run(*verify, "--renew")
     folder.edit("self.mu * ", "2 * self.mu * ")
-    said = folder.run(*verify, "--renew", "--seeds", "8", code=1)
+    folder.commit("another method")
+    process = folder.start(*verify, "--renew", "--seeds", "8")
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, said
     assert "made with other code of part fedprox\n" in said
     assert "DIFFERS" in said
     assert [path.read_bytes() for path in (eight, nine)] == before
