@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fedrepro.cli import main
 from fedrepro.methods.parts import SLOTS
 
 ROOT = Path(__file__).parents[3]
@@ -16,8 +17,17 @@ TAKEN = ("src", "tests/toy.py", "tests/conftest.py", "pyproject.toml", "params.y
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What of the project the commands read; without its papers' tables, which nothing here needs, but FedGH's."""
-    root = tmp_path_factory.mktemp("copy")
+    """What of the project the commands read, with all that the tests write into it."""
+    return make(tmp_path_factory.mktemp("copy"))
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, into which nothing is written."""
+    return make(tmp_path_factory.mktemp("untouched"))
+
+
+def make(root: Path) -> Path:
     for name in TAKEN:
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,11 +56,14 @@ def passed(root: Path, *files: str) -> str:
     return call(root, sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *files)
 
 
-def test_a_part_of_every_slot_with_its_test(copy: Path) -> None:
+def test_a_part_of_every_slot_with_its_test(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Eight parts: their tests pass, the style is the project's, and all eight together are a method that is listed."""
+    monkeypatch.chdir(copy)
     for slot in SLOTS:
-        said = fedrepro(copy, "new", "method", f"new_{slot}", "--slot", slot)
-        assert said.splitlines()[:2] == [
+        assert main(["new", "method", f"new_{slot}", "--slot", slot]) == 0
+        assert capsys.readouterr().out.splitlines()[:2] == [
             f"written src/fedrepro/methods/{slot}/new_{slot}.py",
             f"written tests/unit/methods/test_new_{slot}.py",
         ]
@@ -66,7 +79,7 @@ def test_a_part_of_every_slot_with_its_test(copy: Path) -> None:
     assert "new_client(strength=0.1)" in fedrepro(copy, "describe", whole)
     cell = ["--rows", "mine", "--columns", "alpha0.1", "--set", "rounds=2", "--seeds", "8", "--device", "cpu"]
     table = copy / "papers/fedgh/tables/table40.yaml"
-    fedrepro(copy, "new", "table", "fedgh/table40")
+    assert main(["new", "table", "fedgh/table40"]) == 0
     table.write_text(
         table.read_text().replace("key: fedprox, label: FedProx, method: fedprox", f"key: mine, label: M, method: {whole}")
     )
@@ -133,11 +146,19 @@ def test_a_data_set_that_trains(copy: Path) -> None:
         (["dataset", "mnist"], "data/registry.yaml has an entry of that name"),
     ],
 )
-def test_nothing_is_overwritten(copy: Path, arguments: list[str], words: str) -> None:
+def test_nothing_is_overwritten(
+    arguments: list[str],
+    words: str,
+    untouched: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """One line, exit code 2, and no file is touched."""
-    stamps = lambda: {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file() and "__pycache__" not in p.parts}  # noqa: E731
+    monkeypatch.chdir(untouched)
+    stamps = lambda: {p: p.stat().st_mtime_ns for p in untouched.rglob("*") if p.is_file()}  # noqa: E731
     before = stamps()
-    said = fedrepro(copy, "new", *arguments, ok=False)
+    assert main(["new", *arguments]) == 2
+    said = "".join(capsys.readouterr())
     assert words in said
     assert said.count("\n") == 1
     assert stamps() == before
