@@ -1,5 +1,6 @@
 """fedrepro verify, in a project whose scale `short` is small: real trainings, published, trained again, and tampered with."""
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -11,7 +12,8 @@ from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.verify import sample
 from fedrepro.config.plan import Run
-from fedrepro.engine.records import seal
+from fedrepro.engine import run
+from fedrepro.engine.records import Record, seal
 
 ROOT = Path(__file__).parents[3]
 SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
@@ -48,6 +50,34 @@ def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path / "copy")
     monkeypatch.setattr(console, "_log", None)
     return tmp_path / "copy"
+
+
+@pytest.fixture(scope="module")
+def again(published: Path) -> Record:
+    """What a training of seed 8 gives when `verify` trains it again."""
+    found, train_again = [], run.train_again
+
+    def train(*arguments) -> Record:
+        found.append(train_again(*arguments))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(published)
+        patch.setattr(console, "_log", None)
+        patch.setattr(run, "train_again", train)
+        assert main(["verify", *TABLE, "--seeds", "8"]) == 0
+    return found[0]
+
+
+@pytest.fixture
+def trained_once(again: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` takes that training for its own, since evidence decides nothing of a training."""
+
+    def train(identity: Record, seed: int, how: run.Options) -> Record:
+        assert (identity["run_id"], seed) == (again["run_id"], again["seed"])
+        return copy.deepcopy(again)
+
+    monkeypatch.setattr(run, "train_again", train)
 
 
 def change(path: Path, edit, forge: bool = True) -> None:
@@ -99,6 +129,7 @@ def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert out.endswith("1 of 2 identical to the bit\n")
 
 
+@pytest.mark.usefixtures("trained_once")
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -118,6 +149,7 @@ def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: py
     assert said in second
 
 
+@pytest.mark.usefixtures("trained_once")
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
