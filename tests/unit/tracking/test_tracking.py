@@ -148,16 +148,27 @@ def test_two_at_once_write_once(root):
     assert all(len(runs) == 1 for runs in found.values())
 
 
-@pytest.mark.parametrize("kind", [Rows, Backend])
-@pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 6, 7])
-def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, step):
-    """A kill before any statement or call of the second of several batches; the next sync completes it without a trace."""
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (Rows, 16),  # the last statement of a transaction
+        (Rows, 17),  # the digests, which follow it
+        (Rows, 19),  # the second statement of the next transaction
+        (Backend, 12),  # the values of a run; then its inputs, its end, its digest
+        (Backend, 13),
+        (Backend, 14),
+        (Backend, 17),
+        (Backend, 19),  # the second of two runs that are reserved together
+    ],
+)
+def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, number):
+    """A kill before a statement or call of the second of several batches; the next sync completes it without a trace."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     monkeypatch.setattr(kind, "batch", 2)
     monkeypatch.setattr(store, "Rows", kind)
     with monkeypatch.context() as patch:
-        killed_at = _killed_at(patch, kind, 12 + step)
+        killed_at = _killed_at(patch, kind, number)
         with pytest.raises(KeyboardInterrupt):
             sync([path], root)
     half = len([run for runs in all_in(root).values() for run in runs if DIGEST not in run.data.tags])
