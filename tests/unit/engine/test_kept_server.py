@@ -1,29 +1,19 @@
-"""What the server's parts leave with the models of a round: attention between clients by hand, on every engine; kills."""
+"""What the server's parts leave with the models of a round: attention between clients by hand, on every engine.
+
+That kills leave no trace in them: test_kept.py."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from fedrepro.engine.kept import Keeper, Kept, load_index, load_round, round_path, write_index
-from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
-from fedrepro.engine.records import curves
+from fedrepro.engine.kept import Kept
+from fedrepro.engine.loop import train, train_together
 from fedrepro.methods.compose import compose
 from tests import toy
+from tests.unit.engine.test_kept import ROUNDS, keeper, load
 
 SELF = compose("igfl_c+attention(kind=self)")
-ROUNDS = 4
-
-
-def keeper(root: Path, *rounds: int, seed: int = 8) -> Keeper:
-    return Keeper(root, "toy", seed, frozenset(rounds))
-
-
-def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, Kept]:
-    whole = curves(outcome.progress.rows, outcome.progress.round)
-    write_index(root, {"run_id": "toy", "seed": seed, "curves": whole})
-    index = load_index(root, "toy", seed)["rounds"]
-    return {int(number): load_round(root, "toy", seed, int(number), sha256) for number, sha256 in index.items()}
 
 
 def by_hand(models: dict[int, Kept], name: str, clients: int = toy.CLIENTS) -> torch.Tensor:
@@ -70,27 +60,6 @@ def test_following_pairs_changes_no_bit(tmp_path: Path, monkeypatch: pytest.Monk
     assert torch.equal(without.params.flat, followed.params.flat)
     assert load(tmp_path / "a", followed)[4].server
     assert not load(tmp_path / "b", without)[4].server
-
-
-class Interrupted(Exception):
-    pass
-
-
-def test_means_go_on_after_a_kill(tmp_path: Path) -> None:
-    """Killed after the checkpoint of round 2: the file of round 4 has the bytes of an undisturbed run."""
-    task = toy.make_task(rounds=ROUNDS, cohorts=toy.PARTIAL)
-    train(task, SELF, keeper=keeper(tmp_path / "whole", 4))
-    checkpoints = Checkpoints(tmp_path / "seed8.pt", "k", 0.0)
-
-    def stop(round: int, progress) -> None:
-        if round == 2:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        train(task, SELF, checkpoints=checkpoints, report=stop, keeper=keeper(tmp_path / "killed", 4))
-    train(task, SELF, checkpoints=checkpoints, keeper=keeper(tmp_path / "killed", 4))
-    whole, killed = (round_path(tmp_path / name, "toy", 8, 4).read_bytes() for name in ("whole", "killed"))
-    assert whole == killed
 
 
 def test_seeds_at_once_keep_their_own(tmp_path: Path) -> None:
