@@ -1,6 +1,8 @@
 """Files are whole or absent; locks die with their holder; a full or read-only folder is one line for the user."""
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -184,43 +186,53 @@ def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
         assert holder.wait() == -signal.SIGKILL
 
 
-# A training in a folder whose file system answers flock as NFS without its lock service does, and others.
+def refuse_locks(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system answers flock with this error, as NFS without its lock service does, and others."""
+
+    def flock(*_) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+@pytest.mark.parametrize("answer", ["ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
+def test_a_file_system_without_locks_is_one_line(answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong and what to do."""
+    refuse_locks(getattr(errno, answer), monkeypatch)
+    path = tmp_path / "run.lock"
+    with pytest.raises(UserError) as caught, lock(path, busy=print):
+        pytest.fail("held")
+    says = str(caught.value)
+    assert says.startswith(f"{path}: this file system has no locks (")
+    assert "put the project on one that has them" in says
+    assert "\n" not in says
+
+
 LOCKLESS = """
-import errno, fcntl, os, sys
+import errno, fcntl
 def flock(*_):
-    code = getattr(errno, sys.argv[1])
-    raise OSError(code, os.strerror(code))
+    raise OSError(errno.ENOLCK, "no locks")
 fcntl.flock = flock
-from pathlib import Path
-from fedrepro.errors import UserError
-from fedrepro.files import lock
 from fedrepro.workflow import session
-try:
-    with lock(Path("run.lock"), busy=print):
-        print("held")
-except UserError as error:
-    print(error)
 session.begin(None, None)  # takes its lock first
 """
 
 
-@pytest.mark.parametrize("answer", ["ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
-def test_a_file_system_without_locks_is_one_line(answer: str, tmp_path: Path) -> None:
-    """For a training and for the workflow: what is wrong and what to do; the workflow ends with exit code 2."""
-    done = subprocess.run([sys.executable, "-c", LOCKLESS, answer], cwd=tmp_path, capture_output=True, text=True)
+def test_a_workflow_without_locks_ends_with_one_line(tmp_path: Path) -> None:
+    """And with exit code 2."""
+    done = subprocess.run([sys.executable, "-c", LOCKLESS], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
-    for path, line in (("run.lock", done.stdout), (".snakemake/fedrepro.lock", done.stderr)):
-        assert line.removeprefix("fedrepro: error: ").startswith(f"{path}: this file system has no locks (")
-        assert "put the project on one that has them" in line
-        assert line.count("\n") == 1
+    assert done.stderr.startswith("fedrepro: error: .snakemake/fedrepro.lock: this file system has no locks (")
+    assert "put the project on one that has them" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert names(tmp_path / ".snakemake") == ["fedrepro.lock"]
 
 
-def test_other_errors_of_locks_stay_as_they_are(tmp_path: Path) -> None:
+def test_other_errors_of_locks_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what a user can mend becomes a line."""
-    done = subprocess.run([sys.executable, "-c", LOCKLESS, "EIO"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "OSError: [Errno 5]" in done.stderr
+    refuse_locks(errno.EIO, monkeypatch)
+    with pytest.raises(OSError, match=r"^\[Errno 5\]"), lock(tmp_path / "run.lock", busy=print):
+        pytest.fail("held")
 
 
 # Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.
