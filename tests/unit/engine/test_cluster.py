@@ -1,5 +1,6 @@
 """Where jobs run decides what they are told: devices of nodes, cards of this machine, and how Slurm tells of jobs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,33 +45,35 @@ rule one:
     shell: "date +%s.%N > {output}; sleep 0.5; date +%s.%N >> {output}"
 onstart:
     cluster.share_out_cards(workflow)
+    print("said:", *workflow.global_resources)
 """
 
 
-@pytest.mark.parametrize(
-    ("visible", "profile", "more", "expected"),
-    [
-        ("0,1", "", (), 2),  # as many as there are cards
-        ("0,1", "", ("--resources", "gpu=3"), 3),  # what the command says
-        ("0,1", "resources: [gpu=1]", (), 1),  # what a profile says
-    ],
-)
-def test_as_many_gpu_jobs_at_once_as_cards(visible: str, profile: str, more: tuple, expected: int, tmp_path: Path) -> None:
-    """A real workflow of six jobs on six cores: the most that ran at one time, by what they wrote down."""
+def test_as_many_gpu_jobs_at_once_as_cards(tmp_path: Path) -> None:
+    """A real workflow of six jobs on six cores: the most that ran at one time, by what they wrote down. Limits, which a profile
+    or the command gives, are known when jobs are about to start."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "site").mkdir()
-    (tmp_path / "site/config.yaml").write_text(profile or "cores: 6")
-    command = [sys.executable, "-m", "snakemake", "--cores", "6", "--profile", "site", *more]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(visible), capture_output=True, text=True)
+    (tmp_path / "site/config.yaml").write_text("resources: [other=1]")
+    command = [sys.executable, "-m", "snakemake", "--cores", "6", "--profile", "site"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE")}
+    done = subprocess.run(command, cwd=tmp_path, env=clean | {cards.VISIBLE: "0,1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    (said,) = [line.split() for line in done.stdout.splitlines() if line.startswith("said:")]
+    assert "other" in said
     times = [tuple(map(float, (tmp_path / str(n)).read_text().split())) for n in range(6)]
-    assert max(sum(begin <= other < end for begin, end in times) for other, _ in times) == expected
+    assert max(sum(begin <= other < end for begin, end in times) for other, _ in times) == 2
 
 
-def environment(visible: str) -> dict[str, str]:
-    import os
-
-    return {name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE")} | {cards.VISIBLE: visible}
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_the_command_or_a_profile_says_stays(elsewhere: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One GPU job at once although there are two cards; on other machines there are none to share out."""
+    monkeypatch.setenv(cards.VISIBLE, "0,1")
+    said = {} if elsewhere else {"gpu": 1}
+    scheduler = SimpleNamespace(global_resources=dict(said), resources=dict(said))
+    where = {"remote_exec": False, "non_local_exec": elsewhere}
+    cluster.share_out_cards(SimpleNamespace(global_resources=said, scheduler=scheduler, **where))
+    assert scheduler.global_resources == scheduler.resources == said
 
 
 def test_a_job_on_another_machine_is_elsewhere() -> None:
