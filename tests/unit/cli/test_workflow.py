@@ -29,6 +29,16 @@ REPORT = "reports/short/fedlaw/table3-cifar10-jpeg.md"
 
 
 @pytest.fixture
+def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake ends the process past all handlers of exceptions; here it raises."""
+
+    def leave(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", leave)
+
+
+@pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project's files that decide the graph, with its own params.yaml, as the current folder."""
     for name in ("papers/fedlaw", "rules", "profiles"):
@@ -159,11 +169,9 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
 def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project: Path) -> None:
     """The page of a scale takes what is there; this one trains, at params.yaml's scale, and shows every table with a file."""
     asked = {path.stem for path in project.glob("papers/fedlaw/*/*.yaml")}
-    found = counts(dry_run("reports/fedlaw/index.html"))
-    assert found["table"] + found["figure"] == len(asked)
-    assert found["page"] == 1
-    assert found["train"] >= 32
-    assert counts(dry_run("reports/demo/fedlaw/index.html")) == {"page": 1, "total": 1}
+    flow = load()
+    assert {*flow.page("fedlaw/")["evidence"]} == {f"reports/fedlaw/{name}.json" for name in asked}
+    assert flow.page("demo/fedlaw/")["evidence"] == []
 
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -194,28 +202,36 @@ def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.Capt
     assert said(("choice", {"place": "igfl/", "table": "table1"})).startswith(f"fedrepro: training {len(cells)} runs with ")
 
 
-def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(project: Path) -> None:
+@pytest.mark.usefixtures("_no_exit")
+def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The graph of the others stands; asking for its reports is one line and exit code 2."""
     path = project / "papers/fedlaw/tables/table3-cifar10-jpeg.yaml"
     path.write_text(path.read_text().replace("method: fedavg}", "method: fedavgg}"))
-    assert len(load().trained(None)) > 10
-    done = subprocess.run([SNAKEMAKE, "--cores", "1", "-n", REPORT], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("fedrepro: error: papers/fedlaw/tables/table3-cifar10-jpeg.yaml: ")
-    assert "did you mean 'fedavg'" in done.stderr
+    flow = load()
+    assert len(flow.trained(None)) > 10
+    with pytest.raises(SystemExit, match=r"^2$"):
+        flow.evidence(*TABLE, None)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("fedrepro: error: papers/fedlaw/tables/table3-cifar10-jpeg.yaml: ")
+    assert "did you mean 'fedavg'" in said
 
 
-def test_config_takes_what_params_yaml_takes(project: Path) -> None:
+@pytest.mark.usefixtures("_no_exit")
+def test_config_takes_what_params_yaml_takes(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Numbers inside a mapping are numbers; what is not named stays as in params.yaml."""
     dry_run("reports/table3.md", "--config", "settings={rounds: 2}", "seeds=[8]", "methods={fedlaw: {fedprox: {mu: 0.5}}}")
     made = json.loads(Path("results/plans/table3.json").read_text())
     assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
-    done = subprocess.run(
-        [SNAKEMAKE, "-n", REPORT, "--cores", "1", "--config", "settings={a: 'b: c: d'}"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "unknown setting 'a'" in done.stderr.splitlines()[-1]
+    monkeypatch.setattr(session, "prepare", lambda wanted: None)
+    asked = SimpleNamespace(config_settings=SimpleNamespace(config={"settings": {"a": "b: c: d"}}))  # of a='b: c: d'
+    with pytest.raises(SystemExit, match=r"^2$"):
+        Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
+    assert "unknown setting 'a'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["table3", "fedlaw/table3/x"])
@@ -224,10 +240,14 @@ def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Pa
         load(tables=[name])
 
 
-def test_a_scale_without_a_paper_is_one_line(project: Path) -> None:
-    done = subprocess.run([SNAKEMAKE, "--cores", "1", "-n", "reports/full/table3.md"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "which paper?" in done.stderr.splitlines()[-1]
+@pytest.mark.usefixtures("_no_exit")
+def test_a_scale_without_a_paper_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rules take reports/full/table3.md for a report, of a place that has no paper."""
+    (place,) = re.findall(r' place=r"(.*)",', Path("Snakefile").read_text())
+    assert re.fullmatch(place, "full/")
+    with pytest.raises(SystemExit, match=r"^2$"):
+        load().plan("full/", "table3")
+    assert "which paper?" in capsys.readouterr().err
 
 
 def test_no_constraint_grows_with_the_tables() -> None:
