@@ -1,5 +1,4 @@
-"""One of several words: devices and engines that a training may be told, scales whose evidence is committed, and what is said of
-a word that is none of those that are known."""
+"""Words among which one chooses: devices, engines, scales with committed evidence; and what is said of an unknown word."""
 
 from collections.abc import Collection
 
