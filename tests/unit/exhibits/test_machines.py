@@ -44,7 +44,13 @@ def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, mo
         values = {**dict.fromkeys(("8", "9", "10"), "–"), **{seed: number(v) for seed, v in one["per_seed"].items()}}
         texts = ["diverged" if one["per_seed"].get(seed, 0.0) is None else text for seed, text in values.items()]
         assert [one["method"], one["setting"], *texts] in [row[:5] for row in page.rows]
-        said = "diverged" if one["mean"] is None else f"{number(one['mean'])} ± {number(one['std'])} ({len(one['per_seed'])})"
+        known = [value for value in one["per_seed"].values() if value is not None]
+        lost = f" at {len(one['per_seed']) - len(known)} of {len(one['per_seed'])} seeds" if known else ""
+        said = (
+            f"diverged{lost}"
+            if one["mean"] is None
+            else f"{number(one['mean'])} ± {number(one['std'])} ({len(one['per_seed'])})"
+        )
         said += "" if one["printed"] is None else f"paper {number(one['printed'])}"
         assert shown.startswith(said), (shown, said)
         compared = scale == "full" and one["printed"] is not None
