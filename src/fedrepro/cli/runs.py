@@ -161,7 +161,7 @@ def _forecast_of(jobs: list[Job], device: str, fresh: bool) -> "Forecast":
     for run, _ in jobs:
         environment.choose_products(device, run["config"].get("products", "float32"))
     asked = [forecast.Job.of(ROOT, *job, fresh=fresh) for job in jobs]
-    return forecast.Forecast(asked, Rates(ROOT, load_registry(ROOT / REGISTRY)), device)
+    return forecast.Forecast(asked, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
 
 
 def foretell(plan: "Plan", device: str, options: Namespace) -> None:

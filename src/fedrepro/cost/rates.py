@@ -1,9 +1,9 @@
 """What one seed of a run takes, by what published seeds took, or else seeds that were trained in this folder.
 
 Of these seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
-device, in the same precision, on the same data set, in batches of the same size, with the same method, and with about as much
-work in a round, as far as there are any. Time goes with the work and the rounds. Our choice; processors are not told apart, but
-by what this folder's own trainings took.
+device, in the same precision, on the same data set, in batches of the same size, with the same method, with about as much work
+in a round, and on the same processor, as far as there are any. Time goes with the work and the rounds. Our choice; another
+processor than those of published seeds is told apart by what this folder's own trainings took.
 """
 
 import math
@@ -39,13 +39,15 @@ class Took:
     work: float  # of a round, see `Rates.work`
     round_s: float  # seconds of one core, at most: wall time times workers
     mib: float  # of one process, in the mean over its workers
+    processor: str | None = None
 
 
 class Rates:
-    """Of the evidence below `root`. `registry`: the data sets, which tell how many samples there are."""
+    """Of the evidence below `root`. `registry`: the data sets, which tell how many samples there are. `processor`: that of the
+    machine which is to train, as evidence has it; None where any may."""
 
-    def __init__(self, root: Path, registry: "Mapping[str, Entry]") -> None:
-        self.root, self.registry = Path(root), registry
+    def __init__(self, root: Path, registry: "Mapping[str, Entry]", processor: str | None = None) -> None:
+        self.root, self.registry, self.processor = Path(root), registry, processor
         self._known: dict[tuple[str, bool], list[Took]] = {}
         self._alike: dict[tuple, list[Took]] = {}
         self._slower: dict[tuple[str, str], float] = {}
@@ -113,7 +115,9 @@ class Rates:
             for name in ALIKE:
                 found = [took for took in found if took.config.get(name) == config.get(name)] or found
             nearest = min(map(far, found), default=0.0)
-            self._alike[key] = [took for took in found if far(took) <= nearest + 1e-9]
+            found = [took for took in found if far(took) <= nearest + 1e-9]
+            same = [took for took in found if self.processor and took.processor == self.processor]
+            self._alike[key] = same or found
         return self._alike[key]
 
     def work(self, config: Mapping[str, Any]) -> float | None:
@@ -144,7 +148,8 @@ class Rates:
                 return []
             workers = environment.get("workers", 1)
             round_s = cost["wall_s"] * workers / len(record["curves"]["round"])
-            return [Took(config, environment["device"], work, round_s, cost["peak_rss_mib"] / workers)]
+            mib, processor = cost["peak_rss_mib"] / workers, environment.get("processor")
+            return [Took(config, environment["device"], work, round_s, mib, processor)]
         except Exception:
             return []
 

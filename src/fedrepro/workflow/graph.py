@@ -24,7 +24,7 @@ from fedrepro.config.project import Project, load_project
 from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
-from fedrepro.engine import cluster, diagnosed, receipts
+from fedrepro.engine import cluster, diagnosed, environment, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
@@ -37,7 +37,6 @@ class Workflow:
 
     def __init__(self, project: Project, workflow: Any) -> None:
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
-        self.rates = Rates(Path(), project.registry)
         self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
         for paper, _, table in (name.partition("/") for name in project.params.tables):
             project.table(paper, table)  # which says what is wrong with it
@@ -56,6 +55,11 @@ class Workflow:
         """What a training is told; see `device_for_jobs`. Known once Snakemake makes its graph."""
         with session.one_line():
             return cluster.device_for_jobs(self.project.params.device, cluster.elsewhere(self.workflow), self.workflow.dryrun)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """What trainings take; on this processor, unless jobs run on other machines."""
+        return Rates(Path(), self.project.registry, None if self.workflow.non_local_exec else environment._processor())
 
     @property
     def workers(self) -> int:

@@ -101,6 +101,15 @@ def test_where_nothing_is_published_own_trainings_tell(rates: Rates, tmp_path: P
     assert Forecast([Job(run, [8], {}, [])], rates, "cpu").lines(1)[-1] == total
 
 
+def test_seeds_of_the_same_processor_count_first(tmp_path: Path) -> None:
+    """A machine whose processor trained nothing like it takes what the others took."""
+    publish(tmp_path, "epyc", settings(), 100, 500, processor="AMD EPYC")
+    publish(tmp_path, "xeon", settings(), 300, 600, processor="Intel Xeon")
+    publish(tmp_path, "old", settings(), 50, 400)  # from before evidence said which
+    seconds = {name: Rates(tmp_path, DATA, name).seconds(settings()) for name in ("AMD EPYC", "Intel Xeon", "another", None)}
+    assert seconds == {"AMD EPYC": 100, "Intel Xeon": 300, "another": 50, None: 50}
+
+
 def test_workers_are_no_faster_core(tmp_path: Path) -> None:
     """Two workers took 60 s, which is 120 s of processors at most; a seed alone took 100 s, on a core of the same speed. The
     memory of a record is that of all its workers."""
@@ -175,10 +184,13 @@ def test_every_published_seed_would_have_had_enough() -> None:
 
 
 def test_a_published_table_is_forecast_within_a_factor_of_two() -> None:
-    """Of each paper and scale all runs together, though some seeds shared their cores with other work."""
-    rates, sums = Rates(ROOT, DATA), {}
+    """Of each paper and scale all runs together, on the processors that trained them, though some seeds shared their cores with
+    other work."""
+    rates, sums = {}, {}
     for record in evidence():
-        found = rates.seconds(record["config"], record["environment"]["device"])
+        processor, device = (record["environment"].get(key) for key in ("processor", "device"))
+        on = rates.setdefault(processor, Rates(ROOT, DATA, processor))
+        found = on.seconds(record["config"], device)
         assert found
         one = sums.setdefault(record["place"], [0.0, 0.0])
         one[0] += found
