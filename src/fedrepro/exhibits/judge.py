@@ -21,6 +21,7 @@ from fedrepro.exhibits.verdict import RULE
 
 Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+DECIDED: tuple[Verdict, ...] = VERDICTS[:4]  # those that the measured numbers decide
 
 PAIRED = (
     "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "

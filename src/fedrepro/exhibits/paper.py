@@ -164,6 +164,7 @@ class PaperPage:
             counts=self.counts,
             verdicts=self.verdicts,
             claims=tuple((one.claim.id, one.verdict) for one in self.claims),
+            claim_texts={one.claim.id: one.claim.text for one in self.claims},
             tables_run=len(self.tables),
             tables=len(self.all_tables),
             finished=self.totals.finished,
@@ -192,3 +193,4 @@ class PageHeader:
     tables: int
     finished: tuple[str, str] | None
     command: str
+    claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none

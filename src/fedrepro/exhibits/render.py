@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedrepro.config.plan import load_plan
 from fedrepro.config.words import Words
-from fedrepro.exhibits import latex, pages, records
+from fedrepro.exhibits import latex, overview, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
 from fedrepro.exhibits.names import natural
@@ -86,7 +86,7 @@ def render_overview(page_files: Sequence[Path], folder: Path, others: Mapping[st
 
     `others`: papers without a page -> how many results their tables print.
     """
-    made = pages.overview([(path, load_header(path)) for path in map(Path, page_files)], others)
+    made = overview.overview([(path, load_header(path)) for path in map(Path, page_files)], others)
     texts = {"README.md": markdown.write(made, Path(folder)), "index.html": html.write(made, Path(folder))}
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 

@@ -1,4 +1,4 @@
-"""What holds of all papers, on one page: filled from the evidence, what does not hold first, every claim by its verdict."""
+"""What holds of all papers, on one page: counts, sentences filled from the evidence, what does not hold first, the claims."""
 
 import re
 from pathlib import Path
@@ -16,6 +16,7 @@ from fedrepro.store import Store
 A, B = "mlp-a100", "mlp-a01"
 VALUES = {("fedavg", A): [89.0, 89.5, 90.6], ("fedlaw", A): [88.0, 88.5, 88.6], ("fedlaw", B): [86.0, 86.2, 87.0]}
 CLAIM = {"id": "K1", "text": "Ahead.", "says": "FedLAW is ahead", "where": "Table 3", "kind": "difference", "table": "table3"}
+CLAIM |= {"pairs": {"fedlaw": "fedavg"}, "side": "ahead"}
 FULL = Answers(
     fails=["FedLAW is behind {holds:gain:table3/fedlaw-fedavg/mlp-a100 < 0} FedAvg, {gain:table3/fedlaw-fedavg/mlp-a100}."],
     open=["K1 is {verdict:K1}."],
@@ -28,7 +29,10 @@ def page(scale: str, summary: Summary, seeds: int = 3) -> Path:
     folder, plan = Path("reports", scale, "fedlaw"), make_plan(scale)
     write_evidence(folder / "evidence", plan, {place: values[:seeds] for place, values in VALUES.items()})
     path = write_json(Path("results/plans", scale, "fedlaw/table3.json"), plan)
-    claims = [Difference.model_validate(CLAIM | {"pairs": {"fedlaw": "fedavg"}, "columns": [A], "side": "ahead"})]
+    claims = [
+        Difference.model_validate(CLAIM | {"columns": [A]}),
+        Difference.model_validate(CLAIM | {"id": "K2", "columns": [B]}),  # FedAvg has not run there
+    ]
     return render_page([path], Store((folder / "evidence",)), folder, Words(claims, summary, [], 96))[2]
 
 
@@ -58,10 +62,22 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
         "**Pages:** [scale full](full/fedlaw/index.md), [scale short](short/fedlaw/index.md)",
         "papers/other: 262 printed numbers are here to be compared with; nothing has been run.",
     ]
-    assert "| paper | ? inconclusive |" in text
-    assert "| FedLAW | [K1](full/fedlaw/index.md#K1) |" in text
     for ending in ("md", "html"):
         assert Path(f"reports/full/fedlaw/index.{ending}").read_text().count('id="K1"') == 1
+
+
+def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None:
+    """A judged claim stands with what it says, one without a verdict under its reason. Nothing counts below scale full."""
+    summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={})
+    full, short = page("full", summary), page("short", summary, seeds=1)
+    text = render_overview([short, full], Path("reports"), {})[0].read_text()
+    counted = "3 of 96 | 3: 3 reproduced | 1 of 2: 1 inconclusive"
+    assert f"| [FedLAW](full/fedlaw/index.md) | {counted} |" in text
+    assert "| [K1](full/fedlaw/index.md#K1): Ahead. | ? inconclusive |" in text
+    assert "| paper | – not run |\n| --- | --- |\n| FedLAW | [K2](full/fedlaw/index.md#K2) |" in text
+    text = render_overview([short], Path("reports"), {})[0].read_text()
+    assert "| [FedLAW](short/fedlaw/index.md) | 0 of 96 | none | none of 2 |" in text
+    assert "Claims that were judged" not in text
 
 
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:

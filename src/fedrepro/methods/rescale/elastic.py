@@ -41,7 +41,8 @@ class Elastic(Rescale):
     `granularity`, what shares a largest Omega: each tensor, each module (a layer's weight and bias), each channel (what leads
     to one output of a module: a row of its weight and that row's bias), or global. `of`: F is the logits, the probabilities, or
     the features that the last layer reads, whose own Omega is then 0. `bias_correction` divides Omega_k by 1 - mu^b, b its
-    number of batches; without it clients with more batches count for more. `weighting`: p_k, size or uniform.
+    number of batches; without it clients with more batches count for more. `weighting`: p_k, by size
+    (which counts what a client holds out) or uniform.
     """
 
     tau: float = 0.5

@@ -1,0 +1,135 @@
+"""What holds of all papers, on one page: counts, what the evidence says of each paper, and the claims."""
+
+from collections.abc import Mapping, Sequence
+
+from fedrepro.exhibits.cells import COMPARED
+from fedrepro.exhibits.judge import DECIDED, VERDICTS, Verdict
+from fedrepro.exhibits.pages import Placed, link
+from fedrepro.exhibits.paper import PageHeader
+from fedrepro.exhibits.sections import words
+from fedrepro.exhibits.write import blocks as b
+
+WHAT_HOLDS = (
+    "Made from the evidence beside the pages. Only what ran at scale full, by a paper's own protocol, is compared with its "
+    "printed numbers; at scale short nothing is judged. What does not hold comes first."
+)
+COUNTED = (
+    "Measured: by the paper's own protocol. A number that several tables print is judged once, a claim when all its numbers "
+    f"are measured. {words.MEANT} Of a claim, direction only: the seeds lie on the claimed side, and no more than that holds."
+)
+JUDGED = (
+    "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
+    "rule decides it."
+)
+WAITING = (
+    "Not run: some of a claim's numbers, or all, have no runs. Not comparable: scale full has no verdict and scale short has "
+    "runs, or the paper does not give the settings."
+)
+Paper = list[Placed]  # the pages of one paper, full before short
+Told = dict[Verdict, list[tuple[b.Text, str]]]  # verdict -> claims: a link, and what the claim says
+
+
+def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> b.Document:
+    """Makes the page. `pages`: of published scales; `others`: papers without any page -> how many numbers they print."""
+    by_name: dict[str, Paper] = {}
+    for path, page in sorted(pages, key=lambda one: (one[1].paper_name, one[1].scale)):  # full comes before short
+        by_name.setdefault(page.paper_name, []).append((path, page))
+    told = {name: _by_verdict(scales) for name, scales in by_name.items()}
+    sections = [*map(_paper, by_name.values()), *_others(others), *_judged_claims(told), *_waiting(told)]
+    return b.Document("What holds", WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
+
+
+def _counts(papers: Mapping[str, Paper]) -> b.Section:
+    """Makes a grid of papers: how many numbers and claims are judged, and how they come out."""
+    rows: list[b.Row] = []
+    for name, ((path, page), *_) in papers.items():
+        full = page.scale == "full"
+        numbers = {status: page.counts[status] for status in COMPARED if full}
+        verdicts = {verdict: page.verdicts[verdict] for verdict in DECIDED if full}
+        measured = f"{page.printed_measured if full else 0} of {page.printed_total}"
+        of_claims = f" of {len(page.claims)}"
+        rows.append((b.Text(name, link=link(path)), measured, _judged(numbers), _judged(verdicts, of_claims)))
+    heads = b.heads("paper", "printed numbers measured", "different numbers judged", "claims judged")
+    return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), b.Paragraph(COUNTED, soft=True)))
+
+
+def _judged(numbers: words.Counts, of: str = "") -> b.Line:
+    """`21: 15 reproduced, 3 consistent, 3 inconclusive`."""
+    total = sum(numbers.values())
+    return (f"{total}{of}: ", *words.counted(numbers)) if total else f"none{of}"
+
+
+def _paper(scales: Paper) -> b.Section:
+    told = [page.answers for _, page in scales if page.answers]
+    lines: list[b.Line | b.Points] = [words.named("Proposes:", told[0].proposes)] if told else []
+    shares = [_share(page) for _, page in scales if page.printed_measured] or ["none of its printed numbers."]
+    lines.append(words.named("Re-run:", " ".join(shares)))
+    for _, page in scales:
+        lines += _answers(page)
+    lines += [words.named("Not obtained:", told[0].missing)] if told else []
+    links = b.joined(b.Text(f"scale {page.scale}", link=link(path)) for path, page in scales)
+    lines.append((b.Text("Pages:", "strong"), " ", *links))
+    return b.Section(scales[0][1].paper_name, (b.Bullets(tuple(lines)),))
+
+
+def _share(page: PageHeader) -> str:
+    """`48 of its 134 printed numbers by its protocol (36 %).`"""
+    measured, total = page.printed_measured, page.printed_total
+    share = f"{100 * measured / total:.0f} %" if total else "none printed"
+    below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
+    return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
+
+
+def _answers(page: PageHeader) -> list[b.Line | b.Points]:
+    if page.answers is None:
+        return []
+    at = "" if page.scale == "full" else f" at scale {page.scale}"
+    named = {"Seen here": "Seen"}
+    return [words.points(f"{named.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
+
+
+def _others(others: Mapping[str, int]) -> list[b.Section]:
+    if not others:
+        return []
+    lines = tuple(
+        f"papers/{name}: {count} printed numbers are here to be compared with; nothing has been run."
+        for name, count in others.items()
+    )
+    return [b.Section("Not run yet", (b.Bullets(lines),))]
+
+
+def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:
+    """Makes a grid of the claims with a verdict and what they say, the least favourable verdict first."""
+    rows: list[b.Row] = []
+    least_first: list[Verdict] = [*reversed(DECIDED)]
+    for name, claims in papers.items():
+        judged = [(verdict, claim) for verdict in least_first for claim in claims.get(verdict, [])]
+        rows += [b.Apart(name)] if judged else []
+        rows += [((id, ": ", text), words.verdict(verdict)) for verdict, (id, text) in judged]
+    grid = b.Grid("Claims that were judged", b.heads("claim", "verdict"), tuple(rows), "claims")
+    return [b.Section("Claims that were judged", (b.Paragraph(JUDGED), grid))] if rows else []
+
+
+def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
+    """Makes a grid of papers by the claims without a verdict."""
+    why: list[Verdict] = [one for one in VERDICTS if one not in DECIDED and any(one in claims for claims in papers.values())]
+    if not why:
+        return []
+    linked = {name: [[id for id, _ in claims.get(one, [])] for one in why] for name, claims in papers.items()}
+    rows = tuple((name, *(b.joined(ids) or "–" for ids in lists)) for name, lists in linked.items())
+    grid = b.Grid("Claims without a verdict", b.heads("paper", *(words.verdict(one).text for one in why)), rows, "claims")
+    number = sum(len(ids) for lists in linked.values() for ids in lists)
+    return [b.Section("Claims without a verdict", (b.Paragraph(WAITING), grid), folded=True, note=f"{number} claims")]
+
+
+def _by_verdict(scales: Paper) -> Told:
+    """A claim that has not run at full scale takes the verdict of scale short, "not comparable"."""
+    best: dict[str, tuple[Verdict, b.Text, str]] = {}
+    for path, page in scales:
+        for id, verdict in page.claims:
+            if id not in best or (best[id][0] == "not run" and verdict != "not run"):
+                best[id] = verdict, b.Text(id, link=f"{link(path)}#{id}"), page.claim_texts.get(id, "")
+    found: Told = {}
+    for verdict, id, text in best.values():
+        found.setdefault(verdict, []).append((id, text))
+    return found
