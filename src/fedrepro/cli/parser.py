@@ -206,7 +206,9 @@ def _run(add: Add) -> None:
     help = "processes that share out each round's clients; they change no bit (default: params.yaml)"
     run.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
     _checkpoints(run)
-    help = "also keep the models of these rounds, for `fedrepro diagnose`; of a finished seed by training it again so far"
+    help = (
+        "also keep the models of these rounds, for `fedrepro diagnose`; a finished seed is trained again up to the last of them"
+    )
     run.add_argument("--keep", action=Listed, nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
     once_more = run.add_mutually_exclusive_group()
@@ -214,13 +216,15 @@ def _run(add: Add) -> None:
     help = "train every seed from the start, finished ones too; the new result replaces the old one when it is complete"
     once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
-    run.add_argument("--cores", type=_at_least_one, metavar="N", help="with --dry-run: those of the workflow; default: all")
+    run.add_argument(
+        "--cores", type=_at_least_one, metavar="N", help="with --dry-run: how many the workflow is to have; default: all"
+    )
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
 
 
 def _checkpoints(command: argparse.ArgumentParser) -> None:
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
-    help = f"save a resumable state so often, in seconds (default: {every})"
+    help = f"seconds between two checkpoints (default: {every})"
     command.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
 
 
@@ -240,7 +244,7 @@ def _sweep(add: Add) -> None:
 def _verify(add: Add) -> None:
     verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
     verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
-    verify.add_argument("--scale", choices=PUBLISHED, help="default: the first of them that has evidence")
+    verify.add_argument("--scale", choices=PUBLISHED, help="default: full if it has evidence, else short")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "a sample that took so long when it was published; at least one training (default: 10)"
     verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
@@ -270,7 +274,7 @@ def _diagnose(add: Add) -> None:
     help = "default: every round whose models are kept; what was measured before stays"
     diagnose.add_argument("--rounds", action=Listed, type=_at_least_one, metavar="ROUND", help=help)
     diagnose.add_argument("--device", choices=DEVICES, default="auto")
-    help = "of a run's configuration: first train what is missing of it, and the models that it is to keep"
+    help = "with a configuration file: first train the seeds and models that are missing"
     diagnose.add_argument("--train", action="store_true", help=help)
     help = "with --train: processes that share out each round's clients (default: 1)"
     diagnose.add_argument("--workers", type=_at_least_one, metavar="N", help=help)
@@ -297,7 +301,9 @@ def _which(command: argparse.ArgumentParser, what: str) -> None:
 
 def _look(add: Add) -> None:
     runs = add(
-        "runs", "listing", "list what has been trained here or is published: a line a table; of what is named, a line a run"
+        "runs",
+        "listing",
+        "list runs that were trained here or published: a line for each table, or for each run of what is named",
     )
     _which(runs, "a table as paper/table, all of a paper, or a run: its run_id, a part of it, or its folder")
     runs.add_argument("--prune", action="store_true", help="remove result folders and MLflow runs that no table asks for")

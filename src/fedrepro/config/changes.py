@@ -1,4 +1,5 @@
-"""papers/changes.yaml: every change of a rule, of a claim or of a claim's rule after results had been read, with what it moved.
+"""papers/changes.yaml: every change of a rule, of a claim or of a claim's rule after results had been read, and evidence that
+was withdrawn, with what it moved.
 
 Pages show it. A rule and a claim have a fingerprint each, of what they decide and not of how they are written; a test compares
 those in the file with today's, so that no change goes unlisted.

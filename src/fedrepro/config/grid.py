@@ -79,6 +79,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         paper=paper_name,
         paper_name=paper.name,
         paper_title=f"{paper.authors}: {paper.title} ({paper.venue})",
+        paper_url=paper.url,
         table=table_name,
         title=table.title,
         source=table.source,

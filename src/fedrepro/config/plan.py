@@ -184,6 +184,7 @@ class Plan:
     asked: dict[str, tuple[int, ...]]  # run_id -> seeds that the report needs; those of candidates are added once chosen
     candidates: tuple[Candidate, ...] = ()
     spreads: dict[str, Spread] = field(default_factory=dict)  # of each metric; where measured and printed are compared
+    paper_url: str = ""
     remarks: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     deviations: tuple[Deviation, ...] = ()

@@ -17,7 +17,7 @@ from fedrepro.units import unit
 
 COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
-ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (2.5, 5.0, 10.0))
+ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (1.0, 2.5, 5.0, 10.0))
 USUAL = 10  # last rounds, which most papers that average take
 
 
@@ -220,8 +220,8 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
-    """Marks the best value of each quantity in each column; none where no value is better than another, or where our means are
-    over different seeds: a seed that one of them lacks may be the better one.
+    """Marks the best value of each quantity in each column; none where no value is better than another, where a printed row has
+    not run, or where our means are over different seeds: what is missing may be the better one.
 
     What one row alone shows, while others show something else, is not marked.
     """
@@ -232,7 +232,8 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
     best: set[tuple[str, str]] = set()
     for (column, _), group in groups.items():
         valued = [cell for cell in group if getattr(cell, attribute) is not None and cell.metric.ranked]
-        even = attribute == "printed" or len({frozenset(cell.per_seed) for cell in valued}) == 1
+        waits = any(cell.printed is not None and not cell.per_seed for cell in group)
+        even = attribute == "printed" or (len({frozenset(cell.per_seed) for cell in valued}) == 1 and not waits)
         if valued and even and not len(group) == 1 < in_column[column]:
             values = [round(getattr(cell, attribute), cell.digits) for cell in valued]
             top = max(values) if valued[0].metric.higher else min(values)

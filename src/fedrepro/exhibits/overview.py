@@ -15,7 +15,8 @@ WHAT_HOLDS = (
 )
 COUNTED = (
     "Measured: by the paper's own protocol. A number that several tables print is judged once, a claim when all its numbers "
-    f"are measured. {words.MEANT} Of a claim, direction only: the seeds lie on the claimed side, and no more than that holds."
+    f"are measured. {words.MEANT} Of a claim, reproduced: its whole interval lies on the claimed side, and a printed "
+    "number fits; direction only: the seeds lie on the claimed side, and no more than that holds."
 )
 JUDGED = (
     "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
@@ -40,17 +41,22 @@ def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> b.Document:
 
 
 def _counts(papers: Mapping[str, Paper]) -> b.Section:
-    """Makes a grid of papers: how many numbers and claims are judged, and how they come out."""
-    rows: list[b.Row] = []
-    for name, ((path, page), *_) in papers.items():
-        full = page.scale == "full"
-        numbers = {status: page.counts[status] for status in COMPARED if full}
-        verdicts = {verdict: page.verdicts[verdict] for verdict in DECIDED if full}
-        measured = f"{page.printed_measured if full else 0} of {page.printed_total}"
-        of_claims = f" of {len(page.claims)}"
-        rows.append((b.Text(name, link=link(path)), measured, _judged(numbers), _judged(verdicts, of_claims)))
+    """Makes a grid of papers: how many numbers and claims are judged, and how they come out. A last line has the sums."""
+    first = [scales[0] for scales in papers.values()]
+    rows = [_line(b.Text(page.paper_name, link=link(path)), [page]) for path, page in first]
+    rows += [_line("together", [page for _, page in first])] if len(rows) > 1 else []
     heads = b.heads("paper", "printed numbers measured", "different numbers judged", "claims judged")
     return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), b.Paragraph(COUNTED, soft=True)))
+
+
+def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
+    """Makes a row of sums over pages. What is below scale full counts as not measured."""
+    full = [page for page in pages if page.scale == "full"]
+    numbers = {status: sum(page.counts[status] for page in full) for status in COMPARED}
+    verdicts = {verdict: sum(page.verdicts[verdict] for page in full) for verdict in DECIDED}
+    measured, printed = sum(page.printed_measured for page in full), sum(page.printed_total for page in pages)
+    of = f" of {sum(len(page.claims) for page in pages)}"
+    return (name, f"{measured} of {printed}", _judged(numbers), _judged(verdicts, of))
 
 
 def _judged(numbers: words.Counts, of: str = "") -> b.Line:

@@ -122,7 +122,9 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
     changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
-        said.append(f"{len(changed)} of {len(runs)} runs: made with other code of {what} than today's.")
+        said.append(f"{len(changed)} of {len(runs)} runs were trained with other code of {what} than today's.")
+    if unknown := sum(not one.code for one in runs):
+        said.append(f"{unknown} of {len(runs)} runs do not record which code trained them.")
     edited = _edited(plan)
     if edited:
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")

@@ -292,7 +292,7 @@ def test_the_answer_comes_first_and_all_else_folds():
     first, _, rest = text.partition("<details>")
     assert "not reproduced" in first
     assert "1 direction only" in first
-    assert "Judged runs: digits; 4 clients; 5 rounds; seeds 8, 9, 10." in first
+    assert "Judged runs: digits; 4 clients; 5 rounds; seeds 8, 9, 10 (3 of 4 cells); seeds 8, 9 (1 of 4 cells)." in first
     assert first.count("<table") == first.count("<svg") == 1
     assert re.findall(r"<section>\n<h(\d)>", first) == ["2", "2"]
     assert "<h2>" not in re.sub(r"<summary><h2>", "", rest)

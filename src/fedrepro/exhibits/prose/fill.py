@@ -2,7 +2,7 @@
 
 Forms, at a place `row/column` of the table whose remark it is, or `table/row/column`:
 
-    mean printed difference deviation    of a cell
+    mean printed difference deviation margin    of a cell
     seeds            the values of its seeds
     gain printed_gain    of `row-baseline/column`: the mean of the differences over paired seeds; of the printed numbers
     gains            the differences at each seed

@@ -137,6 +137,17 @@ def _differences(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     return [Quantity(ours.number - theirs.number, ours.unit, signed=True) for ours, theirs in couples]
 
 
+def _margins(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+    """Waits where a cell has none."""
+    found = []
+    for exhibit, row, column in _places(asked, facts, where):
+        cell = _cell(exhibit, row, column, where)
+        if cell.margin is None:
+            raise Waits(f"{exhibit.plan.source}: {exhibit.name(row, column)}: no margin")
+        found.append(Quantity(cell.margin, cell.metric.unit))
+    return found
+
+
 def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
     """`fedavg+gh-fedavg` as (row, baseline), whatever hyphens keys have."""
     known = {one.key for one in exhibit.plan.rows}
@@ -263,6 +274,7 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "deviation": _deviations,
     "printed": _printed,
     "difference": _differences,
+    "margin": _margins,
     "gain": _gain,
     "gains": _gains,
     "interval": _interval,

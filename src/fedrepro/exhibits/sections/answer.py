@@ -1,5 +1,6 @@
 """The first screen of a paper's page: what holds, counts, the numbered tables at a glance, a picture."""
 
+from collections import Counter
 from functools import partial
 
 from fedrepro.console import some
@@ -61,9 +62,12 @@ def _judged(paper: PaperPage) -> str:
     if not cells:
         return ""
     data, clients, rounds = (sorted({config[key] for config, _ in cells}) for key in ("dataset", "clients", "rounds"))
-    seeds = sorted({seed for _, cell in cells for seed in cell.per_seed})
-    counted = (f"{', '.join(map(str, each))} {what}" for each, what in ((clients, "clients"), (rounds, "rounds")))
-    return f"Judged runs: {', '.join(data)}; {'; '.join(counted)}; seeds {', '.join(map(str, seeds))}."
+    seeds = Counter(tuple(sorted(cell.per_seed)) for _, cell in cells)
+    counted = [f"{', '.join(map(str, each))} {what}" for each, what in ((clients, "clients"), (rounds, "rounds"))]
+    for each, number in seeds.most_common():
+        share = f" ({number} of {len(cells)} cells)" if len(seeds) > 1 else ""
+        counted.append(f"seed{'s' if len(each) > 1 else ''} {', '.join(map(str, each))}{share}")
+    return f"Judged runs: {', '.join(data)}; {'; '.join(counted)}."
 
 
 def _headline(paper: PaperPage) -> str:

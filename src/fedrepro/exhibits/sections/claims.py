@@ -11,8 +11,8 @@ from fedrepro.exhibits.write import blocks as b
 from fedrepro.units import decimal, unit
 
 CHANGES = (
-    "Rules and claims that were changed when results had already been read, oldest first, each with the verdicts that it "
-    "moved. A rule fixed beforehand is worth more than one of these."
+    "Rules and claims that were changed, and evidence that was withdrawn, when results had already been read, oldest first, "
+    "each with the verdicts that it moved. A rule fixed beforehand is worth more than one of these."
 )
 
 WAITING = "Claims whose runs this scale does not have (each leads to what it says): "
@@ -82,7 +82,7 @@ def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
 
 @section("paper", at=40)
 def changes(paper: PaperPage) -> list[b.Block]:
-    """Every change of a rule or a claim after results had been read."""
+    """Every change of a rule or a claim, or withdrawn evidence, after results had been read."""
     if not paper.changes:
         return []
     blocks: list[b.Block] = [b.Paragraph(CHANGES)]

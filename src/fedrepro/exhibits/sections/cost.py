@@ -20,7 +20,8 @@ COST = (
 )
 TRAFFIC = (
     "The last two columns are what a real deployment would send: float32 weights, running statistics where the method uses the "
-    "clients', and what the client rule adds; nothing is compressed. Here nothing is sent."
+    "clients', and what the client rule adds; nothing is compressed. Here nothing is sent. "
+    "Wall times were taken beside other work, some on other processors; they do not rank methods."
 )
 OWN_PAGES = "What each run cost, with links to its evidence, is on the pages of "
 COLUMNS = range(2, 2 + len(COST))

@@ -35,14 +35,14 @@ def caption(plan: Plan) -> str:
     """Says what the numbers of a cell mean."""
     measured = "Measured: mean ± sample standard deviation over seeds (number of seeds). "
     if not plan.prints:
-        return f"{measured}Bold: best measured of the column, if all means are over the same seeds."
+        return f"{measured}Bold: best measured of the column, if all rows have run at the same seeds."
     text = (
         f"{measured}"
         f"Below it the printed number{', of other data and for orientation only' if plan.stand_in else ''}. "
-        "Bold: best measured of the column, if all means are over the same seeds; underlined: best printed."
+        "Bold: best measured of the column, if all rows have run at the same seeds; underlined: best printed."
     )
     if plan.comparable:
-        text += f" Third line: measured minus printed, and {words.LEGEND}."
+        text += f" Third line: measured minus printed, and {words.LEGEND}. Below it the margin, where there is one."
     return text
 
 

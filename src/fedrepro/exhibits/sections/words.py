@@ -33,7 +33,8 @@ SIGNS: dict[str, tuple[str, Look]] = {
 }
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
-    "✓ reproduced, within 1 point of print; ≈ consistent, further off, but within the margin that the seeds leave; "
+    "✓ reproduced, our mean within 1 point of print, whatever the margin up to "
+    f"{RULE.widest:g}; ≈ consistent, further off, but within the margin that the seeds leave; "
     f"? inconclusive, the margin is wider than {RULE.widest:g} points; ✗ not reproduced, outside margin and 1 point."
 )
 

@@ -153,7 +153,7 @@ class Document:
     """A whole page."""
 
     title: str
-    subtitle: str
+    subtitle: Line
     blocks: tuple[Block, ...]
 
     @property
@@ -183,9 +183,11 @@ def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...
 
 
 def relative(path: str, folder: Path, page: str = "") -> str:
-    """Where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page.
+    """Where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page. Or an address.
 
     A path that ends with `.page` is a page, which ends with `page`. What stands behind a `#` stays."""
+    if "://" in path:
+        return path
     path, sign, anchor = path.partition("#")
     path = path.removesuffix(".page") + page if path.endswith(".page") else path
     seen = path if path.startswith("./") else os.path.relpath(path, folder)

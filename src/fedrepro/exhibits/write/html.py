@@ -50,8 +50,9 @@ END = "</main>\n</body>\n</html>\n"
 
 def write(page: Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
-    start = START.format(title=plain(page.title), subtitle=plain(page.subtitle), style=STYLE.read_text())
-    return f"{start}{_Writer(Path(folder)).all(page.blocks, 2)}{END}"
+    writer = _Writer(Path(folder))
+    start = START.format(title=plain(page.title), subtitle=writer.line(page.subtitle), style=STYLE.read_text())
+    return f"{start}{writer.all(page.blocks, 2)}{END}"
 
 
 def plain(text: str) -> str:

@@ -27,7 +27,7 @@ MARKS = {"strong": "**{}**", "code": "`{}`", "underlined": "<u>{}</u>"}
 
 def write(page: Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
-    parts = [f"# {page.title}", page.subtitle, *(_block(block, Path(folder), 2) for block in page.blocks)]
+    parts = [f"# {page.title}", _line(page.subtitle, folder), *(_block(block, Path(folder), 2) for block in page.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
