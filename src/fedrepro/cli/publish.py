@@ -49,7 +49,8 @@ def publish(options: Namespace) -> None:
         target = evidence / _below(path)
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
     console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
-    console.say(f"next: {made.command}, then commit {made.folder}")
+    spread = f"fedrepro spread {made.paper}, " if made.comparable else ""
+    console.say(f"next: {spread}{made.command}, then commit {made.folder}")
 
 
 def _require_fit(path: Path, *, native: bool) -> None:

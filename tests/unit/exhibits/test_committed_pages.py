@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from fedrepro.exhibits.spreads import measured, spreads, write_spreads
+
 ROOT = Path(__file__).parents[3]
 JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
 TABLES = sorted(path for path in ROOT.glob("reports/*/*/table*.json") if path.parts[-3] in ("full", "short"))
@@ -45,6 +47,14 @@ def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
             assert header.get("comparable", True), place
             assert not header.get("variant_of"), place
             assert cell["printed"] is not None, place
+
+
+@pytest.mark.parametrize("paper", sorted(path.parent.name for path in PAGES if path.parts[-3] == "full"))
+def test_margins_rest_on_all_published_seeds(paper: str, tmp_path: Path) -> None:
+    """The file that margins take is the one that `fedrepro spread` would write today."""
+    (tmp_path / "papers" / paper).mkdir(parents=True)
+    written = write_spreads(spreads(measured(ROOT, paper)), tmp_path, paper)
+    assert written.read_text() == (ROOT / "papers" / paper / "spread.json").read_text(), f"give: fedrepro spread {paper}"
 
 
 def test_links_lead_somewhere() -> None:
@@ -97,6 +107,27 @@ def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
     counts = report["header"]["counts"]
     said = f"{counts['reproduced']} are reproduced, {counts['consistent']} consistent, {counts['inconclusive']} inconclusive"
     assert f"Of {len(cells)} cells {said}, {counts['not reproduced']} not reproduced." in alt
+
+
+def test_the_readme_says_how_much_is_measured() -> None:
+    """The sums of the page on all papers, and on what data."""
+    pages = [json.loads(path.read_text())["header"] for path in PAGES if path.parts[-3] == "full"]
+    papers = {path.parent.name: json.loads(path.read_text())["header"]["printed_total"] for path in PAGES}
+    counts = {status: sum(page["counts"][status] for page in pages) for status in JUDGED}
+    readme = (ROOT / "README.md").read_text()
+    measured = (
+        f"So far {sum(page['printed_measured'] for page in pages)} of {sum(papers.values())} printed numbers are measured"
+    )
+    assert f"{measured} by the papers' own protocols, all on MNIST or FashionMNIST." in readme
+    assert {cell["dataset"] for _, paper, _, cell in cells() if cell["status"] in JUDGED} == {"mnist", "fashion_mnist"}
+    assert (
+        f"Of {sum(counts.values())} different ones {counts['reproduced']} are\nreproduced, {counts['consistent']} consistent"
+        in readme
+    )
+    assert f"{counts['inconclusive']} inconclusive and {counts['not reproduced']} not reproduced." in readme
+    (fedlaw,) = (page for page in pages if page["paper"] == "fedlaw")
+    judged = sum(fedlaw["counts"][status] for status in JUDGED)
+    assert f": {fedlaw['counts']['reproduced']} of {judged} numbers are reproduced, but" in readme
 
 
 def test_every_key_of_the_records_is_told_in_the_docs() -> None:

@@ -10,20 +10,21 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=120)
 def of_a_table(table: Exhibit) -> list[b.Block]:
-    """The same section as on the page of the paper."""
-    return _differences(table.plan)
+    """All of it."""
+    return [*_disagreements(table.plan), *_deviations(table.plan), *_gaps(table.plan)]
 
 
 @section("paper", at=100)
 def of_a_paper(paper: PaperPage) -> list[b.Block]:
-    """What is the same for all tables of the paper; at scale full, where numbers are judged."""
-    return _differences(paper.plan) if paper.plan.scale == "full" else []
+    """Our deviations, at scale full, where numbers are judged."""
+    return _deviations(paper.plan) if paper.plan.scale == "full" else []
 
 
 @section("details", at=80)
-def of_a_paper_without_verdicts(paper: PaperPage) -> list[b.Block]:
-    """What is the same for all tables of the paper, at scales where nothing is judged."""
-    return [] if paper.plan.scale == "full" else _differences(paper.plan)
+def in_detail(paper: PaperPage) -> list[b.Block]:
+    """What the paper's page does not have."""
+    deviations = [] if paper.plan.scale == "full" else _deviations(paper.plan)
+    return [*_disagreements(paper.plan), *deviations, *_gaps(paper.plan)]
 
 
 @section("table", at=130)
@@ -39,20 +40,23 @@ def make_a_paper_again(paper: PaperPage) -> list[b.Block]:
     return [b.Section("Make it again", (b.Commands(commands),), folded=True, note=paper.command)]
 
 
-def _differences(plan: Plan) -> list[b.Block]:
-    made: list[b.Block] = []
-    if plan.disagreements:
-        rows = tuple((d.what, d.paper, d.authors_code, d.followed, _other(d)) for d in plan.disagreements)
-        names = b.heads("what", "paper", "authors' code", "followed", "the other one, in params.yaml")
-        table = b.Grid("Paper text against authors' code", names, rows)
-        heading = "Where the paper contradicts itself or its authors' code"
-        made.append(b.Section(heading, (table,), True, f"{len(rows)} places"))
-    if plan.deviations:
-        pairs = tuple((one.id, (one.text,)) for one in plan.deviations)
-        made.append(b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, f"{len(pairs)} places"))
-    if plan.known_gaps:
-        made.append(b.Section("Known gaps", (b.Bullets(plan.known_gaps),), True, f"{len(plan.known_gaps)}"))
-    return made
+def _disagreements(plan: Plan) -> list[b.Block]:
+    if not plan.disagreements:
+        return []
+    rows = tuple((d.what, d.paper, d.authors_code, d.followed, _other(d)) for d in plan.disagreements)
+    names = b.heads("what", "paper", "authors' code", "followed", "the other one, in params.yaml")
+    table = b.Grid("Paper text against authors' code", names, rows)
+    return [b.Section("Where the paper contradicts itself or its authors' code", (table,), True, f"{len(rows)} places")]
+
+
+def _deviations(plan: Plan) -> list[b.Block]:
+    pairs = tuple((one.id, (one.text,)) for one in plan.deviations)
+    return [b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, f"{len(pairs)} places")] if pairs else []
+
+
+def _gaps(plan: Plan) -> list[b.Block]:
+    gaps = plan.known_gaps
+    return [b.Section("Known gaps", (b.Bullets(gaps),), True, f"{len(gaps)}")] if gaps else []
 
 
 def _other(disagreement: Disagreement) -> b.Line:
