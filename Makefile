@@ -79,7 +79,7 @@ check: $(READY)  ## style, types, and whether the workflow and the tests that ne
 	$(BIN)/snakemake --dry-run --quiet all --cores 1 > /dev/null
 	$(BIN)/python -m pytest --collect-only --quiet tests/cluster tests/gpu tests/portable/emulated.py
 
-ui: $(READY)  ## the MLflow UI over every run, on this machine only (PORT=5001 for another port)
+ui: $(READY)  ## the MLflow UI over the runs of all tables asked for, on this machine only (PORT=5001 for another port)
 	@$(BIN)/fedrepro ui --port $(PORT)
 
 clean:  ## remove what the workflow made, except downloads; the environment stays

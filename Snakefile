@@ -27,9 +27,11 @@ rule reports:
 include: "rules/train.smk"
 include: "rules/report.smk"
 
-# The lock is taken only when something really runs; the kernel frees it when the process dies.
 onstart:
     session.begin(FLOW, workflow)
+
+onsuccess:
+    session.repeat_errors()
 
 onerror:
     session.repeat_errors()

@@ -16,3 +16,7 @@ def require_known(where: str, noun: str, name: object, known: Collection[str]) -
         from fedrepro.registry import unknown  # here, so that the command line starts without it
 
         raise UserError(f"{where}: {unknown(noun, name, [*known])}")
+
+
+# How the outcome of a sync begins that wrote nothing; the workflow tries again.
+UNSYNCED = "not synced"

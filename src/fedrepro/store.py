@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro import versioned
 from fedrepro.choices import PUBLISHED
 from fedrepro.engine import diagnosed
 from fedrepro.engine.receipts import RUNS
@@ -24,7 +25,8 @@ class Store:
 
     @classmethod
     def of(cls, root: Path = Path()) -> "Store":
-        """Of a project."""
+        """Of a project, with what DVC has brought."""
+        versioned.arrive(Path(root))
         return cls((*published_folders(root), Path(root) / RUNS, Path(root) / diagnosed.DIAGNOSTICS))
 
     def find(self, run_id: str, seed: int) -> Path | None:

@@ -61,6 +61,7 @@ def pulled(project: Project, root: Path) -> Project:
     """A fresh clone with everything from the store."""
     found = clone(project, root)
     found.run("dvc", "pull", **servers.AWS)
+    found.run("fedrepro", "runs")  # any command links what came to the results
     return found
 
 

@@ -214,7 +214,7 @@ def flock(*_):
     raise OSError(errno.ENOLCK, "no locks")
 fcntl.flock = flock
 from fedrepro.workflow import session
-session.begin(None, None)  # takes its lock first
+session.claim()
 """
 
 

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
+import traceback
 from argparse import Namespace
 
 from fedrepro import arithmetic, console, stopping
@@ -44,6 +45,8 @@ def _run(options: Namespace) -> int:
         if options.debug:
             raise
         expected, detail = _said(error)
+        if not expected and os.environ.get("FEDREPRO_ERRORS"):
+            console.note(traceback.format_exc())  # a job is not run again for it
         detail += "" if expected else "; run again with --debug for the traceback"
         console.fail("fedrepro: error: " + " ".join(detail.split()))
         return UserError.exit_code if expected else 1

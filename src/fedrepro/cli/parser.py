@@ -380,6 +380,7 @@ def _render(add: Add) -> None:
     spread = add("spread", "reporting", "estimate anew, from published evidence, how far a paper's seeds lie apart")
     spread.add_argument("paper")
 
+    add("versioned", "reporting", "link all finished results into results/versioned, which DVC stores")
     summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
     summary.add_argument("documents", nargs="*", type=Path, help="JSON reports of tables")
     help = "file for the cells; means.json beside it has the methods"

@@ -1,9 +1,10 @@
-"""fedrepro report | choose | page | site | overview | spread | summary | track | ui."""
+"""fedrepro report | choose | page | site | overview | spread | summary | versioned | track | ui."""
 
 from argparse import Namespace
 from pathlib import Path
 
 from fedrepro import console
+from fedrepro.choices import UNSYNCED
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 
@@ -75,6 +76,13 @@ def summary(options: Namespace) -> None:
     write_means(tables, options.out.with_name("means.json"))
 
 
+def versioned(options: Namespace) -> None:
+    """The last step of the DVC stage that trains."""
+    from fedrepro import versioned
+
+    print(versioned.store(ROOT))
+
+
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     from fedrepro.tracking import follow, sync
@@ -91,18 +99,20 @@ def track(options: Namespace) -> int:
     try:
         outcome = str(sync(plans, ROOT))
     except UserError as error:
-        outcome = f"not synced: {error}"
+        outcome = f"{UNSYNCED}: {error}"
     except Exception as error:
-        outcome = f"not synced ({type(error).__name__}: {error}); `fedrepro track` tries again"
-    console.say(outcome)
+        outcome = f"{UNSYNCED} ({type(error).__name__}: {error}); the next command tries again"
+    (console.fail if outcome.startswith(UNSYNCED) else console.say)(outcome)
     write_json(options.out, {"outcome": outcome})
     return 0
 
 
 def ui(options: Namespace) -> None:
     from fedrepro.tracking import sync, ui
+    from fedrepro.tracking.server import require_port
     from fedrepro.tracking.wanted import plan_files
 
+    require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
     _plan_published()
     console.say(str(sync(plan_files(ROOT), ROOT)))
     ui(ROOT, options.host, options.port)

@@ -28,7 +28,7 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
         return
     if store.database and not store.database.exists():
         raise UserError(f"{store.database}: no such file; run `fedrepro track` first")
-    _check_port(host, port)
+    require_port(root, host, port)
     console.say(f"MLflow UI: http://{host}:{port} (Ctrl-C ends it)")
     # Telemetry and background jobs are off: nothing here uses them, and they write into the database.
     environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -51,7 +51,10 @@ def command(root: Path, host: str, port: int) -> list[str]:
     return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
 
 
-def _check_port(host: str, port: int) -> None:
+def require_port(root: Path, host: str, port: int) -> None:
+    """UserError when the port is taken. A server that runs elsewhere needs none here."""
+    if find(Path(root).resolve()).served:
+        return
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

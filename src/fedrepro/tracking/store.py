@@ -232,7 +232,10 @@ def our_experiments(client: Any) -> dict[str, str]:
 
 
 def newest_experiment(client: Any) -> str | None:
-    """The id of our experiment whose run ended last."""
+    """The id of our experiment that trains, or else of the one whose run ended last."""
     ours = list(our_experiments(client).values())
-    found = client.search_runs(ours, order_by=["attributes.end_time DESC"], max_results=1) if ours else []
-    return found[0].info.experiment_id if found else None
+    for status, order in (("attributes.status = 'RUNNING'", "start_time"), ("", "end_time")):
+        found = client.search_runs(ours, status, order_by=[f"attributes.{order} DESC"], max_results=1) if ours else []
+        if found:
+            return found[0].info.experiment_id
+    return None

@@ -51,10 +51,10 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     """
     began, root = time.monotonic(), Path(root).resolve()
     address = find(root)
-    asked = collect([*plans, *plan_files(root)], root)
-    runs = {(one.experiment, one.run_id) for one in collect(list(plans)).values()}
-    given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
-    with store.writer(root):
+    with store.writer(root):  # what is asked for may change while another sync writes
+        asked = collect([*plans, *plan_files(root)], root)
+        runs = {(one.experiment, one.run_id) for one in collect(list(plans)).values()}
+        given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
         seen = _Seen(root, address, given, asked)
         report = seen.report() or _Sync(root, given, asked, seen.digests).into(address)
         if not report.problems:

@@ -29,7 +29,7 @@ from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
-from fedrepro.workflow.jobs import CONFIGS, Find, jobs, write_configs, write_plan
+from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_configs, write_plan
 
 
 class Workflow:
@@ -48,6 +48,9 @@ class Workflow:
         with session.one_line():
             update_config(params, _as_yaml(workflow.config_settings.config))
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
+            if workflow.is_main_process:
+                session.claim()
+                forget_unsynced()
             return cls(load_project(Path(), params), workflow)
 
     @cached_property

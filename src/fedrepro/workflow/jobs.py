@@ -12,16 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro.choices import UNSYNCED
 from fedrepro.config.plan import Plan, Run, rounds_of_both
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
 from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
-from fedrepro.files import json_text, write_text
+from fedrepro.files import json_text, read_json, write_text
 from fedrepro.typed import text
 
-PLANS, CONFIGS = Path("results/plans"), Path("results/configs")
+PLANS, CONFIGS, TRACKED = Path("results/plans"), Path("results/configs"), Path("results/tracked")
 Find = Callable[[int], Path | None]  # seed -> the file of what is there
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
@@ -46,6 +47,13 @@ def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> 
 
 def _groups(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
     return (seeds[start : start + LONGEST] for start in range(0, len(seeds), LONGEST))
+
+
+def forget_unsynced() -> None:
+    """Removes what jobs left that could not write into MLflow, so that they run again."""
+    for path in TRACKED.rglob("*.json"):
+        if read_json(path).get("outcome", "").startswith(UNSYNCED):
+            path.unlink(missing_ok=True)
 
 
 def write_plan(place: str, made: Plan) -> Path:

@@ -1,4 +1,4 @@
-"""What goes on around the jobs of one snakemake process: lock, announcement, errors."""
+"""What goes on around the jobs of one snakemake process: lock (which the kernel frees when it dies), announcement, errors."""
 
 import atexit
 import contextlib
@@ -22,6 +22,7 @@ ERRORS = Path(".snakemake/fedrepro-errors")
 LOCK = Path(".snakemake/fedrepro.lock")
 
 _held = contextlib.ExitStack()  # the lock, for as long as the process lives
+_claimed: set[Path] = set()
 
 
 def prepare(wanted: str) -> None:
@@ -34,10 +35,17 @@ def prepare(wanted: str) -> None:
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
 
 
+def claim() -> None:
+    """Before anything is written: making the graph, in a dry run too, writes plans and markers, which jobs of another process
+    read. Processes that Snakemake starts for its own jobs share the claim of their main process."""
+    if LOCK.absolute() not in _claimed:
+        with one_line():
+            _held.enter_context(lock(LOCK, busy=_refuse))
+        _claimed.add(LOCK.absolute())
+
+
 def begin(flow: "Workflow", workflow: Any) -> None:
     """Once, when Snakemake's `workflow` is about to run jobs."""
-    with one_line():
-        _held.enter_context(lock(LOCK, busy=_refuse))
     with contextlib.suppress(Exception):  # courtesies: no job needs them
         if workflow.touch:
             return
@@ -72,7 +80,7 @@ def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
 
 
 def repeat_errors() -> None:
-    """Ends a failed workflow with what its jobs said was wrong, each line once, after Snakemake's own last words."""
+    """Ends a workflow with what its jobs said was wrong, each line once, after Snakemake's own last words."""
     path = Path(os.environ["FEDREPRO_ERRORS"])
     with contextlib.suppress(OSError):
         lines = dict.fromkeys(path.read_text().splitlines())

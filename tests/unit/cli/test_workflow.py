@@ -17,7 +17,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
 from fedrepro.errors import UserError
-from fedrepro.files import write_json
+from fedrepro.files import lock, write_json
 from fedrepro.workflow import graph, session
 from fedrepro.workflow.graph import Workflow
 from fedrepro.workflow.jobs import jobs
@@ -127,6 +127,15 @@ def dry_run(*arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+def test_beside_a_running_workflow_nothing_is_written(project: Path) -> None:
+    """A dry run would change the plans that the other one's jobs read."""
+    with lock(session.LOCK, busy=pytest.fail):
+        done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", "reports/table3.md"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"process {os.getpid()}" in done.stderr.splitlines()[-1]
+    assert not (project / "results").exists()
+
+
 def counts(said: str) -> dict[str, int]:
     """Rule -> number of its jobs."""
     return {rule: int(number) for rule, number in re.findall(r"^([a-z_]+) +(\d+)$", said, re.MULTILINE)}
@@ -230,7 +239,8 @@ def test_config_takes_what_params_yaml_takes(
     assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
     monkeypatch.setattr(session, "prepare", lambda wanted: None)
-    asked = SimpleNamespace(config_settings=SimpleNamespace(config={"settings": {"a": "b: c: d"}}))  # of a='b: c: d'
+    config = SimpleNamespace(config={"settings": {"a": "b: c: d"}})  # of a='b: c: d'
+    asked = SimpleNamespace(config_settings=config, is_main_process=False)
     with pytest.raises(SystemExit, match=r"^2$"):
         Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
     assert "unknown setting 'a'" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""What DVC versions of results: `results/versioned`, hard links to all that is finished in results/runs and diagnostics.
+
+An experiment of DVC checks outputs out by force: what its lock does not name is deleted. So results are no output of DVC, but
+a folder beside them is. What DVC brings there (a pull, an experiment) is linked to the results, and nothing that is here is
+lost.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedrepro.engine import diagnosed, receipts
+from fedrepro.files import read_json, write_json, writing
+
+FOLDER = Path("results/versioned")
+KNOWN = Path("results/versioned.json")  # file -> its inode in FOLDER when both sides were last the same
+NAMES = tuple(folder.name for folder in (receipts.RUNS, diagnosed.DIAGNOSTICS))
+
+
+def arrive(root: Path = Path()) -> None:
+    """Links what DVC has brought since the last look to the results. A result that was deleted here stays deleted, and one that
+    was computed here since then stays as it is."""
+    there = dict(_files(root / FOLDER))
+    known = _known(root) if there else {}
+    brought = {name: inode for name, inode in there.items() if known.get(name) != inode}
+    for name in sorted(brought, key=lambda one: one.endswith(".json")):  # a receipt comes last
+        own = root / "results" / name
+        if (own.stat().st_ino == known.get(name)) if own.exists() else (name not in known):
+            _link(root / FOLDER / name, own)
+    if brought:
+        write_json(root / KNOWN, known | brought)
+
+
+def store(root: Path = Path()) -> Path:
+    """Makes the folder the same as the results: links to what is there, nothing of what was deleted."""
+    arrive(root)
+    own = {name: inode for part in NAMES for name, inode in _files(root / "results", part)}
+    there = dict(_files(root / FOLDER))
+    for name in there.keys() - own.keys():
+        (root / FOLDER / name).unlink()
+    for name, inode in own.items():
+        if there.get(name) != inode:
+            _link(root / "results" / name, root / FOLDER / name)
+    write_json(root / KNOWN, dict(_files(root / FOLDER)))
+    return root / FOLDER
+
+
+def _known(root: Path) -> dict[str, int]:
+    return read_json(root / KNOWN) if (root / KNOWN).exists() else {}
+
+
+def _files(folder: Path, part: str = "") -> Iterator[tuple[str, int]]:
+    """(name, inode) of finished files; not of what is being written, nor of markers of jobs, which the workflow makes anew."""
+    for path, folders, names in os.walk(folder / part):
+        folders[:] = [name for name in folders if name != "jobs" and not name.startswith(".")]
+        for name in names:
+            if not name.startswith("."):
+                file = Path(path, name)
+                yield file.relative_to(folder).as_posix(), file.stat().st_ino
+
+
+def _link(path: Path, target: Path) -> None:
+    """At once, in the place of what is there; a copy where the two lie on different disks."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(path, temporary)
+        except OSError:
+            shutil.copy2(path, temporary)
+        temporary.replace(target)

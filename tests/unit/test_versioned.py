@@ -1,0 +1,93 @@
+"""results/versioned, which DVC stores: links to results. DVC deletes and replaces it by force; that loses no result."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedrepro import versioned
+
+RUN = "runs/digits-mlp-fedavg-0123abcd"
+MEASURED = "diagnostics/digits-mlp-fedavg-0123abcd/cka-0123ab/seed8.parquet"
+FILES = (f"{RUN}/config.json", f"{RUN}/seed8.json", f"{RUN}/seed8/metrics.parquet", MEASURED)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a seed and a measurement, and with what is no result."""
+    for name in (*FILES, f"{RUN}/jobs/8", f"{RUN}/.seed9.x/metrics.parquet"):
+        write(tmp_path / "results" / name, name)
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    """A new file, as results are written and as DVC checks out."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
+def stored(root: Path) -> set[str]:
+    """The files of the folder."""
+    folder = root / versioned.FOLDER
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_finished_results_are_linked(root: Path) -> None:
+    """No copies, no markers, nothing half written."""
+    assert versioned.store(root) == root / "results/versioned"
+    assert stored(root) == {*FILES}
+    assert all((root / "results" / name).samefile(root / versioned.FOLDER / name) for name in FILES)
+
+
+def test_what_dvc_deletes_is_not_lost(root: Path) -> None:
+    """As `dvc exp run` does with what its lock does not name."""
+    versioned.store(root)
+    shutil.rmtree(root / versioned.FOLDER)
+    versioned.arrive(root)
+    assert all((root / "results" / name).exists() for name in FILES)
+    versioned.store(root)
+    assert stored(root) == {*FILES}
+
+
+def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
+    """A pull into an empty clone; then a pull beside results that were computed here since."""
+    versioned.store(root)
+    shutil.rmtree(root / "results/runs")
+    (root / versioned.KNOWN).unlink()  # a clone has none
+    versioned.arrive(root)
+    assert (root / "results" / FILES[2]).read_text() == FILES[2]
+    write(root / "results" / FILES[1], "computed here")
+    write(root / versioned.FOLDER / FILES[1], "pulled")
+    versioned.arrive(root)
+    assert (root / "results" / FILES[1]).read_text() == "computed here"
+    versioned.store(root)
+    assert (root / versioned.FOLDER / FILES[1]).read_text() == "computed here"
+
+
+def test_what_dvc_restores_replaces_what_was_stored(root: Path) -> None:
+    """`dvc checkout` of a file that was damaged: both names are of one file, so the damage is in both."""
+    versioned.store(root)
+    (root / "results" / FILES[2]).write_text("damaged")
+    write(root / versioned.FOLDER / FILES[2], FILES[2])
+    versioned.arrive(root)
+    assert (root / "results" / FILES[2]).read_text() == FILES[2]
+
+
+def test_what_was_deleted_here_stays_deleted(root: Path) -> None:
+    """`rm -rf results/runs/<run_id>` is how a run is trained again."""
+    versioned.store(root)
+    shutil.rmtree(root / "results" / RUN)
+    versioned.arrive(root)
+    assert not (root / "results" / RUN).exists()
+    versioned.store(root)
+    assert stored(root) == {FILES[3]}
+
+
+def test_on_another_disk_files_are_copied(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    versioned.store(root)
+    assert stored(root) == {*FILES}
