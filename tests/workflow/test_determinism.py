@@ -56,9 +56,10 @@ def test_killed_before_the_first_training_makes_the_report_all_the_same(project:
     cut(project, 1)
     command = ("snakemake", "--cores", "1", "reports/table3.md")
     for made in ("seed8.*", "jobs/8"):
-        before = {*project.root.glob("data/*/*")}  # of which the next attempt finds the files
+        old = {*project.root.glob("data/*/*")}  # whose files are there: their markers are no job's work
         running = project.start(*command)
-        wait_for(lambda made=made, old=before: any(any(one.glob(made)) for one in {*project.root.glob("data/*/*")} - old), running)
+        drawn = lambda made=made, old=old: any([*one.glob(made)] for one in {*project.root.glob("data/*/*")} - old)  # noqa: E731
+        wait_for(drawn, running)
         os.kill(running.pid, signal.SIGKILL)  # the workflow alone: its jobs write their files after its death
         running.wait()
         assert not project.trained()

@@ -162,8 +162,8 @@ def test_two_at_once_write_once(root):
     ],
 )
 def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, call, number, whole, left):
-    """A kill before a statement or call of the second or third of several batches, after `number` of the kind: `whole` runs have
-    a digest, `left` are half done. The next sync completes them without a trace."""
+    """A kill before a statement or call of the second or third of several batches, after `number` of its name: `whole` runs
+    have a digest, `left` are half done. The next sync completes them without a trace."""
     from mlflow import MlflowClient
 
     plan = make_plan(seeds=[8])
