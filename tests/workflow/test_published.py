@@ -192,17 +192,3 @@ def test_own_values_at_a_published_scale_stand_under_short_names(published: Proj
     published.run(*REPORT)
     assert contents(published, "full/fedlaw") == before
     forget(published)
-
-
-def test_published_evidence_is_marked_and_never_replaced(published: Project) -> None:
-    """A part was edited since: its page says so, the evidence keeps its bytes, nothing is trained. What `verify` makes of it:
-    tests/unit/cli/test_code.py."""
-    own = {"PYTHONPATH": str(published.root / "src")}
-    before = contents(published, "full/fedlaw/evidence")
-    part = published.root / "src/fedrepro/methods/client/fedprox.py"
-    part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))
-    published.run(*REPORT, "--forcerun", "table", **own)
-    assert "made with other code of part fedprox" in (published.root / "reports/full/fedlaw/table3.md").read_text()
-    assert contents(published, "full/fedlaw/evidence") == before
-    assert not published.trained()
-    forget(published)
