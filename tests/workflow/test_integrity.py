@@ -19,10 +19,6 @@ def to_98(path: Path) -> None:
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def rate(path: Path) -> None:
-    path.write_text(path.read_text().replace('"client_lr": 0.08', '"client_lr": 0.8'))
-
-
 def of_reports(project: Project) -> dict[str, bytes]:
     """The pages and the receipts behind them."""
     found = [*project.root.glob("reports/table3.*"), *project.root.glob("results/runs/*/seed8.json")]
@@ -77,18 +73,3 @@ def test_new_results_are_rendered_by_the_first_call_and_deleted_ones_trained(mad
     assert new_trainings(before, made.trained()) == {f"{path.parent.name}/seed8"}
     assert "12.34" not in (made.root / "reports/table3.md").read_text()
     assert of_reports(made).keys() == kept.keys()
-
-
-def test_a_configuration_with_another_rate_trains_nothing(made: Project) -> None:
-    """Edited, and a job asked for alone: refused in a line. The table that plans the run writes it as it was."""
-    path = sorted((made.root / "results/configs").glob("*.json"))[0]
-    shutil.rmtree(made.root / "results/runs" / path.stem)
-    rate(path)
-    job = ("snakemake", "--cores", "2", f"results/runs/{path.stem}/jobs/8")
-    done = made.run(*job, ok=False)
-    assert done.returncode != 0
-    line = done.stderr.strip().splitlines()[-1]
-    assert f"results/configs/{path.name}: its settings are not those of run_id = '{path.stem}'" in line
-    made.run(*TABLE, "--dry-run")
-    made.run(*job)
-    assert json.loads((made.root / f"results/runs/{path.stem}/seed8.json").read_text())["config"]["client_lr"] == 0.08

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 
@@ -127,11 +128,11 @@ def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
     lost = random.Random(0).choice(evidence)
     curves = yaml.safe_load(lost.read_text())["curves"]
     lost.unlink()
+    assert "0 files published, 1 are missing" in published.run(*PUBLISH, "--partial").stderr
     published.run(*REPORT)
     assert set(published.trained()) == {f"{lost.parent.name}/seed8"}
     assert not lost.exists(), "no rule makes evidence"
-    refused = published.run(*PUBLISH, ok=False)  # evidence is missing in the tree, but no source was edited
-    assert refused.returncode == 0, refused.stderr
+    published.run(*PUBLISH)  # evidence is missing in the tree, but no source was edited
     assert yaml.safe_load(lost.read_text())["curves"] == curves
     published.run(*REPORT)
     after = contents(published, "full/fedlaw")
@@ -140,18 +141,19 @@ def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
     forget(published)
 
 
-def test_what_others_cannot_repeat_is_not_published(published: Project) -> None:
+def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused in one line, and nothing is copied; native arithmetic is published where the command says so."""
     lost = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed8.json"))[0]
     record = json.loads(lost.read_text())
     lost.unlink()
-    local = published.root / "results/runs" / lost.parent.name / "seed8.json"
+    local, about = published.root / "results/runs" / lost.parent.name / "seed8.json", record["environment"]
     for change, said in (
-        ({"commit": None}, "was trained from no git checkout"),
-        ({"dirty": True}, "was trained from sources that were not committed"),
-        ({"arithmetic": "native"}, "give --native to publish it"),
+        ({"code": dict.fromkeys(record["code"], "0")}, "was made with other code of .*; train it again first"),
+        ({"environment": about | {"commit": None}}, "was trained from no git checkout"),
+        ({"environment": about | {"dirty": True}}, "was trained from sources that were not committed"),
+        ({"environment": about | {"arithmetic": "native"}}, "give --native to publish it"),
     ):
-        write_json(local, seal(record | {"environment": record["environment"] | change}))
+        write_json(local, seal(record | change))
         with pytest.raises(UserError, match=said):
             publish._require_fit(local, native=False)
     refused = published.run(*PUBLISH, ok=False)
@@ -160,6 +162,9 @@ def test_what_others_cannot_repeat_is_not_published(published: Project) -> None:
     assert not lost.exists()
     published.run(*PUBLISH, "--native")
     assert lost.exists()
+    monkeypatch.chdir(published.root)
+    with pytest.raises(UserError, match="--scale demo: nothing of it is published; give --scale short or full"):
+        publish.publish(Namespace(target="fedlaw/table3", scale="demo", native=False, partial=False))
     forget(published)
 
 
@@ -186,18 +191,4 @@ def test_own_values_at_a_published_scale_stand_under_short_names(published: Proj
     assert "Nothing to be done" in again.stdout + again.stderr
     published.run(*REPORT)
     assert contents(published, "full/fedlaw") == before
-    forget(published)
-
-
-def test_published_evidence_is_marked_and_never_replaced(published: Project) -> None:
-    """A part was edited since: its page says so, the evidence keeps its bytes, nothing is trained. What `verify` makes of it:
-    tests/unit/cli/test_code.py."""
-    own = {"PYTHONPATH": str(published.root / "src")}
-    before = contents(published, "full/fedlaw/evidence")
-    part = published.root / "src/fedrepro/methods/client/fedprox.py"
-    part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))
-    published.run(*REPORT, "--forcerun", "table", **own)
-    assert "made with other code of part fedprox" in (published.root / "reports/full/fedlaw/table3.md").read_text()
-    assert contents(published, "full/fedlaw/evidence") == before
-    assert not published.trained()
     forget(published)

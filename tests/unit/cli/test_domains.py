@@ -1,16 +1,16 @@
-"""A run on a data set with domains, from the command to its evidence: embedded data, one round."""
+"""Runs on other data than images of one kind, from the command to their evidence: embedded data, a round or two."""
 
 import json
-import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import real_papers
 
 from fedrepro.cli import main
 from fedrepro.data.digit_domains import DOMAINS
 
-ROOT = Path(__file__).parents[3]
 COMMAND = [
     *("run", "--method", "fedavg", "--dataset", "digit_domains", "--model", "fedima_cnn_digits", "--rounds", "1"),
     *("--partition", "by_group(within='classes_per_client(k=2)')", "--seeds", "8", "--device", "cpu"),
@@ -18,20 +18,34 @@ COMMAND = [
 ]
 
 
-def test_each_domain_is_tested_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8]\n")
+
+
+def curves() -> list[dict[str, list[Any]]]:
+    """Of each run."""
+    return [json.loads(path.read_text())["curves"] for path in sorted(Path("results/runs").glob("*/seed8.json"))]
+
+
+def test_each_domain_is_tested_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """Five accuracies of a hundred images each, their unweighted mean, and what is recorded of every other data set."""
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
-    monkeypatch.chdir(tmp_path)
     assert main(COMMAND) == 0, capsys.readouterr().err
-    (path,) = tmp_path.glob("results/runs/*/seed8.json")
-    curves = json.loads(path.read_text())["curves"]
-    each = [curves[f"test_accuracy/{domain}"][-1] for domain in DOMAINS]
+    (found,) = curves()
+    each = [found[f"test_accuracy/{domain}"][-1] for domain in DOMAINS]
     assert all(value == int(value) for value in each)  # of a hundred images
-    assert curves["domain_accuracy"] == curves["test_group_mean_accuracy"]
-    assert curves["domain_accuracy"][-1] == pytest.approx(np.mean(each))
-    assert {"test_accuracy", "test_loss"} <= curves.keys()
+    assert found["domain_accuracy"] == found["test_group_mean_accuracy"]
+    assert found["domain_accuracy"][-1] == pytest.approx(np.mean(each))
+    assert {"test_accuracy", "test_loss"} <= found.keys()
+
+
+def test_a_table_on_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two cells: roles are clients, which measure on held-out windows. The boosted share is recorded in each round of the
+    elastic one."""
+    assert main(["run", "elastic/table5", "--set", "rounds=2"]) == 0, capsys.readouterr().err
+    elastic, naive = sorted(curves(), key=lambda found: "boosted/tensor" not in found)
+    assert "boosted/tensor" not in naive
+    assert len(elastic["boosted/tensor"]) == 2
+    for found in (naive, elastic):
+        assert 0 < found["test_accuracy"][-1] <= 100
+    assert naive["test_accuracy"] != elastic["test_accuracy"]

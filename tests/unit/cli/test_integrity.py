@@ -1,4 +1,4 @@
-"""A number that was changed after the run: every command that reads it names the file, and its advice repairs it."""
+"""A file that was changed after the run: every command that reads it names the file, and its advice repairs it."""
 
 import json
 import shutil
@@ -138,6 +138,36 @@ def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.Capture
     evidence.unlink()
     assert main(REPORT) == 0
     assert "98.00" not in Path("reports/table3.md").read_text()
+
+
+def results() -> dict[Path, bytes]:
+    """Every file of the seeds that are trained."""
+    return {path: path.read_bytes() for pattern in ("*/seed*.json", "*/seed*/*") for path in Path("results/runs").glob(pattern)}
+
+
+def test_damaged_inputs_are_named_and_nothing_finished_is_lost(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A flipped byte in the arrays, then in a partition, stops the runs that need it with one line; results that exist stay as
+    they are, and the same command succeeds once the file is mended. Inputs that changed under a finished result stop it too."""
+    finished, command = results(), ["run", "fedlaw/table3", "--rows", "fedprox", *CELL[2:], "--seeds", "8", "9"]
+    for victim in (one("data/arrays/digits/1x28x28/train_images.npy"), one("data/partitions/*/seed8.npz")):
+        good = victim.read_bytes()
+        flip(victim)
+        assert main(command) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert victim.name in said
+        assert "sha256" in said
+        assert results() == finished
+        victim.write_bytes(good)
+    assert main(command) == 0
+    kept = results()
+    assert finished.items() < kept.items()
+
+    other, nine = one("data/init/*/seed8.safetensors"), one("data/init/*/seed9.safetensors")
+    nine.replace(other)
+    other.with_suffix(".json").write_text(nine.with_suffix(".json").read_text().replace('"seed": 9', '"seed": 8'))
+    assert main(["run", "fedlaw/table3", *CELL]) == 2
+    assert "another init" in capsys.readouterr().err.splitlines()[-1]
+    assert results() == kept
 
 
 OTHERS = (

@@ -16,6 +16,7 @@ from small_table import make_receipt
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
+from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
 from fedrepro.workflow import graph, session
@@ -120,6 +121,27 @@ def test_a_target_plans_itself_and_nothing_else(project: Path, monkeypatch: pyte
     assert made == [("fedlaw", "table3", "demo")]
 
 
+def test_an_edited_configuration_is_written_as_it_was(project: Path) -> None:
+    """By the next planning of its table; a job of the edited one is refused (test_integrity.py)."""
+    load().plan(*TABLE)
+    path = sorted(Path("results/configs").glob("*.json"))[0]
+    before = path.read_text()
+    path.write_text(before.replace('"client_lr": 0.08', '"client_lr": 0.8'))
+    assert path.read_text() != before
+    load().plan(*TABLE)
+    assert path.read_text() == before
+
+
+def test_a_table_on_text_has_arrays_of_one_dimension(project: Path) -> None:
+    """Windows of 80 characters: the rules take their length for a shape."""
+    shutil.copytree(ROOT / "papers/elastic", project / "papers/elastic")
+    flow = load(tables=["elastic/table5"])
+    (made,) = {path for path in flow.inputs(drawn=False) if "/arrays/" in path}
+    assert Path(made).parent.name == "80"
+    (shape,) = re.findall(r' shape=r"(.*)",', Path("Snakefile").read_text())
+    assert re.fullmatch(shape, "80")
+
+
 def dry_run(*arguments: str) -> str:
     """What Snakemake would do."""
     done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", *arguments], capture_output=True, text=True)
@@ -142,12 +164,13 @@ def counts(said: str) -> dict[str, int]:
 
 
 def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> None:
-    """With params.yaml's three seeds, whatever params.yaml says besides. Without one receipt its run is trained at that seed
-    alone; no job of the others wakes."""
+    """With params.yaml's three seeds, whatever params.yaml says besides, and though its code is another one's. Without one
+    receipt its run is trained at that seed alone; no job of the others wakes."""
     made = load().plan(*TABLE)
     evidence = project / "reports/short/fedlaw/evidence"
     for run in made.runs.values():
-        write_json(evidence / run.run_id / "seed8.json", make_receipt(run.identity, 8))
+        code = dict.fromkeys(fingerprints.today(run.config), "0")
+        write_json(evidence / run.run_id / "seed8.json", make_receipt(run.identity, 8, code=code))
     assert counts(dry_run(REPORT)) == {"table": 1, "track": 1, "total": 2}
     lost = sorted(evidence.glob("*/seed8.json"))[0]
     lost.unlink()
@@ -253,8 +276,13 @@ def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Pa
 
 
 @pytest.mark.usefixtures("_no_exit")
-def test_a_scale_without_a_paper_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rules take reports/full/table3.md for a report, of a place that has no paper."""
+def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The near one is offered. The rules take reports/full/table3.md for a report, of a place that has no paper."""
+    with pytest.raises(SystemExit, match=r"^2$"):
+        load().plan("demo/fedlaw/", "table33")
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("fedrepro: error: ")
+    assert "'fedlaw/table3'" in said
     (place,) = re.findall(r' place=r"(.*)",', Path("Snakefile").read_text())
     assert re.fullmatch(place, "full/")
     with pytest.raises(SystemExit, match=r"^2$"):

@@ -156,20 +156,6 @@ def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: 
     assert files == {name: sha256_file(folder / name) for name in ("env.json", "metrics.parquet", "model.safetensors")}
 
 
-def test_the_receipt_is_written_from_the_folder_and_again_when_it_is_lost(written: tuple[Path, Outcome]) -> None:
-    """A failed job loses its outputs: the receipt comes back with the same bytes. Another seed is not there."""
-    root, _ = written
-    receipt = receipts.receipt_path(root, RUN_ID, 8)
-    assert receipts.confirm(root, RUN_ID, 8, INPUTS)
-    before = receipt.read_bytes()
-    receipt.unlink()
-    assert receipts.confirm(root, RUN_ID, 8, INPUTS)
-    assert receipt.read_bytes() == before
-    assert "files" in json.loads(before)
-    assert not receipts.confirm(root, RUN_ID, 9, INPUTS)
-    assert not receipts.receipt_path(root, RUN_ID, 9).exists()
-
-
 @pytest.mark.parametrize("name", ["metrics.parquet", "model.safetensors", "env.json"])
 @pytest.mark.parametrize("damage", ["flip", "delete"])
 def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path, Outcome]) -> None:

@@ -72,8 +72,11 @@ def test_a_digest_survives_any_number(tmp_path: Path) -> None:
 
 
 def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -> None:
-    """The same bytes from the result folder to the committed file, with the sha256 of the metrics in them."""
+    """The same bytes from the result folder to the committed file, with the sha256 of the metrics in them. Another seed is not
+    there."""
     assert confirm()
+    assert not receipts.confirm(Path(), RUN_ID, 9, INPUTS)
+    assert not receipts.receipt_path(Path(), RUN_ID, 9).exists()
     assert RECEIPT.read_bytes() == (folder / "manifest.json").read_bytes()
     record = records.read_receipt(RECEIPT)
     assert record["files"]["metrics.parquet"] == sha256_file(folder / "metrics.parquet")
