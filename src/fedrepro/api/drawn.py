@@ -1,24 +1,22 @@
 """A method and a partition, by the names that tables use."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fedrepro.data.partition import draw, needs_groups
 from fedrepro.errors import UserError
+from fedrepro.methods.compose import Method
+from fedrepro.methods.compose import compose as composed
+from fedrepro.registry import require
 
-if TYPE_CHECKING:
-    from fedrepro.methods.compose import Method
 
-
-def compose(text: str) -> "Method":
+def compose(text: str) -> Method:
     """The method behind `text`, `fedprox(mu=0.1)+gh`; `str` of it spells out every part with every argument.
 
     UserError for an unknown name or argument, a value out of range, and for two parts that want one slot.
     """
-    import fedrepro.methods  # noqa: F401  (registers the parts)
-    from fedrepro.methods.compose import compose as composed
-
     return composed(text)
 
 
@@ -37,9 +35,6 @@ def partition(
     0. classes: how many there are, the largest label and one more where it is not given. groups: whole numbers [N], for schemes
     that read them. UserError for an unknown scheme, a value out of range, and for more clients than samples.
     """
-    from fedrepro.data.partition import draw, needs_groups
-    from fedrepro.registry import require
-
     for key, value, least in (("clients", clients, 1), ("seed", seed, 0)):
         require(type(value) is int and value >= least, f"partition: {key}", value, f"must be a whole number from {least} up")
     if groups is None and needs_groups(scheme):
@@ -51,8 +46,6 @@ def partition(
 
 def whole_numbers(where: str, values: Any) -> np.ndarray:
     """`values`, an array, a tensor or a list, as int64 [N]. UserError where they are none, or below 0."""
-    from fedrepro.registry import require
-
     found = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
     require(found.ndim == 1 and len(found) > 0, f"the shape of {where}", found.shape, "must be [N], with N at least 1")
     whole = np.issubdtype(found.dtype, np.integer)
@@ -63,8 +56,6 @@ def whole_numbers(where: str, values: Any) -> np.ndarray:
 
 def index_arrays(clients: Sequence[Any], samples: int) -> list[np.ndarray]:
     """Positions per client, int64, as they are given. UserError for one that is no sample, or that two clients hold."""
-    from fedrepro.registry import require
-
     parts = [np.asarray(part.cpu() if hasattr(part, "cpu") else part, np.int64).reshape(-1) for part in clients]
     require(len(parts) > 0, "clients", len(parts), "must be at least one array of positions")
     taken = np.concatenate(parts)

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from fedrepro.choices import require_known
+from fedrepro.cli.stored import fitting
+from fedrepro.config.grid import plan
+from fedrepro.config.layers import SETTINGS
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.engine.records import read
 from fedrepro.errors import UserError
+from fedrepro.registry import coerce
 from fedrepro.store import Store, is_published, seeds_in
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from fedrepro.config.plan import Plan
 
 # Of a run, before the columns of a table, where it is one's.
 _RUN = ("run_id", "method", "setting", "dataset", "model", "partition")
@@ -32,7 +36,7 @@ class _Seed:
 _Found = tuple[dict[str, Any], _Seed]  # the place in a table, if any, and a seed
 
 
-def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "pd.DataFrame":
+def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> pd.DataFrame:
     """Every run of a table that has evidence, published or trained here.
 
     scale: demo, short or full, with the paper's own settings; None: the scale and the settings of params.yaml.
@@ -41,9 +45,6 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "
     `candidate`, what a candidate of a tuned cell tries, `client_lr=0.1`, otherwise empty; then those of `runs`. A run that two
     cells share is there for both. UserError for an unknown table or scale, for damaged evidence, and where there is none.
     """
-    from fedrepro.config.grid import plan
-    from fedrepro.config.project import load_project
-
     project = load_project(Path(root))
     paper, _, name = table.partition("/")
     made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
@@ -58,7 +59,7 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> "
     return _frame(parts, _CELL)
 
 
-def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.DataFrame":
+def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.DataFrame:
     """All that has been trained here or is published.
 
     pattern: a part of the run_id, `mnist-two_nn`. wanted: settings as a run has them, `dataset="mnist"`, `clients=20`; and
@@ -67,8 +68,6 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.Dat
     `source`, published or local; `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
     UserError for an unknown setting and for damaged evidence; an empty frame where nothing fits.
     """
-    from fedrepro.cli.stored import fitting
-
     settings = _settings(wanted)
     methods = [settings.pop("method")] if "method" in settings else []
     stored = _stored(Path(root))
@@ -77,7 +76,7 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> "pd.Dat
     return _frame(parts, (), fitting(settings, methods, _where))
 
 
-def _cells(made: "Plan") -> Iterator[tuple[str, str, str, str]]:
+def _cells(made: Plan) -> Iterator[tuple[str, str, str, str]]:
     """(row, column, candidate, run_id) of all that a plan may show; of candidates the trial too."""
     for cell in made.planned:
         if not cell.tuned and cell.run_id:
@@ -101,9 +100,6 @@ def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
 
 def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
     """As a run has them. UserError for an unknown name, and for a value of another type."""
-    from fedrepro.config.layers import SETTINGS
-    from fedrepro.registry import coerce
-
     known = sorted({*SETTINGS, "method"} - {"average_last"})
     for key in wanted:
         require_known(_where(key), "setting", key, known)
@@ -114,12 +110,8 @@ def _where(key: str) -> str:
     return f"runs({key}=...)"
 
 
-def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> "pd.DataFrame":
+def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> pd.DataFrame:
     """Evidence with what is known of its place, as one frame."""
-    import pandas as pd
-
-    from fedrepro.engine.records import read
-
     columns: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *_SEED)}
     records: dict[Path, dict[str, Any]] = {}
     for place, seed in parts:

@@ -14,8 +14,11 @@ from fedrepro.cli.stored import StoredRun, find, fitting, stored
 from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
 from fedrepro.config.differing import ChangedSetting
 from fedrepro.config.places import is_figure, report_folder
+from fedrepro.config.project import load_project, unknown_table
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
+from fedrepro.models.names import MODELS
+from fedrepro.registry import unknown
 from fedrepro.store import Store
 
 
@@ -63,8 +66,6 @@ class Chooser:
     """Finds the runs that `options` ask for."""
 
     def __init__(self, options: Namespace, root: Path) -> None:
-        from fedrepro.config.project import load_project
-
         self._options, self._root = options, root
         self._project, self._known = load_project(root), stored(root)
         self._require_known()
@@ -73,9 +74,6 @@ class Chooser:
 
     def _require_known(self) -> None:
         """UserError for an unknown data set, model or scale."""
-        from fedrepro.models.names import MODELS
-        from fedrepro.registry import unknown
-
         project = self._project
         known = {"dataset": ("data set", project.registry), "model": ("model", MODELS), "scale": ("scale", project.scales)}
         for option, (noun, names) in known.items():
@@ -102,9 +100,6 @@ class Chooser:
 
     def _tables(self, text: str) -> list[At]:
         """Returns the tables that a word means (one table, or all of a paper) at scales that may have runs; [] for a run."""
-        from fedrepro.config.project import unknown_table
-        from fedrepro.registry import unknown
-
         names = [name for name in self._names if text in (name, name.partition("/")[0])]
         if not names and "/" in text and not Path(text).is_dir():
             raise UserError(unknown_table(text, self._names))

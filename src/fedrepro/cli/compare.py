@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedrepro.cli.chosen import Chooser, FoundRun
 from fedrepro.cli.coded import by_code
+from fedrepro.cli.curves import draw
 from fedrepro.cli.listing import FILTERS, aligned, seed_list
 from fedrepro.cli.outcome import reading_of
 from fedrepro.cli.stored import StoredRun
@@ -52,8 +53,6 @@ def compare(options: Namespace) -> None:
     costs = [cost([took(one) for one in run.receipts.values()]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
-        from fedrepro.cli.curves import draw
-
         draw(options.plot, {names[letter]: run for letter, run in runs.items()}, found[0].shown)
         print("", f"curves: {options.plot}", sep="\n")
 

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
+from fedrepro.diagnostics.diagnostic import Diagnostic, canonical, make
+from fedrepro.engine import cards, diagnosed, environment, kept
+from fedrepro.engine.artifacts import require_run
+from fedrepro.engine.diagnosed import KEPT, Value
+from fedrepro.engine.kept import Kept
+from fedrepro.engine.spec import RunSpec
+from fedrepro.engine.task import Inputs, Task, load_task
 from fedrepro.errors import UserError
 from fedrepro.store import seeds_in
-
-if TYPE_CHECKING:
-    from fedrepro.diagnostics.diagnostic import Diagnostic
-    from fedrepro.engine.diagnosed import Value
-    from fedrepro.engine.kept import Kept
-    from fedrepro.engine.task import Task
 
 ROOT = Path()
 LOADED = 4  # rounds whose models stay in memory, since neighbours are measured together
@@ -30,13 +31,6 @@ def diagnose(options: Namespace) -> None:
     oneDNN keeps to AVX2 for both, which changes no bit of a training; of a diagnostic nothing is promised with AVX-512.
     """
     console.log_to(options.log)
-    import fedrepro.diagnostics  # noqa: F401  (registers them)
-    from fedrepro.diagnostics.diagnostic import canonical, make
-    from fedrepro.engine import cards, diagnosed, environment, kept
-    from fedrepro.engine.artifacts import require_run
-    from fedrepro.engine.spec import RunSpec
-    from fedrepro.engine.task import Inputs, load_task
-
     diagnostic, call = make(options.call), canonical(options.call)
     path = _configuration(options.run)
     run = configuration(path)
@@ -80,10 +74,8 @@ def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
     train_file(path, run, options)
 
 
-def _before(target: Path, models: dict[str, str]) -> "dict[int, list[Value]]":
+def _before(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:
     """Round -> what was measured of it before, on the very models that are kept now."""
-    from fedrepro.engine import diagnosed
-
     if not target.exists():
         return {}
     known = diagnosed.read(target)
@@ -92,13 +84,13 @@ def _before(target: Path, models: dict[str, str]) -> "dict[int, list[Value]]":
 
 
 def _measured(
-    diagnostic: "Diagnostic",
+    diagnostic: Diagnostic,
     rounds: list[int],
     kept: list[int],
     of: int,
-    load: "Callable[[int], Kept]",
-    task: "Callable[[], Task]",
-) -> "Iterator[tuple[int, Iterator[Value]]]":
+    load: Callable[[int], Kept],
+    task: Callable[[], Task],
+) -> Iterator[tuple[int, Iterator[Value]]]:
     """The values of each of the `rounds`; without those whose earlier rounds exist, and are not kept."""
     load = lru_cache(LOADED)(load)
     for number in rounds:
@@ -108,9 +100,7 @@ def _measured(
             yield number, diagnostic.measure(models, task)
 
 
-def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> "Kept":
-    from fedrepro.engine import kept
-
+def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> Kept:
     return kept.load_round(ROOT, run_id, seed, number, shas[number], device)
 
 
@@ -126,8 +116,6 @@ def _configuration(text: str) -> Path:
 
 
 def _seeds(run_id: str) -> list[int]:
-    from fedrepro.engine.diagnosed import KEPT
-
     found = [*seeds_in(ROOT / KEPT / run_id)]
     if not found:
         raise UserError(f"{KEPT}/{run_id}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")

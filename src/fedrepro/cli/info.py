@@ -10,6 +10,9 @@ from pathlib import Path
 
 from fedrepro import arithmetic
 from fedrepro.cli.coded import Made, told
+from fedrepro.config.project import load_project
+from fedrepro.engine import diagnosed, environment, records
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 
 ROOT = Path()
@@ -18,9 +21,6 @@ PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy
 
 def doctor(options: Namespace) -> int:
     """A line a check; exit code 1 when one fails."""
-    from fedrepro.config.project import load_project
-    from fedrepro.engine.environment import pick_device
-
     checks = [("python", sys.version_info >= (3, 11), platform.python_version())]
     locked = _locked()
     for name in PINNED:
@@ -38,7 +38,7 @@ def doctor(options: Namespace) -> int:
     try:
         project = load_project(ROOT)
         checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))
-        checks.append(("device", True, pick_device(project.params.device)))
+        checks.append(("device", True, environment.pick_device(project.params.device)))
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
@@ -57,9 +57,6 @@ def doctor(options: Namespace) -> int:
 def _records(seen: dict[str, list[Made]]) -> list[tuple[str, bool, str]]:
     """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file. `seen` gets
     what made each receipt and each piece of evidence."""
-    from fedrepro.engine import diagnosed, records
-    from fedrepro.engine.receipts import RUNS
-
     runs, checks = ROOT / RUNS, []
     places = (f"{diagnosed.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
     measured = [path for place in places for path in ROOT.glob(place)]
@@ -83,8 +80,6 @@ def _records(seen: dict[str, list[Made]]) -> list[tuple[str, bool, str]]:
 
 def _arithmetic() -> str:
     """What trainings on a CPU compute with. UserError where portable arithmetic is asked for and not to be had."""
-    from fedrepro.engine import environment
-
     arithmetic.widen()
     environment.prepare("cpu")
     if arithmetic.current() == "native":

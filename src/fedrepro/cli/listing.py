@@ -4,13 +4,13 @@ import itertools
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fedrepro.cli.chosen import Chooser, FoundRun
+from fedrepro.cli.coded import by_code
+from fedrepro.cli.outcome import middle, reading_of
+from fedrepro.config.catalogue import Shown
+from fedrepro.config.differing import columns, shared
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.cli.chosen import FoundRun
-    from fedrepro.config.catalogue import Shown
 
 ROOT = Path()
 FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "partition", "rounds", "set", "trials")
@@ -29,8 +29,6 @@ def runs(options: Namespace) -> None:
 
         print(*prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run), sep="\n")
         return
-    from fedrepro.cli.chosen import Chooser
-
     listed = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not listed
     found, left_out = Chooser(options, ROOT).found()
@@ -48,7 +46,7 @@ def _trials(left_out: int) -> str:
     return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
 
 
-def _overview(by_table: "list[list[FoundRun]]") -> Iterator[str]:
+def _overview(by_table: list[list[FoundRun]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for found in by_table:
         trials, changed = sum(one.trial for one in found), sum(not one.asked for one in found)
@@ -61,7 +59,7 @@ def _overview(by_table: "list[list[FoundRun]]") -> Iterator[str]:
     yield "A run of several tables counts for the first of them."
 
 
-def _table(found: "list[FoundRun]") -> Iterator[str]:
+def _table(found: list[FoundRun]) -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = found[0].at
     seeds = {seed_list(one.run.receipts) for one in found}
@@ -73,12 +71,8 @@ def _table(found: "list[FoundRun]") -> Iterator[str]:
             yield from _readings(some, seeds=len(seeds) > 1)
 
 
-def _readings(found: "list[FoundRun]", seeds: bool) -> Iterator[str]:
+def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
-    from fedrepro.cli.coded import by_code
-    from fedrepro.cli.outcome import middle, reading_of
-    from fedrepro.config.differing import columns, shared
-
     changed = {change.key for one in found for change in one.changed}
     tried = {key for one in found for key in one.tries}
     whole = {key: values for key, values in columns([one.run.config for one in found], tried).items() if key not in changed}
@@ -106,7 +100,7 @@ def _readings(found: "list[FoundRun]", seeds: bool) -> Iterator[str]:
     yield ""
 
 
-def _origin(found: "list[FoundRun]") -> str:
+def _origin(found: list[FoundRun]) -> str:
     published = sum(bool(one.run.places) for one in found)
     return "published" if published == len(found) else f"{published} published" if published else "trained here"
 

@@ -315,7 +315,7 @@ def _look(add: Add) -> None:
         "--plot", type=Path, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
     )
 
-    ui = add("ui", "reporting", "serve the MLflow UI over every run, brought up to date")
+    ui = add("ui", "track", "serve the MLflow UI over the runs of all tables asked for, brought up to date")
     ui.add_argument("--host", default="127.0.0.1")
     ui.add_argument("--port", type=_port, default=5000, help="default: 5000")
 
@@ -380,13 +380,13 @@ def _render(add: Add) -> None:
     spread = add("spread", "reporting", "estimate anew, from published evidence, how far a paper's seeds lie apart")
     spread.add_argument("paper")
 
-    add("versioned", "reporting", "link all finished results into results/versioned, which DVC stores")
+    add("versioned", "versioned", "link all finished results into results/versioned, which DVC stores")
     summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
     summary.add_argument("documents", nargs="*", type=Path, help="JSON reports of tables")
     help = "file for the cells; means.json beside it has the methods"
     summary.add_argument("--out", type=Path, default=Path("results/summary.json"), help=help)
 
-    track = add("track", "reporting", "bring MLflow up to date with the result folders (safe to repeat)")
+    track = add("track", "track", "bring MLflow up to date with the result folders (safe to repeat)")
     track.add_argument("plans", nargs="*", type=Path, help="plan files; default: all under results/plans")
     track.add_argument("--out", type=Path, help="write what was done to this file, and never fail")
     help = "sync every S seconds until Ctrl-C, and show the rounds of running trainings"

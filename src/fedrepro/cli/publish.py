@@ -4,26 +4,23 @@ import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fedrepro import console
+from fedrepro.config.grid import plan
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import load_project
+from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine.records import read_receipt
 from fedrepro.errors import UserError
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.files import write_atomic
-
-if TYPE_CHECKING:
-    from fedrepro.config.plan import Plan
-    from fedrepro.store import Store
+from fedrepro.store import Store, is_published
 
 ROOT = Path()
 
 
 def publish(options: Namespace) -> None:
     """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published."""
-    from fedrepro.config.grid import plan
-    from fedrepro.config.project import load_project
-    from fedrepro.exhibits.exhibit import Exhibit
-    from fedrepro.store import Store, is_published
-
     paper, _, table = options.target.partition("/")
     project = load_project(ROOT, {"scale": options.scale})
     if project.scale(options.scale).published_seeds is None:
@@ -55,9 +52,6 @@ def publish(options: Namespace) -> None:
 
 def _require_fit(path: Path, *, native: bool) -> None:
     """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
-    from fedrepro.engine import fingerprints
-    from fedrepro.engine.records import read_receipt
-
     record = read_receipt(path)
     environment, other = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
     if other:
@@ -70,7 +64,7 @@ def _require_fit(path: Path, *, native: bool) -> None:
         raise UserError(f"{path}: was trained on {what}, which other machines repeat in part only; give --native to publish it")
 
 
-def _wanted(made: "Plan", store: "Store") -> Iterator[tuple[str, Path | None]]:
+def _wanted(made: Plan, store: Store) -> Iterator[tuple[str, Path | None]]:
     """By name what the report shows, and where it lies: receipts, and what diagnostics measured on the models."""
     called = dict.fromkeys((cell.run_id, cell.diagnostic) for cell in made.planned if cell.diagnostic)
     for run_id, seeds in made.asked.items():
@@ -83,8 +77,6 @@ def _wanted(made: "Plan", store: "Store") -> Iterator[tuple[str, Path | None]]:
 
 def _require_addition(target: Path, path: Path) -> None:
     """UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
-    from fedrepro.engine import diagnosed
-
     if target.exists() and not {*diagnosed.read(target).values} <= {*diagnosed.read(path).values}:
         raise UserError(f"{path}: has other values than {target}, which is published; delete that one first to replace it")
 

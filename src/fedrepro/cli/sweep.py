@@ -5,18 +5,25 @@ import shlex
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from fedrepro import console
 from fedrepro.cli import asked
+from fedrepro.cli.runs import foretell
+from fedrepro.config.by_hand import Request
+from fedrepro.config.grid import plan
+from fedrepro.config.layers import SETTINGS
+from fedrepro.config.plan import Plan
+from fedrepro.config.project import Project, load_project
+from fedrepro.config.schema import Paper, check
+from fedrepro.config.sweep import FIGURE, TABLE, files, with_seeds
+from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_text
-
-if TYPE_CHECKING:
-    from fedrepro.config.by_hand import Request
-    from fedrepro.config.plan import Plan
-    from fedrepro.config.project import Project
 
 ROOT = Path()
 SCALE = "full"  # the settings of a sweep are taken as they stand
@@ -24,21 +31,16 @@ SCALE = "full"  # the settings of a sweep are taken as they stand
 
 def sweep(options: Namespace) -> int:
     """Writes the sweep's files, says what there is to train, and hands its table and chart to snakemake; its exit code."""
-    from fedrepro.config.project import load_project
-    from fedrepro.config.sweep import FIGURE, TABLE, files
-
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
     project = load_project(ROOT)
     with asked.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
         wanted = _wanted(project, options)
         name, made = files(project, wanted, options.name, _command(options))
-        plan = _planned(project, name, made)
-    console.say(asked.where_from(next(iter(plan.runs.values())), _asked(wanted), options.like))
+        planned = _planned(project, name, made)
+    console.say(asked.where_from(next(iter(planned.runs.values())), _asked(wanted), options.like))
     if options.dry_run:
-        from fedrepro.cli.runs import foretell
-
-        foretell(plan, options.device or project.params.device, options)
+        foretell(planned, options.device or project.params.device, options)
         return 0
     for path, text in made.items():
         write_text(ROOT / path, text)
@@ -46,7 +48,7 @@ def sweep(options: Namespace) -> int:
     command = ["snakemake", "--cores", str(options.cores or "all"), *reports]
     if options.device:
         command += ["--config", f"device={options.device}"]
-    console.say(f"{len(plan.runs)} runs at {len(plan.seeds)} seeds: {shlex.join(command)}")
+    console.say(f"{len(planned.runs)} runs at {len(planned.seeds)} seeds: {shlex.join(command)}")
     code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": _path()}).returncode
     if code == 0:
         print(f"table  {reports[0]}", f"chart  {reports[1]}", f"MLflow experiment {name}/{SCALE}: fedrepro ui", sep="\n")
@@ -55,8 +57,6 @@ def sweep(options: Namespace) -> int:
 
 def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     """`alpha=0.1,0.5,1` and `fedprox.mu=0.001,0.1` as key -> values. UserError for what is not of that form."""
-    from fedrepro.config.layers import SETTINGS
-
     found: dict[str, tuple[Any, ...]] = {}
     for item in items:
         key, equals, text = item.partition("=")
@@ -73,34 +73,21 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _wanted(project: "Project", options: Namespace) -> "Request":
-    from fedrepro.config.sweep import with_seeds
-
+def _wanted(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
     for key in swept.keys() & asked.given(options).keys():
         raise UserError(f"--over {key}: has one value already; leave either out")
     return with_seeds(project, asked.wanted(options, swept))
 
 
-def _asked(wanted: "Request") -> dict[str, Any]:
+def _asked(wanted: Request) -> dict[str, Any]:
     """What is not by default: given, or swept; an argument of the partition scheme decides the partition."""
-    from fedrepro.config.layers import SETTINGS
-
     scheme = any("." not in key and key not in SETTINGS for key in wanted.over)
     return wanted.given | wanted.over | ({"partition": None} if scheme and "partition" in wanted.given else {})
 
 
-def _planned(project: "Project", name: str, made: dict[Path, str]) -> "Plan":
+def _planned(project: Project, name: str, made: dict[Path, str]) -> Plan:
     """The plan of files that may not be written yet. UserError for a sweep of that name with other content."""
-    from dataclasses import replace
-
-    import yaml
-
-    from fedrepro.config.grid import plan
-    from fedrepro.config.schema import Paper, check
-    from fedrepro.config.sweep import TABLE
-    from fedrepro.config.table import Table
-
     contents = {path: yaml.safe_load(text) for path, text in made.items()}
     for path, content in contents.items():
         if (ROOT / path).exists() and read_yaml(ROOT / path) != content:

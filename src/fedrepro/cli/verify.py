@@ -4,32 +4,30 @@ import glob
 import hashlib
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedrepro import arithmetic, console
 from fedrepro.choices import PUBLISHED
 from fedrepro.cli import selection
+from fedrepro.cli.drawing import draw_missing
+from fedrepro.config.differing import method_names
+from fedrepro.config.grid import plan
+from fedrepro.config.plan import Run
+from fedrepro.config.project import load_project
+from fedrepro.console import duration
+from fedrepro.engine import fingerprints, renewal
+from fedrepro.engine.differences import compare, reasons
+from fedrepro.engine.records import fault
+from fedrepro.engine.run import Options, train_again
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.store import seeds_in
-
-if TYPE_CHECKING:
-    from fedrepro.config.plan import Run
 
 ROOT = Path()
 
 
 def verify(options: Namespace) -> int:
     """A sentence a cell; exit code 1 when one of them differs. What a GPU has trained is left out."""
-    from fedrepro.cli.drawing import draw_missing
-    from fedrepro.config.differing import method_names
-    from fedrepro.config.project import load_project
-    from fedrepro.console import duration
-    from fedrepro.engine import fingerprints, renewal
-    from fedrepro.engine.differences import compare, reasons
-    from fedrepro.engine.records import fault
-    from fedrepro.engine.run import Options, train_again
-
     arithmetic.widen()
     fingerprints.load()
     verified = renewal.stamp() if options.renew else None
@@ -76,7 +74,7 @@ def verify(options: Namespace) -> int:
     return int(different > 0)
 
 
-def sample(found: list[tuple["Run", Path]], minutes: float | None) -> list[tuple["Run", Path]]:
+def sample(found: list[tuple[Run, Path]], minutes: float | None) -> list[tuple[Run, Path]]:
     """As many trainings as took `minutes` when they were published, at least one; all without a limit.
 
     A hash of run_id and seed orders them, so every user gets the same sample, and we could not pick a favourable one.
@@ -92,7 +90,7 @@ def sample(found: list[tuple["Run", Path]], minutes: float | None) -> list[tuple
     return chosen
 
 
-def _of_processors(found: list[tuple["Run", Path]], target: str) -> list[tuple["Run", Path]]:
+def _of_processors(found: list[tuple[Run, Path]], target: str) -> list[tuple[Run, Path]]:
     """Those that a CPU has trained. UserError where there are none."""
     left = [one for one in found if read_json(one[1]).get("environment", {}).get("device") != "cuda"]
     others = f"{len(found) - len(left)} of {len(found)} published trainings are from a GPU, whose bits no other machine repeats"
@@ -107,11 +105,9 @@ def _seconds(path: Path) -> float:
     return float(read_json(path)["cost"]["wall_s"])
 
 
-def _published(project: Any, options: Namespace) -> list[tuple["Run", Path]]:
+def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
     """(run, evidence file) of every training that `options` mean. UserError when nothing has been published of them. For a
     run_id, a table that cannot be planned matters only where no other has the run."""
-    from fedrepro.config.grid import plan
-
     scales = [options.scale] if options.scale else list(PUBLISHED)
     by_table = "/" in options.target
     tables = [options.target] if by_table else project.table_names()

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fedrepro import console
-from fedrepro.cli import main
+from fedrepro.cli import main, verify
 from fedrepro.cli.verify import sample
 from fedrepro.config.plan import Run
 from fedrepro.engine import run
@@ -55,7 +55,7 @@ def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture(scope="module")
 def again(published: Path) -> Record:
     """What a training of seed 8 gives when `verify` trains it again."""
-    found, train_again = [], run.train_again
+    found, train_again = [], verify.train_again
 
     def train(*arguments) -> Record:
         found.append(train_again(*arguments))
@@ -64,7 +64,7 @@ def again(published: Path) -> Record:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(published)
         patch.setattr(console, "_log", None)
-        patch.setattr(run, "train_again", train)
+        patch.setattr(verify, "train_again", train)
         assert main(["verify", *TABLE, "--seeds", "8"]) == 0
     return found[0]
 
@@ -77,7 +77,7 @@ def trained_once(again: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (identity["run_id"], seed) == (again["run_id"], again["seed"])
         return copy.deepcopy(again)
 
-    monkeypatch.setattr(run, "train_again", train)
+    monkeypatch.setattr(verify, "train_again", train)
 
 
 def change(path: Path, edit, forge: bool = True) -> None:

@@ -14,7 +14,7 @@ from small_table import make_plan, write_evidence, write_results
 from tracked import opened
 
 from fedrepro import tracking
-from fedrepro.cli import reporting
+from fedrepro.cli import track
 from fedrepro.config.plan import load_plan
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
@@ -100,7 +100,7 @@ def test_what_is_published_is_planned(tmp_path, monkeypatch):
     monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
     synced = []
     monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans))
-    reporting.ui(Namespace(host="127.0.0.1", port=5000))
+    track.ui(Namespace(host="127.0.0.1", port=5000))
     planned = {run_id for path in synced for run_id in load_plan(path).runs}
     published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
     assert len(published) > 200

@@ -1,0 +1,55 @@
+"""fedrepro track | ui. Apart from what renders: neither needs the other, and importing both takes a tenth of a second more."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from fedrepro import console, tracking
+from fedrepro.choices import UNSYNCED
+from fedrepro.config.grid import plan
+from fedrepro.config.project import load_project
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+from fedrepro.store import published_folders
+from fedrepro.tracking.server import require_port
+from fedrepro.tracking.wanted import plan_files
+from fedrepro.workflow.jobs import write_plan
+
+ROOT = Path()
+
+
+def track(options: Namespace) -> int:
+    """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
+    plans = options.plans or plan_files(ROOT)
+    if options.every:
+        tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
+        return 0
+    if options.out is None:
+        report = tracking.sync(plans, ROOT)
+        console.say(str(report))
+        return int(bool(report.problems))
+    try:
+        outcome = str(tracking.sync(plans, ROOT))
+    except UserError as error:
+        outcome = f"{UNSYNCED}: {error}"
+    except Exception as error:
+        outcome = f"{UNSYNCED} ({type(error).__name__}: {error}); the next command tries again"
+    (console.fail if outcome.startswith(UNSYNCED) else console.say)(outcome)
+    write_json(options.out, {"outcome": outcome})
+    return 0
+
+
+def ui(options: Namespace) -> None:
+    require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
+    _plan_published()
+    console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
+    tracking.ui(ROOT, options.host, options.port)
+
+
+def _plan_published() -> None:
+    """Writes the plan of each published report, as the workflow does: it says what its evidence is of."""
+    project = load_project(ROOT)
+    for folder in (evidence.parent for evidence in published_folders(ROOT)):
+        scale, paper = folder.parts[-2:]
+        reports = {path.stem for path in folder.glob("*.json")}
+        for table in (name for name in project.tables_of(paper) if name in reports):
+            write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))
