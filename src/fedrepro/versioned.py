@@ -5,6 +5,7 @@ a folder beside them is. What DVC brings there (a pull, an experiment) is linked
 lost.
 """
 
+import filecmp
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,11 +26,17 @@ def arrive(root: Path = Path()) -> None:
     known = _known(root) if there else {}
     brought = {name: inode for name, inode in there.items() if known.get(name) != inode}
     for name in sorted(brought, key=lambda one: one.endswith(".json")):  # a receipt comes last
-        own = root / "results" / name
-        if (own.stat().st_ino == known.get(name)) if own.exists() else (name not in known):
-            _link(root / FOLDER / name, own)
+        own, came = root / "results" / name, root / FOLDER / name
+        if not own.exists():
+            if name not in known:
+                _link(came, own)
+        elif own.stat().st_ino == known.get(name):  # as it was stored
+            if filecmp.cmp(came, own, shallow=False):
+                _link(own, came)  # DVC had made a copy of it
+            else:
+                _link(came, own)
     if brought:
-        write_json(root / KNOWN, known | brought)
+        write_json(root / KNOWN, known | dict(_files(root / FOLDER)))
 
 
 def store(root: Path = Path()) -> Path:

@@ -74,6 +74,20 @@ def test_what_dvc_restores_replaces_what_was_stored(root: Path) -> None:
     assert (root / "results" / FILES[2]).read_text() == FILES[2]
 
 
+def test_a_copy_that_dvc_makes_becomes_a_link_again(root: Path) -> None:
+    """DVC replaces hard links by copies where its cache has no links. The result itself is not touched."""
+    versioned.store(root)
+    before = (root / "results" / FILES[2]).stat()
+    write(root / versioned.FOLDER / FILES[2], FILES[2])
+    versioned.arrive(root)
+    after = (root / "results" / FILES[2]).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert (root / "results" / FILES[2]).samefile(root / versioned.FOLDER / FILES[2])
+    write(root / "results" / FILES[2], "computed here")
+    versioned.arrive(root)
+    assert (root / "results" / FILES[2]).read_text() == "computed here"
+
+
 def test_what_was_deleted_here_stays_deleted(root: Path) -> None:
     """`rm -rf results/runs/<run_id>` is how a run is trained again."""
     versioned.store(root)

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro import versioned
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read
 from fedrepro.errors import UserError
@@ -48,6 +49,7 @@ class StoredRun:
 
 def stored(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
+    versioned.arrive(Path(root))
     found: dict[str, list[Path]] = {}
     for pattern in (f"{RUNS}/*/", "reports/*/*/evidence/*/"):
         for path in sorted(Path(root).glob(pattern)):
