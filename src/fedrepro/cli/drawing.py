@@ -1,6 +1,5 @@
 """fedrepro data | draw: what is drawn once and saved; prints the files."""
 
-import os
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,8 @@ ROOT = Path()
 
 def data(options: Namespace) -> None:
     from fedrepro.data.prepare import prepare
-    from fedrepro.data.registry import load_registry
 
-    entry = load_registry()[options.dataset]
-    mirror = options.mirror or os.environ.get("FEDREPRO_MIRROR") or None
-    print(prepare(options.dataset, _shape(options.shape) if options.shape else entry.native_shape, ROOT, mirror))
+    print(prepare(options.dataset, _shape(options.shape) if options.shape else None, ROOT, options.mirror))
 
 
 def draw(options: Namespace) -> None:
@@ -61,7 +57,7 @@ def draw_missing(project: "Project", run: "Run", seeds: list[int]) -> None:
     entry = project.registry[spec.dataset]
     for shape in dict.fromkeys([entry.native_shape, spec.input_shape]):
         if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
-            prepare(spec.dataset, shape, project.root, os.environ.get("FEDREPRO_MIRROR") or None)
+            prepare(spec.dataset, shape, project.root)
     for kind, definition in definitions(spec, entry).items():
         draw_seeds(kind, definition, seeds, project.root)
 

@@ -6,28 +6,24 @@ right; torchvision then checks each file's MD5 once more before it opens it.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
-
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when the archive cannot be had, or does not hold what the registry says."""
-    (file,) = entry.files
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        dataset = _with_members(str(entry.torchvision_class), file.members, path)
-        with extracted(path, {name: name for name in file.members}, fetcher.folder / ".unpacked") as folder:
-            parts = [_load(dataset, folder, train, path) for train in (True, False)]
+    path, files = fetcher.only(entry)
+    known = entry.files[0].members
+    dataset = _with_members(str(entry.torchvision_class), known, path)
+    with extracted(path, {name: name for name in known}, fetcher.folder / ".unpacked") as folder:
+        parts = [_load(dataset, folder, train, path) for train in (True, False)]
     for part in parts:
         if tuple(part.classes) != entry.class_names:
             raise UserError(
@@ -35,7 +31,7 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
             )
     images = [np.ascontiguousarray(part.data.transpose(0, 3, 1, 2)) for part in parts]
     labels = [np.asarray(part.targets, dtype=np.int64) for part in parts]
-    return Source(images[0], labels[0], images[1], labels[1], {file.name: sha256})
+    return Source(images[0], labels[0], images[1], labels[1], files)
 
 
 def _with_members(name: str, members: dict[str, str], path: Path) -> Any:

@@ -6,26 +6,24 @@ and paper each of a colour drawn for every image); rotated by a quarter turn to 
 to 80 more or less). 8x8 in colour. Whole numbers throughout, so the bytes are the same on every machine.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrepro import rng
 from fedrepro.data import digits
+from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 DOMAINS = ("plain", "inverted", "tinted", "rotated", "noisy")
 NOISE = 80  # largest change of a value
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays, domains as groups. UserError when they are not those that the registry knows.
 
-    `root` and `mirror` are there because all readers are called alike.
+    `fetcher` is there because all readers are called alike.
     """
     images, labels = digits.embedded()
     test = digits.test_index(labels, entry.classes)

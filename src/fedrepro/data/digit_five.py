@@ -10,7 +10,7 @@ largest remainders (our choice). Grey images are repeated over three channels; o
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from fedrepro.data import digit_files as files
 from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
 from fedrepro.data.prepare import fit
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 TRAIN, TEST_PER_CLASS, TEST_SHARE = 7438, 1000, 0.2
 
@@ -62,31 +60,30 @@ _READERS: tuple[tuple[str, tuple[str, ...], Callable[[Path], files.Part]], ...] 
 )
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The native arrays, domains as groups.
 
     UserError when a file cannot be had, is not of its format, or belongs to no domain.
     """
     readers = _chosen(entry)
     sums = {}
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        for file in entry.files:
-            packed = file.name.endswith(".gz") and not file.name.endswith(".tar.gz")
-            target = file.name.removesuffix(".gz") if packed else file.name
-            sums[target] = fetcher.fetch(file, target, unpack=packed)
-        arrays: dict[str, list[np.ndarray]] = {}
-        for group, (domain, read_files) in enumerate(readers):
-            images, labels = read_files(fetcher.folder)
-            train, test = split(labels, domain, f"{entry.name}: {domain}")
-            for part, index in (("train", train), ("test", test)):
-                arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
-                arrays.setdefault(f"{part}_labels", []).append(labels[index])
-                arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
+    for file in entry.files:
+        packed = file.name.endswith(".gz") and not file.name.endswith(".tar.gz")
+        target = file.name.removesuffix(".gz") if packed else file.name
+        sums[target] = fetcher.fetch(file, target, unpack=packed)
+    arrays: dict[str, list[np.ndarray]] = {}
+    for group, (domain, read_files) in enumerate(readers):
+        images, labels = read_files(fetcher.folder)
+        train, test = split(labels, domain, f"{entry.name}: {domain}")
+        for part, index in (("train", train), ("test", test)):
+            arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
+            arrays.setdefault(f"{part}_labels", []).append(labels[index])
+            arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
     whole: dict[str, Any] = {name: np.concatenate(each) for name, each in arrays.items()}
     return Source(**whole, files=sums, group_names=tuple(domain for domain, _ in readers))
 
 
-def _chosen(entry: "Entry") -> list[tuple[str, Callable[[Path], files.Part]]]:
+def _chosen(entry: Entry) -> list[tuple[str, Callable[[Path], files.Part]]]:
     """The domains whose files `entry` names. UserError for a domain of which some are missing, and for a file of none."""
     named, known = {file.name for file in entry.files}, set[str]()
     chosen: list[tuple[str, Callable[[Path], files.Part]]] = []

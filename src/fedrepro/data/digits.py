@@ -4,25 +4,21 @@ They come unsplit. Our split: 50 images of each class, drawn once and for all, f
 training. It does not depend on a run's seed, or runs with different seeds would be tested on different images.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fedrepro import rng
+from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 TEST_PER_CLASS = 50
 _WHITE = 16  # the largest value of the embedded images
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when scikit-learn's copy is not the one that the registry knows.
 
-    `root` and `mirror` are there because all readers are called alike.
+    `fetcher` is there because all readers are called alike.
     """
     images, labels = embedded()
     test = test_index(labels, entry.classes)

@@ -14,15 +14,13 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from fedrepro.data.archive import members_md5
+from fedrepro.data.registry import Entry, SourceFile
 from fedrepro.data.transfer import Absent, BadSource, is_url, transfer
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json, sha256_file, write_json, writing
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import SourceFile
 
 RAW = Path("data/raw")
 LOCKS = Path("data/.locks")  # not among the raw files, whose folder is versioned by content
@@ -35,31 +33,27 @@ class Unfit(BadSource):
 
 
 class Fetcher:
-    """Fetches the files of one data set into `root/data/raw/<dataset>`, which it locks while it is open (`with`)."""
+    """Fetches the files of one data set into `root/data/raw/<dataset>`, locked from the first `fetch` to the end of `with`."""
 
     def __init__(self, dataset: str, urls: Sequence[str], root: Path, mirror: str | None = None) -> None:
         self.dataset, self.folder = dataset, Path(root) / RAW / dataset
         self._lock = Path(root) / LOCKS / f"{dataset}.lock"
         self._urls = urls
         self._mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
-        self._stack = contextlib.ExitStack()
-        if self._mirror and not is_url(self._mirror) and not Path(self._mirror).expanduser().is_dir():
-            advice = f"give a folder or an http(s) address, or unset {MIRROR_VARIABLE}"
-            raise UserError(f"mirror {self._mirror!r}: no such folder; {advice}")
+        self._stack, self._locked = contextlib.ExitStack(), False
 
     def __enter__(self) -> Self:
-        # Two shapes of one data set may be prepared at the same time; the second waits and then finds the files.
-        self._stack.enter_context(lock(self._lock, busy=self._wait))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def fetch(self, file: "SourceFile", target: str, unpack: bool) -> str:
+    def fetch(self, file: SourceFile, target: str, unpack: bool) -> str:
         """Puts the (gunzipped, if `unpack`) content of `file` at `folder/target`; returns its hex sha256.
 
         A file that is there is verified and kept. UserError in one line, naming the file and every source tried.
         """
+        self._begin()
         path = self.folder / target
         if path.exists():
             return self._verify_present(file, path, target, unpack)
@@ -83,14 +77,30 @@ class Fetcher:
             advice = f"check the connection, or put {file.name} in a folder and set {MIRROR_VARIABLE} to that folder"
         raise UserError(f"{self.dataset}: cannot get {file.name}: {tried}; {advice}")
 
-    def _sources(self, file: "SourceFile") -> Iterator[str]:
+    def only(self, entry: Entry) -> tuple[Path, dict[str, str]]:
+        """Fetches the one file of `entry` as it is; returns where it lies, and its name with its hex sha256."""
+        (file,) = entry.files
+        return self.folder / file.name, {file.name: self.fetch(file, file.name, unpack=False)}
+
+    def _begin(self) -> None:
+        """Checks the mirror and takes the lock, before the first file: data that are made here need neither."""
+        if self._locked:
+            return
+        if self._mirror and not is_url(self._mirror) and not Path(self._mirror).expanduser().is_dir():
+            advice = f"give a folder or an http(s) address, or unset {MIRROR_VARIABLE}"
+            raise UserError(f"mirror {self._mirror!r}: no such folder; {advice}")
+        # Two shapes of one data set may be prepared at the same time; the second waits and then finds the files.
+        self._stack.enter_context(lock(self._lock, busy=self._wait))
+        self._locked = True
+
+    def _sources(self, file: SourceFile) -> Iterator[str]:
         if self._mirror:
             base = self._mirror if is_url(self._mirror) else str(Path(self._mirror).expanduser())
             places = (f"{self.dataset}/{file.name}", file.name, file.in_mirror)
             yield from (f"{base.rstrip('/')}/{place}" for place in places if place)
         yield from (f"{url}{file.name}" for url in self._urls)
 
-    def _fetch_from(self, source: str, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
+    def _fetch_from(self, source: str, file: SourceFile, path: Path, target: str, unpack: bool) -> str:
         arriving, partial = (path.with_name(f"{path.name}.{ending}") for ending in ("download", "partial"))
         try:
             transfer(source, arriving)
@@ -105,7 +115,7 @@ class Fetcher:
             arriving.unlink(missing_ok=True)
             partial.unlink(missing_ok=True)
 
-    def _verify_present(self, file: "SourceFile", path: Path, target: str, unpack: bool) -> str:
+    def _verify_present(self, file: SourceFile, path: Path, target: str, unpack: bool) -> str:
         sha256, recorded = sha256_file(path), self._records().get(target)
         if recorded is None:  # put there by hand
             expected = file.unpacked_md5 if unpack else file.md5
@@ -132,7 +142,7 @@ class Fetcher:
         print(f"{self.dataset}: process {holder} is fetching this data set; waiting for it", file=sys.stderr)
 
 
-def _check(file: "SourceFile", arrived: Path, unpacked: Path, unpack: bool) -> None:
+def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> None:
     """Unpacks if asked to. BadSource unless a checksum is right: of the content where known, so that a mirror may repack it."""
     if unpack:
         with writing(unpacked):
@@ -146,7 +156,7 @@ def _check(file: "SourceFile", arrived: Path, unpacked: Path, unpack: bool) -> N
         raise Unfit(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
 
 
-def _members_match(file: "SourceFile", path: Path) -> bool:
+def _members_match(file: SourceFile, path: Path) -> bool:
     """Whether an archive holds every member that the registry lists, each with its MD5."""
     try:
         return bool(file.members) and members_md5(path, set(file.members)) == file.members

@@ -4,34 +4,26 @@ Cohen et al., IJCNN 2017, https://arxiv.org/abs/1702.05373. The published files 
 rows are rows again, upright as in MNIST (our choice: no paper says).
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
 from fedrepro.data.idx import load
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
-
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when the archive cannot be had, or does not hold what the registry says."""
-    (file,) = entry.files
     names = [f"{part}-{what}-ubyte" for part in ("train", "test") for what in ("images-idx3", "labels-idx1")]
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        targets = {f"gzip/emnist-byclass-{name}.gz": name for name in names}
-        with extracted(path, targets, fetcher.folder / ".unpacked") as folder:
-            unpacked = [folder / name for name in names]
-            try:
-                train, test = load(*unpacked[:2]), load(*unpacked[2:])
-            except UserError as error:
-                raise UserError(f"{path}: {error}") from error
+    path, files = fetcher.only(entry)
+    targets = {f"gzip/emnist-byclass-{name}.gz": name for name in names}
+    with extracted(path, targets, fetcher.folder / ".unpacked") as folder:
+        unpacked = [folder / name for name in names]
+        try:
+            train, test = load(*unpacked[:2]), load(*unpacked[2:])
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
     images = [np.ascontiguousarray(part[0].transpose(0, 1, 3, 2)) for part in (train, test)]
-    return Source(images[0], train[1], images[1], test[1], {file.name: sha256})
+    return Source(images[0], train[1], images[1], test[1], files)

@@ -10,7 +10,7 @@ random; ours is 90/10 also within the classes, of which the smallest has 80 imag
 
 import itertools
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from fedrepro.data.archive import members
 from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
 from fedrepro.data.images import decode
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 _SPLITS = ("train", "test")
 
@@ -34,16 +32,13 @@ class _Image(NamedTuple):
     group: int  # the domain's number; 0 where there are none
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The native arrays, domains as groups. Order: domains and classes as in the entry, then by name.
 
     UserError when the archive cannot be had, or does not hold what the registry says.
     """
-    (file,) = entry.files
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
+    path, files = fetcher.only(entry)
+    content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
     found = _find(path, entry, sorted(content))
     arrays = {}
     for split in _SPLITS:
@@ -52,10 +47,10 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         arrays[f"{split}_labels"] = np.array([image.label for image in found[split]], dtype=np.int64)
         if entry.domains:
             arrays[f"{split}_groups"] = np.array([image.group for image in found[split]], dtype=np.int64)
-    return Source(**arrays, files={file.name: sha256}, group_names=entry.domains or None)
+    return Source(**arrays, files=files, group_names=entry.domains or None)
 
 
-def _find(path: Path, entry: "Entry", names: list[str]) -> dict[str, list[_Image]]:
+def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]:
     """The images of each split. UserError for a folder that the entry does not know, or one without images."""
     levels = [level for level in (_SPLITS if entry.test_share is None else (), entry.domains, entry.class_names) if level]
     names_at = _by_place(path, levels, names)

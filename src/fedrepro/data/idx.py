@@ -4,26 +4,22 @@ The unpacked files lie in `data/raw/<dataset>/<class>/raw/`, where torchvision's
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
-
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when a file cannot be had, or does not hold what the registry says."""
     raw = f"{entry.torchvision_class}/raw"
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        files = {}
-        for file in entry.files:
-            target = f"{raw}/{file.name.removesuffix('.gz')}"
-            files[target] = fetcher.fetch(file, target, unpack=file.name.endswith(".gz"))
+    files = {}
+    for file in entry.files:
+        target = f"{raw}/{file.name.removesuffix('.gz')}"
+        files[target] = fetcher.fetch(file, target, unpack=file.name.endswith(".gz"))
     train, test = (
         load(*(fetcher.folder / raw / f"{part}-{what}" for what in ("images-idx3-ubyte", "labels-idx1-ubyte")))
         for part in ("train", "t10k")

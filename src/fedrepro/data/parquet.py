@@ -6,33 +6,30 @@ files of one split that of the entry.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrepro.data.download import Fetcher
 from fedrepro.data.images import decode
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 _ROWS = 4096  # read at a time
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when a file cannot be had, or does not hold what the registry says."""
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        files = {file.name: fetcher.fetch(file, file.name, unpack=False) for file in entry.files}
-        images, labels = {}, {}
-        for split in ("train", "test"):
-            parts = [_read(fetcher.folder / file.name, entry) for file in entry.files if file.split == split]
-            images[split], labels[split] = map(np.concatenate, zip(*parts, strict=True))
+    files = {file.name: fetcher.fetch(file, file.name, unpack=False) for file in entry.files}
+    images, labels = {}, {}
+    for split in ("train", "test"):
+        parts = [_read(fetcher.folder / file.name, entry) for file in entry.files if file.split == split]
+        images[split], labels[split] = map(np.concatenate, zip(*parts, strict=True))
     return Source(images["train"], labels["train"], images["test"], labels["test"], files)
 
 
-def _read(path: Path, entry: "Entry") -> tuple[np.ndarray, np.ndarray]:
+def _read(path: Path, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -57,7 +54,7 @@ def _rows(path: Path, file: Any, column: str) -> Iterator[tuple[str, bytes | Non
             row += 1
 
 
-def _check_columns(path: Path, schema: Any, entry: "Entry") -> None:
+def _check_columns(path: Path, schema: Any, entry: Entry) -> None:
     import pyarrow as pa
 
     wanted = ((entry.image_column, "image_column"), (entry.label_column, "label_column"))

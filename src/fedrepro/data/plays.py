@@ -16,17 +16,14 @@ TFF has besides (padding, begin and end of a text, which do not occur here) ther
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 CHARACTERS = "\n\r !\"#$%&'()*,-./0123456789:;?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz"  # ascending
 UNKNOWN = len(CHARACTERS)
@@ -41,7 +38,7 @@ _END = "*** END OF"
 Speech = tuple[str, str]  # role, with the play's title if there is one, and what it says
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """Windows uint8 [N, T] of all roles in the order in which they first speak, roles as groups.
 
     UserError when the text cannot be had, has no speakers, or when the registry has fewer classes than characters.
@@ -50,11 +47,8 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         raise UserError(
             f"{entry.name}: classes: {entry.classes} in data/registry.yaml, but kind plays has {UNKNOWN + 1} or more"
         )
-    (file,) = entry.files
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        text = _text(path)
+    path, files = fetcher.only(entry)
+    text = _text(path)
     assert entry.test_share is not None  # kind plays needs both
     assert entry.speakers is not None
     said: dict[str, list[str]] = {}
@@ -74,7 +68,7 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         arrays[f"{split}_groups"] = np.repeat(np.arange(len(roles)), [len(each) for each in labels])
     names = [*(NAMES.get(character, character) for character in CHARACTERS), "another character"]
     names += [f"unused {number}" for number in range(1, entry.classes - len(names) + 1)]
-    return Source(**arrays, files={file.name: sha256}, group_names=tuple(roles), class_names=tuple(names))
+    return Source(**arrays, files=files, group_names=tuple(roles), class_names=tuple(names))
 
 
 def _text(path: Path) -> str:

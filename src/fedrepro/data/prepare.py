@@ -3,30 +3,31 @@
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
+from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
+from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, sha256_file, write_json
-
-if TYPE_CHECKING:
-    from fedrepro.data.source import Source
 
 _CHUNK_VALUES = 1 << 19  # resized at a time, in float64: small enough for a processor's cache, large enough for its speed
 
 
 def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(), mirror: str | None = None) -> Path:
     """Writes `data/arrays/<dataset>/<CxHxW>/` with its manifest and returns the folder. `shape` (C, H, W); default: native.
+    `mirror`: a folder or an address that files are looked for in first; default: $FEDREPRO_MIRROR.
 
     Same registry entry and shape, same bytes. UserError for an unknown data set, an impossible shape or a failed download.
     """
     root = Path(root)
     entry = load_registry(root / REGISTRY)[dataset]
     target = _checked_shape(entry, shape)
-    source = importlib.import_module(f"fedrepro.data.{entry.kind}").read(entry, root, mirror)
+    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
+        source = importlib.import_module(f"fedrepro.data.{entry.kind}").read(entry, fetcher)
     _check_source(entry, source)
     folder = arrays_folder(root, dataset, target)
     with fresh_folder(folder) as temporary:
@@ -81,7 +82,7 @@ def _checked_shape(entry: Entry, shape: Sequence[int] | None) -> tuple[int, ...]
     return target
 
 
-def _check_source(entry: Entry, source: "Source") -> None:
+def _check_source(entry: Entry, source: Source) -> None:
     counts = len(source.train_labels), len(source.test_labels)
     if entry.images and counts != entry.images:
         found, known = (" and ".join(map(str, pair)) for pair in (counts, entry.images))
@@ -101,7 +102,7 @@ def _check_source(entry: Entry, source: "Source") -> None:
             raise UserError(f"{entry.name}: the source's {split} characters are {found}, expected {known} as in the registry")
 
 
-def _manifest(entry: Entry, shape: tuple[int, ...], source: "Source", folder: Path) -> dict[str, Any]:
+def _manifest(entry: Entry, shape: tuple[int, ...], source: Source, folder: Path) -> dict[str, Any]:
     repeat = shape[0] // entry.native_shape[0]
     paths = sorted(folder.glob("*.npy"))
     return {

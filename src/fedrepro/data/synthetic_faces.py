@@ -8,17 +8,15 @@ depends on k alone.
 Drawn from whole random numbers with +, -, *, / and comparisons only, so that the bytes are the same on every machine.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fedrepro import rng
 from fedrepro.data.boxes import Row, labels, packed
+from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 SIDE, TRAIN, TEST, MOST_FACES = 64, 400, 160, 3
 NOISE = 14  # largest change of a pixel's value
@@ -53,10 +51,10 @@ class _Oval(NamedTuple):
         return max(shares)
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays. UserError when they are not those that the registry knows.
 
-    `root` and `mirror` are there because all readers are called alike.
+    `fetcher` is there because all readers are called alike.
     """
     drawn = [draw(number) for number in range(TRAIN + TEST)]
     images, rows = np.stack([pixels for pixels, _ in drawn]), [faces for _, faces in drawn]

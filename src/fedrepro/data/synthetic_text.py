@@ -8,16 +8,12 @@ pairs each role has candidates of its own. Role r speaks 30 + 10 r windows to tr
 Whole random numbers only, so that the bytes are the same on every machine.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fedrepro import rng
+from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 ROLES = ("king", "queen", "prince", "nurse", "fool", "ghost", "soldier", "witch")
 CHANCES = (11, 4, 1)  # of 16
@@ -29,10 +25,10 @@ FIRST_ROLE, MORE_EACH, TESTED = (
 OWN = 4  # one pair in four has followers that belong to a role
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays, roles as groups. UserError when they are not those that the registry knows.
 
-    `root` and `mirror` are there because all readers are called alike.
+    `fetcher` is there because all readers are called alike.
     """
     (length,) = entry.native_shape
     windows = {"train": [FIRST_ROLE + MORE_EACH * role for role in range(len(ROLES))]}

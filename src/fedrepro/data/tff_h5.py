@@ -7,33 +7,28 @@ writer's images are split, so all have test images. Here ink is bright, as in MN
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 _SPLITS = ("train", "test")
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The native arrays, users as groups. Order: users by name, then as in the file.
 
     UserError when the archive cannot be had, or does not hold what the registry says.
     """
-    (file,) = entry.files
-    names = {split: f"{file.name.partition('.')[0]}_{split}.h5" for split in _SPLITS}
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        with extracted(path, {name: name for name in names.values()}, fetcher.folder / ".unpacked") as folder:
-            parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
+    path, files = fetcher.only(entry)
+    names = {split: f"{path.name.partition('.')[0]}_{split}.h5" for split in _SPLITS}
+    with extracted(path, {name: name for name in names.values()}, fetcher.folder / ".unpacked") as folder:
+        parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
     users = {user: number for number, user in enumerate(parts["train"])}
     strangers = sorted(parts["test"].keys() - users.keys())
     if strangers:
@@ -43,10 +38,10 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         arrays[f"{split}_images"] = np.concatenate([images for images, _ in of_user.values()])
         arrays[f"{split}_labels"] = np.concatenate([labels for _, labels in of_user.values()])
         arrays[f"{split}_groups"] = np.concatenate([np.full(len(labels), users[user]) for user, (_, labels) in of_user.items()])
-    return Source(**arrays, files={file.name: sha256}, group_names=tuple(users))
+    return Source(**arrays, files=files, group_names=tuple(users))
 
 
-def _read(path: Path, where: str, entry: "Entry") -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _read(path: Path, where: str, entry: Entry) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Images uint8 [n, 1, H, W] and labels int64 [n] of each user, by name."""
     import h5py  # only now: nothing but this reader needs it
 
@@ -61,7 +56,7 @@ def _read(path: Path, where: str, entry: "Entry") -> dict[str, tuple[np.ndarray,
         raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {again}") from error
 
 
-def _user(group: Any, where: str, entry: "Entry") -> tuple[np.ndarray, np.ndarray]:
+def _user(group: Any, where: str, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     for name in ("pixels", "label"):
         if name not in group:
             raise UserError(f"{where}: no {name}, only {', '.join(sorted(group)) or 'nothing'}; get it again from its source")

@@ -6,29 +6,23 @@ the order of `wnids.txt`; training images by class and number, test images as th
 """
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrepro.data.archive import members
 from fedrepro.data.download import Fetcher
 from fedrepro.data.images import decode
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 _WNIDS, _WORDS, _ANNOTATIONS = "wnids.txt", "words.txt", "val/val_annotations.txt"
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when the archive cannot be had, or does not hold what the registry says."""
-    (file,) = entry.files
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        content = dict(members(path, _wanted))
+    path, files = fetcher.only(entry)
+    content = dict(members(path, _wanted))
     content = {name.partition("/")[2]: value for name, value in content.items()}  # without tiny-imagenet-200/
     wnids = _lines(path, content, _WNIDS)
     if len(wnids) != entry.classes:
@@ -42,7 +36,7 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         arrays[f"{split}_labels"] = np.array([label for _, label in pairs], dtype=np.int64)
     words = dict(line.split("\t", 1) for line in _lines(path, content, _WORDS) if "\t" in line)
     names = tuple(f"{wnid} {words.get(wnid, '').partition(',')[0]}".strip() for wnid in wnids)
-    return Source(**arrays, files={file.name: sha256}, class_names=names)
+    return Source(**arrays, files=files, class_names=names)
 
 
 def _wanted(name: str) -> bool:

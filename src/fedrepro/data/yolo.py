@@ -9,7 +9,6 @@ https://docs.ultralytics.com/datasets/detect/ describes the format.
 
 import math
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from fedrepro import rng
 from fedrepro.data.archive import members
@@ -17,23 +16,18 @@ from fedrepro.data.artifact import floor_share
 from fedrepro.data.boxes import Row, labels, packed
 from fedrepro.data.download import Fetcher
 from fedrepro.data.images import decode
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 _IMAGES, _LABELS = "images", "labels"
 _TEST_NAMES = ("test", "val", "valid")
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The native arrays, images by name. UserError when the archive cannot be had, or does not hold what it should."""
-    (file,) = entry.files
-    with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
-        sha256 = fetcher.fetch(file, file.name, unpack=False)
-        path = fetcher.folder / file.name
-        content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
+    path, files = fetcher.only(entry)
+    content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
     of_image = _label_files(path, content)
     split = _split(path, sorted(of_image), entry.test_share)
     rows = {name: _rows(f"{path}: {text}", content.get(text, b""), entry.classes) for name, text in of_image.items()}
@@ -43,7 +37,7 @@ def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
         arrays[f"{part}_images"] = decode(((f"{path}: {n}", content[n]) for n in names), len(names), entry.native_shape)
         arrays[f"{part}_labels"] = labels([rows[name] for name in names])
         arrays[f"{part}_boxes"] = packed([rows[name] for name in names], most)
-    return Source(**arrays, files={file.name: sha256})
+    return Source(**arrays, files=files)
 
 
 def _label_files(path: Path, content: dict[str, bytes]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro import rng
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
@@ -32,7 +32,7 @@ class AveragedModels(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.orders >= 1, "orders", self.orders, "must be at least 1")
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """Of every order all but the last, which all orders share."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
@@ -38,7 +38,7 @@ class Cka(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.of in ("outputs", "features"), "of", self.of, "must be outputs or features")
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """Every client's model."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
-from fedrepro.diagnostics.groups import members, require_groups
+from fedrepro.diagnostics.groups import members
 
 
 @DIAGNOSTICS.register("client_weights")
@@ -16,9 +16,6 @@ class ClientWeights(Diagnostic):
 
     groups: int = 0
     metrics: ClassVar[tuple[str, ...]] = ("client_weight", "weight_first")
-
-    def __post_init__(self) -> None:
-        require_groups(self.groups)
 
     def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Each client's, then the group's."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fedrepro import tree
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
-from fedrepro.diagnostics.groups import learned, members, require_groups
+from fedrepro.diagnostics.groups import learned, members
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -37,7 +37,7 @@ class Coherence(Diagnostic):
     )
 
     def __post_init__(self) -> None:
-        require_groups(self.groups)
+        super().__post_init__()
         require(self.weights in ("size", "learned"), "weights", self.weights, "must be size or learned")
 
     def measure(self, kept: Kept, task: Load) -> Iterator[Value]:

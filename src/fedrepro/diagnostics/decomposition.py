@@ -20,18 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import (
-    DIAGNOSTICS,
-    Diagnostic,
-    Kept,
-    Load,
-    Passes,
-    Task,
-    Value,
-    require_apart,
-    require_data,
-    spaced,
-)
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value, spaced
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -63,10 +52,7 @@ class Decomposition(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.draws >= 1, "draws", self.draws, "must be at least 1")
-        known = ("logits", "probabilities")
-        require(self.outputs in known, "outputs", self.outputs, "must be logits or probabilities")
-        require_apart(self.apart)
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
         """One less than there are draws."""

@@ -17,6 +17,20 @@ else:  # planning makes diagnostics, and imports no torch
 Load = Callable[[], Task]  # loads the setting on first use
 DIAGNOSTICS = Registry("diagnostic")
 
+# Arguments that mean the same in every diagnostic that has them -> (whether a value is right, the rule in words).
+RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "outputs": (lambda name: name in ("logits", "probabilities"), "must be logits or probabilities"),
+    "reach": (lambda reach: reach > 0, "must be greater than 0"),
+    "points": (lambda count: count >= 2, "must be at least 2"),
+    "groups": (lambda count: count >= 0, "must be the number of clients in the first group, or 0 for no groups"),
+    "apart": (  # as `spaced` knows it
+        lambda apart: 0 < apart < 1 or (apart >= 1 and apart == int(apart)),
+        "must be a whole number of rounds, or a share of them between 0 and 1",
+    ),
+    "on": (lambda name: name in ("test", "train"), "must be test or train"),
+    "samples": (lambda count: count is None or count >= 1, "must be at least 1, or null for all"),
+}
+
 
 class Passes(NamedTuple):
     """What a diagnostic computes in one round, for the forecast: `models` are evaluated on `samples` images of the test set, or
@@ -33,6 +47,12 @@ class Diagnostic:
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]  # names of what it measures, for a table's `metric`
     x: ClassVar[str] = "x"  # what the x of its curves counts, in words for an axis
+
+    def __post_init__(self) -> None:
+        """UserError for an argument of RULES that breaks its rule. A diagnostic with rules of its own calls this too."""
+        for name, (right, rule) in RULES.items():
+            if name in vars(self):
+                require(right(vars(self)[name]), name, vars(self)[name], rule)
 
     def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
@@ -57,18 +77,6 @@ def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:
     """The `count` rounds before `round`, oldest first, each `apart` rounds from the next; below 1 it is a share of the run."""
     step = max(1, math.floor(apart * of + 0.5)) if apart < 1 else int(apart)
     return tuple(round - step * number for number in range(count, 0, -1))
-
-
-def require_apart(apart: float) -> None:
-    """UserError unless `spaced` knows it."""
-    right = 0 < apart < 1 or (apart >= 1 and apart == int(apart))
-    require(right, "apart", apart, "must be a whole number of rounds, or a share of them between 0 and 1")
-
-
-def require_data(on: str, samples: int | None) -> None:
-    """UserError unless these are samples that models can be evaluated on."""
-    require(on in ("test", "train"), "on", on, "must be test or train")
-    require(samples is None or samples >= 1, "samples", samples, "must be at least 1, or null for all")
 
 
 def make(text: str) -> Any:

@@ -11,9 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedrepro.diagnostics.curvature import EVALUATIONS_ONE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 from fedrepro.lazy import torch
-from fedrepro.registry import require
 
 
 @DIAGNOSTICS.register("eigenvector_line")
@@ -32,11 +31,6 @@ class EigenvectorLine(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("eigen_loss",)
     x: ClassVar[str] = "distance along the top eigenvector"
-
-    def __post_init__(self) -> None:
-        require(self.reach > 0, "reach", self.reach, "must be greater than 0")
-        require(self.points >= 2, "points", self.points, "must be at least 2")
-        require_data(self.on, self.samples)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """The eigenvector, then every point."""

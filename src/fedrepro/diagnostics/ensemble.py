@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
-from fedrepro.registry import require
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 
 
 @DIAGNOSTICS.register("ensemble")
@@ -27,11 +26,6 @@ class Ensemble(Diagnostic):
     samples: int | None = None
 
     metrics: ClassVar[tuple[str, ...]] = ("ensemble_loss", "ensemble_error", "average_loss", "average_error")
-
-    def __post_init__(self) -> None:
-        known = ("logits", "probabilities")
-        require(self.outputs in known, "outputs", self.outputs, "must be logits or probabilities")
-        require_data(self.on, self.samples)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """Every client's model, and the average."""

@@ -3,12 +3,6 @@
 from fedrepro.diagnostics.diagnostic import Kept
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor
-from fedrepro.registry import require
-
-
-def require_groups(groups: int) -> None:
-    """UserError unless it is a number of clients."""
-    require(groups >= 0, "groups", groups, "must be the number of clients in the first group, or 0 for no groups")
 
 
 def members(clients: list[int], groups: int) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro.diagnostics.curvature import EVALUATIONS_FIVE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 from fedrepro.registry import require
 
 
@@ -32,7 +32,7 @@ class HessianDiagnostic(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.top >= 5, "top", self.top, "must be at least 5")
-        require_data("train", self.samples)
+        super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """The work of products with vectors, counted in evaluated models."""

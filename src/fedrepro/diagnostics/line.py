@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import (
-    DIAGNOSTICS,
-    Diagnostic,
-    Kept,
-    Load,
-    Passes,
-    Value,
-    require_apart,
-    require_data,
-    spaced,
-)
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, spaced
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
@@ -54,10 +44,8 @@ class Line(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.between in ("rounds", "client", "mean"), "between", self.between, "must be rounds, client or mean")
-        require(self.points >= 2, "points", self.points, "must be at least 2")
         require(self.stop > self.start, "stop", self.stop, "must lie above start")
-        require_apart(self.apart)
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
         """One, between rounds."""

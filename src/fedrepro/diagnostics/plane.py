@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import (
-    DIAGNOSTICS,
-    Diagnostic,
-    Kept,
-    Load,
-    Passes,
-    Value,
-    require_apart,
-    require_data,
-    spaced,
-)
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, spaced
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -62,10 +52,8 @@ class Plane(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.through in ("clients", "rounds", "means"), "through", self.through, "must be clients, rounds or means")
-        require(self.points >= 2, "points", self.points, "must be at least 2")
         require(self.margin >= 0, "margin", self.margin, "must be at least 0")
-        require_apart(self.apart)
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
         """Two, unless it goes through clients."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 from fedrepro.registry import require
 
 
@@ -26,9 +26,8 @@ class Rescaled(Diagnostic):
     x: ClassVar[str] = "factor on all weights"
 
     def __post_init__(self) -> None:
-        require(self.points >= 2, "points", self.points, "must be at least 2")
         require(self.high > self.low, "high", self.high, "must lie above low")
-        require_data(self.on, self.samples)
+        super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """Every point."""

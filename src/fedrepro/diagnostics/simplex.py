@@ -13,9 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, require_data
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
 from fedrepro.lazy import torch
-from fedrepro.registry import require
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 ORDER = ("first", "second", "third")
@@ -42,10 +41,6 @@ class Simplex(Diagnostic):
         *("simplex_loss", *(f"simplex_loss/{mark}" for mark in ("model_1", "model_2", "model_3", "average", "lowest"))),
         *(f"simplex_best_{which}" for which in ORDER),
     )
-
-    def __post_init__(self) -> None:
-        require(self.points >= 2, "points", self.points, "must be at least 2")
-        require_data(self.on, self.samples)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """Every point, and the marks."""

@@ -31,8 +31,8 @@ class Weights(Diagnostic):
 
     def __post_init__(self) -> None:
         require(self.near > 0, "near", self.near, "must be greater than 0")
-        require(self.reach > 0, "reach", self.reach, "must be greater than 0")
         require(self.bins >= 1, "bins", self.bins, "must be at least 1")
+        super().__post_init__()
 
     def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
         """Both numbers, then the histogram; in float64."""

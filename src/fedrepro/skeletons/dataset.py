@@ -12,27 +12,23 @@ To be replaced by a reader of those files, see docs/adding-a-data-set.md, sectio
 tells their class, so that everything that follows can be tried.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fedrepro import rng
+from fedrepro.data.download import Fetcher
+from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
-
-if TYPE_CHECKING:
-    from fedrepro.data.registry import Entry
 
 TRAIN, TEST = 600, 200
 
 
-def read(entry: "Entry", root: Path, mirror: str | None) -> Source:
+def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when they are not those of the registry's content_sha256."""
     train, test = (_draw(count, split, entry) for count, split in ((TRAIN, "train"), (TEST, "test")))
     return Source(*train, *test, files={}).checked(entry.name, entry.content_sha256, "the images of $name")
 
 
-def _draw(count: int, split: str, entry: "Entry") -> tuple[np.ndarray, np.ndarray]:
+def _draw(count: int, split: str, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     """(images uint8 [N, C, H, W], labels int64 [N]), drawn once and for all: no seed of a run changes them."""
     generator = rng.stream(0, f"$name/{split}")
     labels = generator.integers(entry.classes, size=count)

@@ -177,6 +177,12 @@ def test_a_mirror_that_is_no_folder(tiny):
     refused(tiny, "mirror '/nowhere/at/all': no such folder; give a folder or an http", mirror="/nowhere/at/all")
 
 
+def test_embedded_data_ask_for_no_mirror_and_take_no_lock(project):
+    """Nothing is fetched."""
+    prepare("digits", root=project, mirror="/nowhere/at/all")
+    assert {path.name for path in (project / "data").iterdir()} == {"arrays", "registry.yaml"}
+
+
 def test_a_raw_file_that_changed_is_noticed(tiny):
     prepared = prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     flip_a_byte(tiny.root / RAW / "MNIST/raw" / NAMES[0])
