@@ -43,24 +43,26 @@ def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
     edited by hand is only rendered over when Snakemake is told to. No data set is made, nothing drawn and nothing trained, with
     no record of earlier calls."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
-    site = ("snakemake", "--cores", "2", "reports/short/fedgh/index.html", f"{TABLE}.md")
-    force = ("--forcerun", "page", "table")
-    project.run(*site, *force)  # as today's code and tables have it
+    table, page = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
+    file, force = project.root / f"{TABLE}.md", ("--forcerun", "page", "table")
+    file.write_text("mine")
+    project.run(*table, *force)  # as today's code and tables have it
+    project.run(*page, *force)  # after it: the page shows which tables have files of their own
+    assert file.read_text() != "mine"
     before = contents(project, "full", "short", "")
     assert len(before) > 50
     project.params(edit)
-    (project.root / f"{TABLE}.md").write_text("mine")
-    again = project.run(*site)
+    file.write_text("mine")
+    again = project.run(*page, table[-1])
     assert "Nothing to be done" in again.stdout + again.stderr
-    assert (project.root / f"{TABLE}.md").read_text() == "mine"
+    assert file.read_text() == "mine"
     project.run("rm", "-rf", ".snakemake/metadata", "results")
     for ending in ("md", "html", "json"):
         (project.root / f"{TABLE}.{ending}").unlink()
     scramble_times(project.root, "reports", "papers", "data")
-    project.run("snakemake", "--cores", "2", f"{TABLE}.md")
+    project.run(*table)
     assert contents(project, "full", "short", "") == before
-    (project.root / f"{TABLE}.md").write_text("mine")
-    project.run(*site, *force)
+    project.run(*page, *force)
     assert contents(project, "full", "short", "") == before
     for made in ("results/runs", "data/arrays", "data/partitions", "data/init"):
         assert not (project.root / made).exists(), made
