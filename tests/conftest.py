@@ -28,7 +28,7 @@ _LONGEST = ("workflow", "contract", "unit/test_portable.py", "unit/cli")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folders that take longest first: two processes that share out the files then end together."""
+    """The folders that take longest first: the processes that share out the files then end together."""
     places = [str(Path(__file__).parent / name) for name in _LONGEST]
     first = lambda item: next((i for i, place in enumerate(places) if str(item.path).startswith(place)), len(places))  # noqa: E731
     items.sort(key=first)

@@ -5,7 +5,7 @@ every registered part, and chains of them: registering a part enrols it in the s
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -118,15 +118,24 @@ def _chains() -> Iterator[str]:
     yield "+".join(texts[0] for texts in (*by_slot.values(), statistics))
 
 
-PART_METHODS = [part_text(name) for name in PARTS.names()]
-METHODS = list(dict.fromkeys(["fedavg", *PART_METHODS, *_chains()]))
+def _different(texts: Iterable[str]) -> list[str]:
+    """Without those that spell a method again: the parts that an open slot means are FedAvg, for example."""
+    found: dict[Method, str] = {}
+    for text in texts:
+        found.setdefault(compose(text), text)
+    return [*found.values()]
+
+
+PART_METHODS = _different(["fedavg", *map(part_text, PARTS.names())])[1:]
+METHODS = _different(["fedavg", *PART_METHODS, *_chains()])
 # (method, model). What parts can do to each other, changing what they are handed or agreeing on one engine alone, is asked of
 # all of METHODS on a plain model, and of the parts and the last chain behind BatchNorm; the rest of each part alone.
 PERCEPTRONS_ONLY = {"pfnm"}
 EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
 CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, list(_chains())[-1]]]
-ALONE_METHODS = [*PRESETS, *PART_METHODS]
-ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS] + [(text, "norm") for text in [*PRESETS, *EVERYWHERE]]
+ALONE_METHODS = _different([*PART_METHODS, *PRESETS])
+ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS]
+ALONE_CASES += [(text, "norm") for text in ALONE_METHODS if text not in PERCEPTRONS_ONLY]
 
 
 def tiny_model() -> Model:

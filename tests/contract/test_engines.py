@@ -82,9 +82,9 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
 
 
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
-    """One of the models on images of 20 pixels, or the fewest it takes, or windows of 20 characters at most: clients with last
+    """One of the models on images of 12 pixels, or the fewest it takes, or windows of 12 characters at most: clients with last
     batches of 4, 3 and of one sample at batches of 8; one round of one epoch."""
-    sizes, most = (12, 11, 9), max(20, MODELS[name].smallest_side)
+    sizes, most = (12, 11, 9), max(12, MODELS[name].smallest_side)
     shape, classes = tuple(min(places, most) for places in MODELS[name].input_shape), 10
     model, base = build(name, shape, classes), toy.make_task(seed=seed)
 

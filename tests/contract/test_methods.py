@@ -30,6 +30,8 @@ from tests import toy
 PARTS_NAMES = PARTS.names()
 CASES = pytest.mark.parametrize(("text", "model"), toy.ALONE_CASES)
 PAIRS = pytest.mark.parametrize(("text", "model"), toy.CASES)
+# One of each client rule, and two whose clients' steps and differences the server asks for.
+TUNED = {text for text in toy.ALONE_METHODS if compose(text).client != compose("fedavg").client} | {"fedavg", "gh", "fednova"}
 NEEDY = [text for text in toy.ALONE_METHODS if "proxy" in compose(text).needs]
 
 
@@ -153,14 +155,12 @@ def test_spelling_out_a_default_changes_nothing(name: str) -> None:
 
 
 @CASES
-def test_three_rounds_are_deterministic_finite_and_recorded(text: str, model: str) -> None:
-    """The same seed twice: the same bits. Every weight and every noted scalar is a finite float, every round is recorded;
-    running variances stay positive."""
-    first, second = finished(text, model), run(text, make_task(model))
-    assert same([first.params, first.buffers], [second.params, second.buffers])
+def test_three_rounds_are_finite_and_recorded(text: str, model: str) -> None:
+    """Every weight and every noted scalar is a finite float, every round is recorded; running variances stay positive. That it
+    has the same bits twice is shown where it is interrupted."""
+    first = finished(text, model)
     assert torch.isfinite(first.buffers.flat).all()
     assert all((value > 0).all() for name, value in first.buffers.items() if name.endswith("running_var"))
-    assert first.progress.rows == second.progress.rows
     assert first.status == "finished"
     assert torch.isfinite(first.params.flat).all()
     assert all(type(value) is float and math.isfinite(value) for _, _, value in first.progress.rows)
@@ -168,7 +168,7 @@ def test_three_rounds_are_deterministic_finite_and_recorded(text: str, model: st
     assert not torch.equal(first.params.flat, make_task(model).params.flat), "the method left the model as it was"
 
 
-@pytest.mark.parametrize(("text", "model"), [case for case in toy.ALONE_CASES if case[0] in toy.PART_METHODS])
+@pytest.mark.parametrize(("text", "model"), [case for case in toy.ALONE_CASES if case[0] in ("fedavg", *toy.PART_METHODS)])
 def test_single_precision_stays_single(text: str, model: str) -> None:
     """As users train: every tensor of the server's state and of what clients keep is float32 after two rounds, and the result
     is that of float64 within a hundredth of what training did."""
@@ -308,7 +308,7 @@ def test_a_method_that_declares_no_need_runs_without_the_proxy_set(text: str, mo
     assert same([without.params, without.buffers], [given.params, given.buffers])
 
 
-@CASES
+@pytest.mark.parametrize(("text", "model"), [case for case in toy.ALONE_CASES if case[0] in TUNED])
 def test_tuned_client_round_equals_the_plain_one(text: str, model: str) -> None:
     """The in-place form and the readable form of a client's round agree to round-off, over 3 rounds in float64. Round-off is
     larger behind BatchNorm, where some gradients are all but zero and Adam divides them by their size."""

@@ -17,7 +17,6 @@ from fedrepro.engine import loop, sequential
 from fedrepro.engine.evaluate import evaluate_all
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
-from fedrepro.methods.presets import PRESETS
 from tests import toy
 
 FOLDER = Path(__file__).parent / "curves"
@@ -32,7 +31,7 @@ def concerns_statistics(text: str) -> bool:
 
 
 # name of the file -> (method, model); behind BatchNorm also all that concerns running statistics
-CASES = {text.partition("(")[0]: (text, "tiny") for text in [*PRESETS, *toy.PART_METHODS]}
+CASES = {text.partition("(")[0]: (text, "tiny") for text in toy.ALONE_METHODS}
 CASES |= {"fedavg-lenet": ("fedavg", "lenet"), "fedavg-norm": ("fedavg", "norm"), "fedavg-resnet8": ("fedavg", "resnet8")}
 CASES |= {f"{text.partition('(')[0]}-norm": (text, "norm") for text in toy.PART_METHODS if concerns_statistics(text)}
 # Batches of two at one place an image make a ResNet's gradients so steep that rounding shows within three rounds of the toy

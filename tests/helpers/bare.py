@@ -10,9 +10,9 @@ ROOT = Path(__file__).parents[2]
 LARGE = ("torch", "torchvision", "mlflow", "pandas", "matplotlib", "scipy", "sklearn", "pyarrow", "h5py", "snakemake", "dvc")
 
 
-def python(code: str) -> str:
-    """What a new process prints, with all libraries."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+def python(code: str, folder: Path = ROOT) -> str:
+    """What a new process prints that runs `code` there, with all libraries."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

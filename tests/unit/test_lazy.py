@@ -16,10 +16,15 @@ def test_methods_are_composed_without_the_large_libraries() -> None:
 
 
 def test_torch_is_imported_with_the_first_use() -> None:
-    """Neither by what trains nor by the command that describes a method, but by the first tensor."""
+    """Neither by what trains nor by the command that describes a method, but by the first tensor. What trains imports nothing
+    that validates, tracks or draws, either: those packages cost seconds at each start."""
     read = "import sys; from fedrepro import lazy, methods, models, tree; from fedrepro.models import initial; "
     look = "print('torch' in sys.modules)"
-    assert python(f"{read}{look}; lazy.torch.zeros(1); {look}").split() == ["False", "True"]
+    names = "import fedrepro.engine.run; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    before, after, *loaded = python(f"{read}{look}; lazy.torch.zeros(1); {look}; {names}").split()
+    assert (before, after) == ("False", "True")
+    slow = {"pydantic", "snakemake", "dvc", "mlflow", "pandas", "torchvision", "matplotlib", "sklearn", "scipy"}
+    assert not slow & {*loaded}
 
 
 def test_the_stand_in_has_what_torch_has() -> None:

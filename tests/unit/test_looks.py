@@ -1,10 +1,9 @@
 """What methods are called and how they look."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from bare import python
 
 from fedrepro import looks
 from fedrepro.config.project import load_project
@@ -50,4 +49,4 @@ def test_what_no_list_has_takes_what_is_free():
 def test_looks_cost_no_import():
     """Figures and MLflow both use them."""
     code = "import sys, fedrepro.looks; print({'torch', 'mlflow', 'matplotlib'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "set()"
+    assert python(code).strip() == "set()"

@@ -1,5 +1,6 @@
 """A small copy of the project in its own folder, and real processes in it: snakemake, dvc, git, fedrepro."""
 
+import json
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -93,6 +95,19 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen | None =
         assert process is None or process.poll() is None, "the process ended before it could be killed"
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+def cells(project: Project, report: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """(row, column) -> cell of a report."""
+    document = json.loads((project.root / "reports" / report).with_suffix(".json").read_text())
+    return {(cell["row"], cell["column"]): cell for cell in document["cells"]}
+
+
+def to_copy(project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
+    """FedLAW's Table 3, to make another table of, and its first column; both without printed numbers."""
+    content = yaml.safe_load((project.root / "papers/fedlaw/tables/table3.yaml").read_text())
+    del content["published"]
+    return content, {key: value for key, value in content["columns"][0].items() if key != "published"}
 
 
 def new_trainings(before: dict, after: dict) -> set[str]:
@@ -191,9 +206,14 @@ def copy_of(project: Project, root: Path) -> Project:
 def drawn_of(project: Project, root: Path) -> Project:
     """A copy with its data and all that was drawn from them, and no results."""
     copy = copy_of(project, root)
-    made = (".snakemake", "results", "mlflow.db", "mlartifacts", "logs", *root.glob("reports/table3.*"))
-    copy.run("rm", "-rf", *made)
+    forget(copy)
     return copy
+
+
+def forget(project: Project) -> None:
+    """Leaves data, what was drawn from them, and what is published."""
+    made = (".snakemake", "results", "mlflow.db", "mlartifacts", "logs", "reports/fedlaw")
+    project.run("rm", "-rf", *made, *project.root.glob("reports/table3.*"))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import yaml
 
 from fedrepro.diagnostics.diagnostic import canonical
 from fedrepro.engine import diagnosed
-from tests.workflow.conftest import SMALL, Project, new_trainings
+from tests.workflow.conftest import SMALL, Project, cells, new_trainings, to_copy
 
 TABLE = Path("papers/fedlaw/tables/table90.yaml")
 CALL = "client_distance(to=before, relative=true)"
@@ -19,19 +19,12 @@ REPORT = ("snakemake", "--cores", "2", "reports/table90.md")
 
 def write_table(project: Project, keep: list[int]) -> None:
     """FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
-    content = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())
-    column = content["columns"][0]
-    del column["published"], content["published"]
+    content, column = to_copy(project)
     reads = [("accuracy", {}), ("first", {"metric": METRIC, "read": f"at({keep[0]})"}), ("last", {"metric": METRIC})]
     content["columns"] = [{**column, "key": key, "label": key, **more} for key, more in reads]
     content["rows"] = [row for row in content["rows"] if row["key"] == "fedprox"]
     content |= {"title": "Distances", "source": "Our table", "keep": keep}
     (project.root / TABLE).write_text(yaml.safe_dump(content))
-
-
-def cells(project: Project) -> dict[tuple[str, str], dict]:
-    document = json.loads((project.root / "reports/table90.json").read_text())
-    return {(cell["row"], cell["column"]): cell for cell in document["cells"]}
 
 
 def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:
@@ -44,7 +37,7 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     project = drawn
     write_table(project, [1, 200])
     project.run(*REPORT)
-    found, trained = cells(project), project.trained()
+    found, trained = cells(project, "table90"), project.trained()
     assert len(trained) == 1
     run_id = found["fedprox", "last"]["run_id"]
     assert found["fedprox", "accuracy"]["run_id"] == run_id
@@ -180,4 +173,3 @@ def test_figures_of_planes_and_the_decomposition(drawn: Project) -> None:
     assert csv.startswith("row,column,metric,x,to,value,seeds\n")
     for name in FIGURES:
         assert "<svg" in (project.root / f"reports/{name}.svg").read_text()
-    assert "Nothing to be done" in project.run(*command).stderr

@@ -19,7 +19,8 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     assert "up to date" in project.run("dvc", "repro").stdout
     assert not new_trainings(start, project.trained())
 
-    project.run("fedrepro", "run", "fedlaw/table3", "--rows", "fedavg", "--seeds", "8", "--set", "rounds=1")  # DVC knows it not
+    by_hand = ("--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8", "--set", "rounds=1")
+    project.run("fedrepro", "run", "fedlaw/table3", *by_hand)  # which DVC knows nothing of
     start = project.trained()
     project.run("dvc", "exp", "run", "-S", "methods.fedlaw.fedprox.mu=0.5")  # an edit and `dvc repro`
     assert "0.5" in project.run("dvc", "params", "diff").stdout
@@ -28,7 +29,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     assert all("-fedprox-" in name for name in edited)
     assert start.items() <= project.trained().items()
     assert "fedprox" in project.run("dvc", "metrics", "diff").stdout
-    assert "mean_of" in project.run("dvc", "metrics", "show").stdout
+    assert "mean_of" in (project.root / "results/means.json").read_text()
     shown = project.run("dvc", "exp", "show", "--only-changed", "--drop", WIDE, COLUMNS="130").stdout.splitlines()
     assert "methods.fedlaw.fedprox.mu" in shown[1]
     assert max(map(len, shown)) <= 130

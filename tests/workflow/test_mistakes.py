@@ -1,18 +1,10 @@
 """What a user can get wrong: one clear line each, before anything is computed."""
 
-import subprocess
-
-import pytest
 import yaml
 
-from tests.workflow.conftest import Project, make_project
+from tests.workflow.conftest import Project
 
 TABLE = ("snakemake", "--cores", "2", "reports/table3.md")
-
-
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return make_project(tmp_path_factory.mktemp("mistakes") / "project")
 
 
 def test_a_bad_configuration_is_one_line_and_exit_code_2(project: Project) -> None:
@@ -28,25 +20,19 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(project: Project) -> No
         assert word in lines[0], lines[0]
 
 
-def test_a_claim_that_names_no_row_is_one_line(untouched: Project) -> None:
+def test_a_claim_that_names_no_row_is_one_line(project: Project) -> None:
     """Before anything is computed, in the workflow and by hand; tables do not wait for claims."""
-    path = untouched.root / "papers/fedlaw/claims.yaml"
-    saved, claim = path.read_bytes(), yaml.safe_load(path.read_text())[0]
+    path = project.root / "papers/fedlaw/claims.yaml"
+    claim = yaml.safe_load(path.read_text())[0]
     path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))
-    try:
-        untouched.run("snakemake", "--cores", "1", "--dry-run", "reports/short/fedlaw/table3.md")  # which writes its plan
-        refused = (
-            untouched.run("snakemake", "--cores", "1", "reports/short/fedlaw/index.html", ok=False),
-            untouched.run("fedrepro", "page", "results/plans/short/fedlaw/table3.json", ok=False),
-        )
-    finally:
-        path.write_bytes(saved)
-    for done in refused:
+    project.run("snakemake", "--cores", "1", "--dry-run", "reports/short/fedlaw/table3.md")  # which writes its plan
+    for refused in (
+        ("snakemake", "--cores", "1", "reports/short/fedlaw/index.html"),
+        ("fedrepro", "page", "results/plans/short/fedlaw/table3.json"),
+    ):
+        done = project.run(*refused, ok=False)
         assert done.returncode == 2
+        last_line = done.stderr.strip().splitlines()[-1]
         for word in ("papers/fedlaw/claims.yaml", claim["id"], claim["table"], "'fedlwa'", "'fedlaw'"):
-            assert word in last_line(done)
+            assert word in last_line
         assert "Traceback" not in done.stderr
-
-
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    return done.stderr.strip().splitlines()[-1]

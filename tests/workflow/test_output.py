@@ -1,7 +1,5 @@
 """What a person sees of a run of the workflow: about a line a step, the failing job's log, nothing else hidden for good."""
 
-from pathlib import Path
-
 from tests.workflow.conftest import Project
 
 
@@ -39,11 +37,9 @@ def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
 
 def test_more_is_shown_to_who_asks(project: Project) -> None:
     """A dry run has every job with its message and the table of counts, `--printshellcmds` the commands."""
-    said = project.run("snakemake", "--cores", "2", "-n", "reports/table3.md")
+    said = project.run("snakemake", "--cores", "2", "-n", "-p", "reports/table3.md")
     text = said.stdout + said.stderr
     assert "train digits-" in text
     assert "reports/table3.md" in text
     assert "Job stats:" in text
-    done = project.run("snakemake", "--cores", "2", "-p", "data")
-    assert "fedrepro data digits --shape 1x28x28 > logs/arrays/" in done.stdout + done.stderr
-    assert Path(project.root / "data/arrays/digits/1x28x28/manifest.json").exists()
+    assert "fedrepro data digits --shape 1x28x28 > logs/arrays/" in text

@@ -14,7 +14,7 @@ from fedrepro.cli import publish
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from tests.workflow.conftest import SMALL, Project, copy_of, make_project, scramble_times
+from tests.workflow.conftest import SMALL, Project, copy_of, forget, make_project, scramble_times
 
 TABLE = "reports/short/fedgh/table5-tiny20"
 SEEDS = [8]  # of the small table that is published below
@@ -43,23 +43,26 @@ def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
     edited by hand is only rendered over when Snakemake is told to. No data set is made, nothing drawn and nothing trained, with
     no record of earlier calls."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
-    site = ("snakemake", "--cores", "2", "reports/short/fedgh/index.html", f"{TABLE}.md")
-    force = ("--forcerun", "page", "table")
-    project.run(*site, *force)  # as today's code and tables have it
+    table, page = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
+    file, force = project.root / f"{TABLE}.md", ("--forcerun", "page", "table")
+    file.write_text("mine")
+    project.run(*table, *force)  # as today's code and tables have it
+    project.run(*page, *force)  # after it: the page shows which tables have files of their own
+    assert file.read_text() != "mine"
     before = contents(project, "full", "short", "")
     assert len(before) > 50
     project.params(edit)
-    again = project.run(*site)
+    file.write_text("mine")
+    again = project.run(*page, table[-1])
     assert "Nothing to be done" in again.stdout + again.stderr
+    assert file.read_text() == "mine"
     project.run("rm", "-rf", ".snakemake/metadata", "results")
     for ending in ("md", "html", "json"):
         (project.root / f"{TABLE}.{ending}").unlink()
     scramble_times(project.root, "reports", "papers", "data")
-    project.run("snakemake", "--cores", "2", f"{TABLE}.md")
+    project.run(*table)
     assert contents(project, "full", "short", "") == before
-    (project.root / f"{TABLE}.md").write_text("mine")
-    project.run("snakemake", "--cores", "2", f"{TABLE}.md", *force)
-    project.run(*site[:-1], *force)  # the page shows which tables have files of their own
+    project.run(*page, *force)
     assert contents(project, "full", "short", "") == before
     for made in ("results/runs", "data/arrays", "data/partitions", "data/init"):
         assert not (project.root / made).exists(), made
@@ -96,7 +99,7 @@ def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPat
     project.run(*REPORT)
     assert sources(project, "full/fedlaw/table3") == {True: 6}
     project.commit()
-    forget(project)
+    as_cloned(project)
     return project
 
 
@@ -106,39 +109,28 @@ def sources(project: Project, report: str) -> dict[bool, int]:
     return dict(Counter("/evidence/" in run["evidence"] for run in runs))
 
 
-def forget(project: Project) -> None:
+def as_cloned(project: Project) -> None:
     """Leaves what a fresh clone has, and data."""
-    made = [
-        ".snakemake",
-        "results",
-        "mlflow.db",
-        "mlartifacts",
-        "logs",
-        *project.root.glob("reports/table3.*"),
-        "reports/fedlaw",
-    ]
-    project.run("rm", "-rf", *made)
+    forget(project)
     project.run("git", "checkout", "-q", ".")
 
 
 def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
     """One run's evidence is gone: it alone is trained, its evidence is published again, and everything comes out as before."""
-    before = contents(published, "full/fedlaw")
+    page = published.root / "reports/full/fedlaw/table3.json"
+    before = json.loads(page.read_text())["cells"]
     evidence = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed8.json"))
     lost = random.Random(0).choice(evidence)
     curves = yaml.safe_load(lost.read_text())["curves"]
     lost.unlink()
     assert "0 files published, 1 are missing" in published.run(*PUBLISH, "--partial").stderr
     published.run(*REPORT)
+    assert json.loads(page.read_text())["cells"] == before
     assert set(published.trained()) == {f"{lost.parent.name}/seed8"}
     assert not lost.exists(), "no rule makes evidence"
     published.run(*PUBLISH)  # evidence is missing in the tree, but no source was edited
     assert yaml.safe_load(lost.read_text())["curves"] == curves
-    published.run(*REPORT)
-    after = contents(published, "full/fedlaw")
-    numbers = lambda files: json.loads(files["reports/full/fedlaw/table3.json"])["cells"]  # noqa: E731
-    assert numbers(after) == numbers(before)
-    forget(published)
+    as_cloned(published)
 
 
 def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +157,7 @@ def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypa
     monkeypatch.chdir(published.root)
     with pytest.raises(UserError, match="--scale demo: nothing of it is published; give --scale short or full"):
         publish.publish(Namespace(target="fedlaw/table3", scale="demo", native=False, partial=False))
-    forget(published)
+    as_cloned(published)
 
 
 def test_own_values_at_a_published_scale_stand_under_short_names(published: Project) -> None:
@@ -189,6 +181,5 @@ def test_own_values_at_a_published_scale_stand_under_short_names(published: Proj
     assert sources(published, "table3")[True] == 2 * 2
     again = published.run("snakemake", "--cores", "2", "reports/table3.md")
     assert "Nothing to be done" in again.stdout + again.stderr
-    published.run(*REPORT)
     assert contents(published, "full/fedlaw") == before
-    forget(published)
+    as_cloned(published)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.workflow.conftest import Project, new_trainings, wait_for
+from tests.workflow.conftest import Project, new_trainings, to_copy, wait_for
 
 TABLE = "reports/table91.md"
 
@@ -17,12 +17,10 @@ TABLE = "reports/table91.md"
 def tuned_table(project: Project, **tune: Any) -> dict[str, Any]:
     """The content of a table whose only cell is tuned and read twice, of `project` at seeds 8 and 9."""
     project.params(lambda params: params.update(seeds=[8, 9], tables=["fedlaw/table91"]))
-    content = yaml.safe_load((project.root / "papers/fedlaw/tables/table3.yaml").read_text())
-    del content["published"]
+    content, column = to_copy(project)
     row = {"key": "tuned", "label": "tuned", "method": "fedavg", "tune": tune | {"seeds": [8], "also": "proxy_accuracy"}}
-    columns = [{key: value for key, value in content["columns"][0].items() if key != "published"}]
     base = {"evaluate_proxy": {"value": True, "source": "ours"}}
-    return content | {"base": base, "rows": [row], "companions": [], "columns": columns, "source": "ours"}
+    return content | {"base": base, "rows": [row], "companions": [], "columns": [column], "source": "ours"}
 
 
 def write(project: Project, content: dict[str, Any]) -> None:
@@ -50,9 +48,6 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) ->
     assert "Nothing to be done" in again.stdout + again.stderr
     content["rows"][0]["tune"]["client_lr"] = [1e-6, 0.08, 1e-5]
     write(project, content)
-    by_hand = project.run("fedrepro", "run", "fedlaw/table91")
-    assert len(new_trainings(before, project.trained())) == 1
-    assert "test accuracy" in by_hand.stdout
     project.run("snakemake", "--cores", "2", "runs", TABLE)
     assert len(new_trainings(before, project.trained())) == 1
 
@@ -71,10 +66,6 @@ def test_killed_between_its_trials_it_goes_on_where_it_was(drawn: Project) -> No
     killed_at = datetime.now().astimezone()
     before = project.trained()
     (diverged,) = before
-    said = project.run(*command, "--dry-run").stdout
-    assert "begun: 8" in said
-    assert "2 candidates of 1 tuned cells, 0 of which are chosen" in said
-
     done = project.run(*command)
     assert len(project.trained()) == 3
     assert project.trained()[diverged] == before[diverged]
@@ -85,4 +76,3 @@ def test_killed_between_its_trials_it_goes_on_where_it_was(drawn: Project) -> No
     assert {*receipts} == {"seed8", "seed9"}
     assert len(receipts["seed8"]["curves"]["proxy_accuracy"]) == 60
     assert "over seeds 8, 9" in done.stdout
-    assert "2 candidates of 1 tuned cells, 1 of which are chosen" in project.run(*command, "--dry-run").stdout

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
+import real_papers
 import torch
+from bare import python
 from torch import nn
 
 import fedrepro
-from fedrepro import console
 from fedrepro.api.training import Trained
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
@@ -25,13 +25,6 @@ from fedrepro.files import read_json
 from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
-
-
-def python(code: str, folder: Path = ROOT) -> str:
-    """What a fresh interpreter prints that runs `code` there."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_importing_fedrepro_loads_nothing_heavy_and_names_what_there_is() -> None:
@@ -112,15 +105,9 @@ def test_mistakes_in_a_question_are_one_line(call: Any, words: list[str]) -> Non
 def trained_by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project in which FedLAW, with a proxy set and held-out samples, was trained for two rounds by the command line."""
     root = tmp_path_factory.mktemp("by_hand")
-    shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw")
-    shutil.copy(ROOT / "papers/scales.yaml", root / "papers")
-    (root / "data").mkdir()
-    shutil.copy(ROOT / "data/registry.yaml", root / "data")
-    (root / "params.yaml").write_text("seeds: [8]\nsettings: {rounds: 2, clients: 4, participation: 0.5}\n")
     command = ["run", "fedlaw/table3", "--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        patch.setattr(console, "_log", None)
+        real_papers.enter(root, patch, "seeds: [8]\nsettings: {rounds: 2, clients: 4, participation: 0.5}\n", "fedlaw")
         assert main(command) == 0
     return root
 

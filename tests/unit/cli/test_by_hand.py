@@ -8,8 +8,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import real_papers
 
-from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.cli.outcome import Conclusion
 from fedrepro.cli.stored import find, stored
@@ -29,13 +29,8 @@ CELLS = ["run", "fedlaw/table3", "--rows", "fedavg,fedprox", "--columns", COLUMN
 
 
 def make_project(root: Path) -> Path:
-    left_out = shutil.ignore_patterns("figures", "table[!3s]*", "table3-*")  # lists of runs plan every table there is
-    shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw", ignore=left_out)
-    shutil.copy(ROOT / "papers/scales.yaml", root / "papers")
-    (root / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
-    (root / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\n")
-    return root
+    left_out = ("figures", "table[!3s]*", "table3-*")  # lists of runs plan every table there is
+    return real_papers.copy(root, "scale: demo\nseeds: [8, 9]\n", "fedlaw", without=left_out)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """FedAvg and FedProx for two seeds and three rounds, and FedAvg for one seed as the table has it."""
     root = make_project(tmp_path_factory.mktemp("by_hand"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        patch.setattr(console, "_log", None)
+        real_papers.go(root, patch)
         assert main([*CELLS, "--set", "rounds=3", "clients=4"]) == 0
         assert main([*CELLS[:3], "fedavg", *CELLS[4:], "--seeds", "8"]) == 0
     return root
@@ -53,11 +47,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, as the current folder."""
-    shutil.copytree(trained, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
-    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path / "copy"
+    return real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
 
 
 def ids(project: Path) -> dict[tuple[str, int], str]:

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import real_papers
 
-from fedrepro import console
 from fedrepro.cli import main, parser
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
@@ -32,23 +32,15 @@ from fedrepro.store import Store
 from fedrepro.typed import plain
 from fedrepro.workflow.jobs import write_plan
 
-ROOT = Path(__file__).parents[3]
 FEDREPRO = Path(sys.executable).with_name("fedrepro")
 CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
+PARAMS = "scale: demo\nseeds: [8]\n"
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder with the real tables and default parameters, as the current folder."""
-    shutil.copytree(ROOT / "papers/fedlaw", tmp_path / "papers/fedlaw")
-    shutil.copy(ROOT / "papers/scales.yaml", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path
+    return real_papers.enter(tmp_path, monkeypatch, PARAMS, "fedlaw")
 
 
 def run(*arguments: str | Path) -> int:
@@ -271,14 +263,6 @@ def test_as_a_process() -> None:
     assert debug.stderr.strip().splitlines()[-1].startswith("fedrepro.errors.UserError: unknown method 'fedporx'")
 
 
-def test_training_imports_nothing_slow() -> None:
-    """A training process neither validates schemas nor tracks nor draws: those packages cost seconds at each start."""
-    code = "import sys, fedrepro.engine.run; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    slow = {"pydantic", "snakemake", "dvc", "mlflow", "pandas", "torchvision", "matplotlib", "sklearn", "scipy"}
-    assert not slow & set(done.stdout.split())
-
-
 # --- plans and runs ------------------------------------------------------------------------------------------------------
 
 
@@ -293,8 +277,8 @@ def test_a_plan_is_written_as_it_is_made(project: Path) -> None:
 
 
 def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a run with its seeds and time, what is kept by receipt, folder or committed evidence, and the totals. No data is
-    needed. Where nothing like it is published or trained here its time is not known."""
+    """A line a run with its seeds and time, which are begun, what is kept by receipt, folder or committed evidence, and the
+    totals. No data is needed. Where nothing like it is published or trained here its time is not known."""
     before = sorted(project.rglob("*"))
     command = ["run", "fedlaw/table3", "--rows", "fedavg", "fedlaw", "--columns", "fashion_mnist-mlp-100", "--dry-run"]
     assert run(*command, "--seeds", "8", "9") == 0
@@ -310,10 +294,13 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
     publish(project, plan(load_project(project), "fedlaw", "table3", "demo").runs[made["fedlaw"]].config)
     (project / f"results/runs/{made['fedavg']}/seed9").mkdir()
     (project / f"results/runs/{made['fedavg']}/seed9/manifest.json").write_text("{}")
+    (project / f"results/checkpoints/{made['fedlaw']}").mkdir(parents=True)
+    (project / f"results/checkpoints/{made['fedlaw']}/seed9.pt").touch()
     assert run(*command, "--seeds", "8", "9", "--cores", "3") == 0
     law, avg, count, total = capsys.readouterr().out.splitlines()
     shown = "digits mlp dirichlet_per_class(alpha=100.0), 8 rounds; "
-    assert re.fullmatch(re.escape(f"fedlaw                {shown}train seeds 9: ") + r".* each; kept \(evidence\): 8", law)
+    seeds = r".* each; begun: 9; kept \(evidence\): 8"
+    assert re.fullmatch(re.escape(f"fedlaw                {shown}train seeds 9: ") + seeds, law)
     assert avg == f"fedavg                {shown}kept (receipt): 8; kept (result folder): 9"
     assert count == "1 run to train with 1 seed in all, 3 seeds kept"
     assert re.fullmatch(r"about 12\.0 s on one core, 12\.0 s with 3 cores, by published runs", total)
@@ -429,28 +416,45 @@ def test_run_keep_lose_and_interrupt(
     assert str(path.relative_to(project)) in capsys.readouterr().err
 
 
-def native(*arguments: str) -> int:
-    """The exit code of `fedrepro arguments` in native arithmetic, which needs a separate process."""
+NATIVE = """
+import sys
+from fedrepro import arithmetic
+arithmetic.settle("native")
+from fedrepro.cli import main
+for model in ("lenet", "mlp"):
+    cell = ["--rows", "fedavg", "--columns", f"fashion_mnist-{model}-100", "--device", "cpu", "--arithmetic", "native"]
+    for products in ([], ["products=float32"], ["products=bf16"]):
+        assert main(["run", "fedlaw/table3", *cell, "--set", "rounds=1", "clients=4", *products]) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with runs in native arithmetic, which needs a process of its own: full float32, said and unsaid, and bf16."""
+    root = real_papers.copy(tmp_path_factory.mktemp("native"), PARAMS, "fedlaw")
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"}
-    return subprocess.run([FEDREPRO, *arguments], env=environment, capture_output=True).returncode
+    done = subprocess.run([sys.executable, "-c", NATIVE], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return root
 
 
-def test_reduced_precision_products_are_another_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def in_both(root: Path, model: str) -> list[dict[str, Any]]:
+    """The receipts of a model: float32, bf16."""
+    found = [json.loads(path.read_text()) for path in root.glob(f"results/runs/digits-{model}-*/seed8.json")]
+    return sorted(found, key=lambda receipt: "products" in receipt["config"])
+
+
+def test_reduced_precision_products_are_another_run(native: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Trained beside the run in full float32, which keeps its name; configuration and environment say so. A CPU has no TF32."""
-    cell = ["--rows", "fedavg", "--columns", "fashion_mnist-lenet-100", "--arithmetic", "native"]
-    small = ["run", "fedlaw/table3", *cell, "--device", "cpu", "--set", "rounds=1", "clients=4"]
-    assert native(*small) == native(*small, "products=float32") == native(*small, "products=bf16") == 0
-    receipts = [json.loads(path.read_text()) for path in project.glob("results/runs/*/seed8.json")]
-    fine, coarse = sorted(receipts, key=lambda receipt: "products" in receipt["config"])
+    fine, coarse = in_both(native, "lenet")
     assert "products" not in fine["config"]
     assert coarse["config"] == fine["config"] | {"products": "bf16"}
     assert [receipt["environment"]["products"] for receipt in (fine, coarse)] == ["float32", "bf16"]
     assert fine["inputs"] == coarse["inputs"]
     assert fine["curves"]["test_loss"] != coarse["curves"]["test_loss"]
     assert fine["curves"]["test_loss"] == pytest.approx(coarse["curves"]["test_loss"], rel=0.05)
-    capsys.readouterr()
-    small.remove("native")
-    small.remove("--arithmetic")
+    cell = ["--rows", "fedavg", "--columns", "fashion_mnist-lenet-100", "--device", "cpu"]
+    small = ["run", "fedlaw/table3", *cell, "--set", "rounds=1", "clients=4"]
     assert run(*small, "products=tf32") == 2
     assert "products = 'tf32' (a setting of params.yaml or --set): a CPU has none" in capsys.readouterr().err
     assert run(*small, "products=tf32", "--dry-run") == 2
@@ -458,10 +462,8 @@ def test_reduced_precision_products_are_another_run(project: Path, capsys: pytes
     assert "products = 'bf16': portable arithmetic has none; set arithmetic: native" in capsys.readouterr().err
 
 
-def test_a_perceptron_in_bf16(project: Path) -> None:
+def test_a_perceptron_in_bf16(native: Path) -> None:
     """Its gradient in closed form, which is in full float32, is not taken."""
-    small = ["run", "fedlaw/table3", *CELL, "--device", "cpu", "--arithmetic", "native", "--set", "rounds=1", "clients=4"]
-    assert native(*small) == native(*small, "products=bf16") == 0
-    one, other = (json.loads(path.read_text())["curves"]["test_loss"] for path in project.glob("results/runs/*/seed8.json"))
+    one, other = (receipt["curves"]["test_loss"] for receipt in in_both(native, "mlp"))
     assert one != other
     assert one == pytest.approx(other, rel=0.05)

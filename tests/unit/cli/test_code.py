@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+import real_papers
 import yaml
 
 from fedrepro import console
@@ -44,13 +45,10 @@ class Folder:
     def make(cls, root: Path) -> "Folder":
         """FedLAW's papers files, `short` made small."""
         shutil.copytree(ROOT / "src", root / "src")
-        shutil.copytree(ROOT / "papers/fedlaw", root / "papers/fedlaw")
+        real_papers.copy(root, "scale: short\nseeds: [8, 9]\n", "fedlaw")
         scales = yaml.safe_load((ROOT / "papers/scales.yaml").read_text())
         scales["short"] = {"note": "small", "settings": SMALL}
         (root / "papers/scales.yaml").write_text(yaml.safe_dump(scales))
-        (root / "data").mkdir()
-        shutil.copy(ROOT / "data/registry.yaml", root / "data")
-        (root / "params.yaml").write_text("scale: short\nseeds: [8, 9]\n")
         return cls(root)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -1,30 +1,21 @@
 """FedGH's detection table by hand, from drawn faces to the page."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 
-from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder with the real tables, as the current folder."""
-    shutil.copytree(ROOT / "papers", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nseeds: [8]\ndevice: cpu\n")
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDREPRO_MIRROR", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path
+    return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8]\ndevice: cpu\n", "fedgh")
 
 
 def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

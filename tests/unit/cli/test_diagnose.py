@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 import yaml
 
-from fedrepro import console
 from fedrepro.cli import diagnose, main
 from fedrepro.engine import diagnosed
 from fedrepro.engine import run as engine_run
@@ -15,7 +15,6 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.store import Store
 
-ROOT = Path(__file__).parents[3]
 RUN = ["run", "fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--set", "rounds=4", "clients=4"]
 CALL = "client_distance(to=after, relative=false)"
 
@@ -24,14 +23,8 @@ CALL = "client_distance(to=after, relative=false)"
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """FedAvg for one seed and four rounds, nothing kept."""
     root = tmp_path_factory.mktemp("keep")
-    others = shutil.ignore_patterns("elastic", "fedgh", "fedima", "igfl")  # of whose tables a run may be, too: seconds
-    shutil.copytree(ROOT / "papers", root / "papers", ignore=others)
-    (root / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
-    (root / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        patch.setattr(console, "_log", None)
+        real_papers.enter(root, patch, "scale: demo\nseeds: [8]\n", "fedlaw")
         assert main(RUN) == 0
     return root
 
@@ -39,11 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, as the current folder."""
-    shutil.copytree(trained, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
-    monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path / "copy"
+    return real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
 
 
 def run_id(project: Path) -> str:

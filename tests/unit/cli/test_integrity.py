@@ -5,15 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 import yaml
 
-from fedrepro import console
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.workflow.jobs import write_plan
 
-ROOT = Path(__file__).parents[3]
 SETTINGS = {"clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
 CELL = ["--rows", "fedavg", "--columns", "fashion_mnist-mlp-100"]
 PLAN = "results/plans/demo/fedlaw/table3.json"
@@ -24,14 +23,8 @@ REPORT = ["report", PLAN, "--out", "reports/table3"]
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with one run of FedLAW's Table 3, its evidence and its plan."""
     folder = tmp_path_factory.mktemp("trained")
-    shutil.copytree(ROOT / "papers" / "fedlaw", folder / "papers" / "fedlaw")
-    shutil.copy(ROOT / "papers" / "scales.yaml", folder / "papers")
-    (folder / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    (folder / "params.yaml").write_text(yaml.safe_dump({"seeds": [8], "settings": SETTINGS}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(console, "_log", None)
+        real_papers.enter(folder, patch, yaml.safe_dump({"seeds": [8], "settings": SETTINGS}), "fedlaw")
         assert main(["run", "fedlaw/table3", *CELL]) == 0
         (receipt,) = Path("results/runs").glob("*/seed8.json")
         published = Path("reports/short/fedlaw/evidence", receipt.parent.name, "seed8.json")
@@ -44,9 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to tamper with, as the current folder."""
-    shutil.copytree(trained, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
-    monkeypatch.setattr(console, "_log", None)
+    real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
     return Path()
 
 

@@ -1,9 +1,9 @@
 """params.yaml loses to no row in silence: an edit takes effect, or is refused by name."""
 
-import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
@@ -52,12 +52,7 @@ def test_a_sweep_beside_an_open_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Rows that write the argument keep it, beside one that takes the edit; without that one the command refuses it."""
-    shutil.copytree(ROOT / "papers/fedlaw", tmp_path / "papers/fedlaw")
-    shutil.copy(ROOT / "papers/scales.yaml", tmp_path / "papers")
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data/registry.yaml", tmp_path / "data")
-    (tmp_path / "params.yaml").write_text("scale: demo\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n")
-    monkeypatch.chdir(tmp_path)
+    real_papers.enter(tmp_path, monkeypatch, "scale: demo\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n", "fedlaw")
     table = tmp_path / "papers/fedlaw/tables/table3.yaml"
     text = table.read_text()
     assert text.count("method: fedprox}") == text.count("method: feddyn}") == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import real_papers
 
 from fedrepro.cli.drawing import draw_missing
 from fedrepro.config.grid import plan
@@ -17,7 +18,6 @@ from fedrepro.engine.records import seal
 from fedrepro.engine.run import Options, run_seeds
 from fedrepro.errors import UserError
 
-ROOT = Path(__file__).parents[3]
 SEEDS = [8, 9, 10]
 SETTINGS = {"rounds": 4, "clients": 4, "local_epochs": 1, "batch_size": 64}
 
@@ -25,11 +25,7 @@ SETTINGS = {"rounds": 4, "clients": 4, "local_epochs": 1, "batch_size": 64}
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """(project, run): FedLAW on a perceptron, three seeds trained together with the models of round 2."""
-    root = tmp_path_factory.mktemp("together")
-    shutil.copytree(ROOT / "papers", root / "papers")
-    (root / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", root / "data")
-    (root / "params.yaml").write_text("scale: demo\n")
+    root = real_papers.copy(tmp_path_factory.mktemp("together"), "scale: demo\n", "fedlaw")
     project = load_project(root, {"scale": "demo", "settings": SETTINGS})
     made = plan(project, "fedlaw", "table3", "demo")
     planned = next(made.run(c) for c in made.cells if (c.row, c.column) == ("fedlaw", "fashion_mnist-mlp-100"))

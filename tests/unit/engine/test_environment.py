@@ -3,13 +3,13 @@
 import mmap
 import platform
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from bare import python
 
 from fedrepro.engine import checkout, environment
 from fedrepro.errors import UserError
@@ -74,9 +74,9 @@ def test_without_a_gpu_the_device_is_told_without_torch(monkeypatch: pytest.Monk
     """auto and cpu are cpu, and torch is not loaded for it; cuda is refused in one line."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     look = "import sys; from fedrepro.engine.environment import pick_device as p; print(p('auto'), p('cpu'), *sys.modules)"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[:2] == ["cpu", "cpu"]
-    assert "torch" not in done.stdout.split()
+    said = python(look).split()
+    assert said[:2] == ["cpu", "cpu"]
+    assert "torch" not in said
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match="device = cuda"):
         environment.pick_device("cuda")
@@ -165,8 +165,8 @@ environment.prepare("cuda")
 print(torch.are_deterministic_algorithms_enabled(), torch.empty(1 << 20).isnan().all().item())
 print(torch.utils.deterministic.fill_uninitialized_memory)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "False", "False"]
+    said = python(code).split()
+    assert said == ["True", "False", "False"]
 
 
 def test_freed_memory_is_kept() -> None:
@@ -189,8 +189,8 @@ for _ in range(60):
     faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 print(*faults)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    faults = [int(count) for count in done.stdout.split()]
+    said = python(code).split()
+    faults = [int(count) for count in said]
     assert faults[0] > 1000
     assert sum(count > 100 for count in faults[20:]) <= 4, faults
 

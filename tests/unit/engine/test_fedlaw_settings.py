@@ -1,6 +1,7 @@
 """Settings and schemes of FedLAW's other experiments from files to a training, on the embedded digits, by every engine."""
 
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import load_registry
 from fedrepro.engine import corrupted
 from fedrepro.engine.artifacts import artifacts, definitions
-from fedrepro.engine.loop import train, train_together
+from fedrepro.engine.loop import Outcome, train, train_together
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_task
 from fedrepro.methods.compose import compose
@@ -59,18 +60,25 @@ def loaded(root: Path, name: str, seed: int = 8) -> Task:
     return load_task(spec, inputs, seed, dtype=torch.float64)
 
 
+@cache
+def trained(root: Path, name: str) -> Outcome:
+    """At seed 8, on one engine."""
+    return train(loaded(root, name), METHOD)
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_engines_and_workers_agree(name: str, project: Path) -> None:
     """The same bits with workers, to round-off vectorised, two seeds at once; each setting changes the model."""
     tasks = [loaded(project, name, seed) for seed in (8, 9)]
-    alone = [train(task, METHOD) for task in tasks]
+    alone = [trained(project, name), train(tasks[1], METHOD)]
     by_workers = train(tasks[0], METHOD, workers=2)
     assert by_workers.params.flat.equal(alone[0].params.flat)
     assert by_workers.progress.rows == alone[0].progress.rows
     for position, found in train_together(tasks, METHOD):
         assert (found.params.flat - alone[position].params.flat).abs().max() < 1e-9
-    other = train(loaded(project, "drawn" if name == "late" else "as ever"), METHOD)
-    assert alone[0].params.flat.equal(other.params.flat) == (name == "as ever")
+    if name != "as ever":
+        other = trained(project, "drawn" if name == "late" else "as ever")
+        assert not alone[0].params.flat.equal(other.params.flat)
 
 
 def test_whose_labels_are_exchanged(project: Path) -> None:

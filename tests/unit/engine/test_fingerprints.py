@@ -2,11 +2,11 @@
 
 import ast
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from bare import python
 
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
@@ -199,8 +199,7 @@ def test_relative_imports_are_followed(package: Path) -> None:
 def test_all_of_them_without_torch() -> None:
     """In a fresh process: the files are read, not imported."""
     code = "import sys; from fedrepro.engine import fingerprints, receipts; fingerprints.load(); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    modules = done.stdout.split()
+    modules = python(code).split()
     assert "fedrepro.engine.fingerprints" in modules
     assert not {"torch", "numpy"} & {*modules}
     assert not [name for name in modules if name.startswith("fedrepro.methods.")]
