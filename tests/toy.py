@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import fedrepro.methods  # noqa: F401  registers the parts
 from fedrepro import rng, tree
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.local import TrainingNetwork

@@ -5,7 +5,6 @@ import dataclasses
 import torch
 from torch import Tensor
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.kept import Global, Kept

@@ -1,6 +1,5 @@
 """What composing methods gives, without torch."""
 
-import fedrepro.methods  # noqa: F401
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
 

@@ -80,7 +80,6 @@ def checked(where: str, key: str, value: Any) -> Any:
 
     part, dot, argument = key.partition(".")
     if dot:
-        import fedrepro.methods  # noqa: F401  (registers the parts)
         from fedrepro.config.project import at
         from fedrepro.methods.parts import PARTS
 

@@ -37,8 +37,6 @@ def describe(options: Namespace) -> None:
 
 
 def _described(name: str) -> Iterator[str]:
-    import fedrepro.diagnostics
-    import fedrepro.methods  # noqa: F401  (both register what they have)
     from fedrepro.data.partition import SCHEMES
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
     from fedrepro.methods.parts import PARTS
@@ -87,7 +85,6 @@ def _nearest(name: str, known: dict[str, list[str]]) -> tuple[str, str, list[str
 
 def _methods() -> Iterator[str]:
     """Parts slot by slot, in the order of a round, then recipes."""
-    import fedrepro.methods  # noqa: F401
     from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
     from fedrepro.methods.presets import DEFAULTS, PRESETS
 
@@ -177,7 +174,6 @@ def _tables() -> Iterator[str]:
 
 def _diagnostics() -> Iterator[str]:
     """Each call with its arguments' defaults, its metrics, and the first sentence."""
-    import fedrepro.diagnostics  # noqa: F401  (registers them)
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 
     for name in DIAGNOSTICS.names():

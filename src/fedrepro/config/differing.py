@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-import fedrepro.methods  # noqa: F401  (registers the parts)
 from fedrepro.methods.compose import complete, expand
 from fedrepro.methods.parts import PARTS
 from fedrepro.methods.presets import DEFAULTS, PRESETS

@@ -66,7 +66,6 @@ class Metric(Strict):
     @model_validator(mode="after")
     def _measured(self) -> "Metric":
         if self.diagnostic is not None:
-            import fedrepro.diagnostics  # noqa: F401  (registers them)
             from fedrepro.diagnostics.diagnostic import canonical
 
             try:

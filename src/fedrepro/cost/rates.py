@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fedrepro.diagnostics  # noqa: F401  registers them
 from fedrepro.data.arrays import ARRAYS, MANIFEST
 from fedrepro.data.participation import cohort_size
 from fedrepro.diagnostics.diagnostic import make

@@ -1,4 +1,4 @@
-"""What is measured on kept models, a diagnostic a file. Importing this package registers every one of them."""
+"""What is measured on kept models, a diagnostic a file. Importing this package, or any module in it, registers all of them."""
 
 import importlib
 import pkgutil

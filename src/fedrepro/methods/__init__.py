@@ -1,4 +1,4 @@
-"""Methods, made of parts. Importing this package registers every part: each module of the slot packages is loaded."""
+"""Methods, made of parts. Importing this package, or any module in it, loads those of all slots, which register the parts."""
 
 import importlib
 import pkgutil

@@ -206,7 +206,6 @@ def test_the_range_of_its_argument() -> None:
 
 def files(root: Path, name: str, slot: str) -> Skeleton:
     """The part `name` of `slot`, and its test. UserError for a name that is taken or is none."""
-    import fedrepro.methods  # noqa: F401  (registers the parts)
     from fedrepro.errors import UserError
     from fedrepro.methods.parts import PARTS
     from fedrepro.methods.presets import PRESETS

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fedrepro.diagnostics  # noqa: F401  (registers them)
 from fedrepro.cli import known, main
 from fedrepro.config.defaults import MEANINGS, SETTINGS
 from fedrepro.config.layers import SETTINGS as ALL

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro import tree
 from fedrepro.diagnostics.cka import linear_cka
 from fedrepro.diagnostics.decomposition import BIASES, TERMS, terms

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, make
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value

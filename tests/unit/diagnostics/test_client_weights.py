@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.diagnostics.server_learning import settles
 from fedrepro.engine import corrupted

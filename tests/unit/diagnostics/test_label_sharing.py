@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import canonical, make
 from fedrepro.diagnostics.label_sharing import apart, nearest, owned_labels, sharing, threshold
 from fedrepro.engine import kept

@@ -9,7 +9,6 @@ import torch
 from bowl import NONE, bowl, kept, measured, numbers, quadratic
 from torch import Tensor
 
-import fedrepro.diagnostics  # noqa: F401
 from fedrepro.diagnostics.diagnostic import make, spaced
 from fedrepro.diagnostics.plane import Basis
 from fedrepro.engine.evaluate import evaluate

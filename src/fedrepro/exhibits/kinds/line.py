@@ -63,7 +63,6 @@ class LineKind(Kind):
 
 def x_of(call: str) -> str:
     """What the x of a diagnostic's curves counts."""
-    import fedrepro.diagnostics  # noqa: F401  (registers them)
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 
     return DIAGNOSTICS.get(parse(call)[0].name).x  # type: ignore[attr-defined]
