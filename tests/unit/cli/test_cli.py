@@ -251,6 +251,22 @@ def test_an_error_is_left_for_the_workflow(project: Path, monkeypatch: pytest.Mo
     assert "'fedporx'" in lines[0]
 
 
+def test_a_jobs_log_has_the_traceback_of_a_bug(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not crash a second time. The workflow still repeats one line."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setenv("FEDREPRO_ERRORS", str(project / "errors.txt"))
+    monkeypatch.setattr("fedrepro.cli.runs.run", broken)
+    monkeypatch.setattr("fedrepro.console._log", project / "job.log")
+    assert run("run", "fedlaw/table3") == 1
+    log = (project / "job.log").read_text()
+    assert "Traceback" in log
+    assert 'raise RuntimeError("boom")' in log
+    assert (project / "errors.txt").read_text().count("\n") == 1
+
+
 def test_as_a_process() -> None:
     """The exit code and the line reach the shell; --debug shows the traceback; no stray output."""
     plain = subprocess.run([FEDREPRO, "describe", "fedporx"], capture_output=True, text=True)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from small_table import make_receipt
 
+from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
@@ -20,6 +21,7 @@ from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
 from fedrepro.workflow import graph, session
+from fedrepro.workflow import jobs as jobs_of
 from fedrepro.workflow.graph import Workflow
 from fedrepro.workflow.jobs import jobs
 
@@ -147,6 +149,20 @@ def dry_run(*arguments: str) -> str:
     done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout + done.stderr
+
+
+def test_what_was_not_synced_is_tracked_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that cannot be written is a line at the workflow's end, stops no report, and the next command tries again."""
+    monkeypatch.setenv("FEDREPRO_ERRORS", str(project / "errors.txt"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    done = write_json(jobs_of.TRACKED / "fedlaw/table1.json", {"outcome": "MLflow: 3 runs written"})
+    out = jobs_of.TRACKED / "table3.json"
+    made = load().plan_file("", "table3")
+    assert main(["track", made, "--out", str(out)]) == 0
+    assert "not synced: MLflow at http://127.0.0.1:1" in (project / "errors.txt").read_text()
+    assert out.exists()
+    jobs_of.forget_unsynced()
+    assert (out.exists(), done.exists()) == (False, True)
 
 
 def test_beside_a_running_workflow_nothing_is_written(project: Path) -> None:

@@ -11,7 +11,7 @@ from small_table import make_plan, make_receipt, write_result, write_results
 from tracked import means_in, opened, runs_in
 
 from fedrepro.engine import live
-from fedrepro.tracking import sync
+from fedrepro.tracking import store, sync
 from fedrepro.tracking.shown import DIGEST, PARENT, REACHED, ROUNDS
 
 STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it
@@ -126,3 +126,15 @@ def test_a_damaged_file_is_no_training(root, training):
     training.reach(2)
     live.file(root, training.run["run_id"], 9).write_text("{")
     assert sync([training.path], root).waiting == [training.key]
+
+
+def test_the_first_page_is_of_what_trains(root, training):
+    """Also where another experiment has a run that ended later."""
+    training.reach(2)
+    sync([training.path], root)
+    full = make_plan("full", seeds=[8])
+    sync([write_results(root, full)], root)
+    with opened(root) as client:
+        experiments = store.our_experiments(client)
+        assert {*experiments} == {"fedlaw/demo", "fedlaw/full"}
+        assert store.newest_experiment(client) == experiments["fedlaw/demo"]
