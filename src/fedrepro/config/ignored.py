@@ -1,4 +1,4 @@
-"""Edits of methods in params.yaml that would change nothing in what is asked for: they are refused, never ignored.
+"""Edits of methods in params.yaml that change nothing because a row writes another value: they are refused.
 
 A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
 the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a

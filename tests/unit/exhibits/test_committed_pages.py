@@ -146,6 +146,14 @@ def test_every_key_of_the_records_is_told_in_the_docs() -> None:
     assert keys - told - joined == set()
 
 
+def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
+    """Those that `verify --renew` marked, and those without any fingerprint of code."""
+    seeds = [json.loads(path.read_text()) for path in ROOT.glob("reports/*/*/evidence/*/seed*.json")]
+    verified, unknown = sum("verified" in one for one in seeds), sum(not one.get("code") for one in seeds)
+    said = " ".join((ROOT / "docs/reproducibility.md").read_text().split())
+    assert f"Of {len(seeds)} published seeds {verified} have been trained again and renewed so; {unknown} do not record" in said
+
+
 def test_what_the_readme_says_of_fedlaws_claims_and_of_the_control() -> None:
     """How many are judged, with which verdict, and how many have no sentence of the paper; the factor alone beside FedLAW."""
     readme = (ROOT / "README.md").read_text()
