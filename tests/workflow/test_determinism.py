@@ -58,8 +58,7 @@ def test_killed_before_the_first_training_makes_the_report_all_the_same(project:
     for made in ("seed8.*", "jobs/8"):
         old = {*project.root.glob("data/*/*")}  # whose files are there: their markers are no job's work
         running = project.start(*command)
-        drawn = lambda made=made, old=old: any([*one.glob(made)] for one in {*project.root.glob("data/*/*")} - old)  # noqa: E731
-        wait_for(drawn, running)
+        wait_for(lambda made=made, old=old: any([*one.glob(made)] for one in {*project.root.glob("data/*/*")} - old), running)
         os.kill(running.pid, signal.SIGKILL)  # the workflow alone: its jobs write their files after its death
         running.wait()
         assert not project.trained()
