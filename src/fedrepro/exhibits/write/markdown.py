@@ -1,43 +1,43 @@
 """A page as Markdown, for git and for reading in a terminal."""
 
-from functools import singledispatch
+from collections.abc import Iterable
 from pathlib import Path
 
-from fedrepro.exhibits.write.blocks import (
-    Apart,
-    Banner,
-    Beside,
-    Box,
-    Bullets,
-    Commands,
-    Document,
-    Grid,
-    Line,
-    Pairs,
-    Paragraph,
-    Pictures,
-    Points,
-    Section,
-    Text,
-    relative,
-)
+from fedrepro.exhibits.write import blocks as b
 
 MARKS = {"strong": "**{}**", "code": "`{}`", "underlined": "<u>{}</u>"}
 
 
-def write(page: Document, folder: Path) -> str:
+def write(page: b.Document, folder: Path) -> str:
     """The whole page. Links are relative to `folder`, where the page will lie."""
     parts = [f"# {page.title}", _line(page.subtitle, folder), *(_block(block, Path(folder), 2) for block in page.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-@singledispatch
-def _block(block: object, folder: Path, level: int) -> str:
-    raise TypeError(type(block))
+def _block(block: b.Block, folder: Path, level: int) -> str:
+    match block:
+        case b.Section():
+            return _section(block, folder, level)
+        case b.Beside(sections):
+            return "\n\n".join(_block(section, folder, level) for section in sections)
+        case b.Paragraph(line):
+            return _line(line, folder)
+        case b.Bullets(lines):
+            return "\n".join(_item(line, folder) for line in lines)
+        case b.Pairs(pairs):
+            rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in pairs]
+            return _table([["", ""], *rows], "")
+        case b.Banner(lines):
+            return "\n>\n".join("\n".join(f"> {one}" for one in _told(line, folder)) for line in lines)
+        case b.Commands(lines):
+            return "\n".join(["```", *lines, "```"])
+        case b.Pictures(pictures):
+            return _pictures(pictures)
+        case b.Grid():
+            return _grid(block, folder)
 
 
-@_block.register
-def _section(block: Section, folder: Path, level: int) -> str:
+def _section(block: b.Section, folder: Path, level: int) -> str:
     heading = f"{'#' * level} {block.heading}"
     body = "\n\n".join(part for one in block.blocks for part in [_block(one, folder, level + 1)] if part)
     if not block.folded:
@@ -46,73 +46,40 @@ def _section(block: Section, folder: Path, level: int) -> str:
     return f"{heading}\n\n<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-@_block.register
-def _beside(block: Beside, folder: Path, level: int) -> str:
-    return "\n\n".join(_block(section, folder, level) for section in block.sections)
-
-
-@_block.register
-def _paragraph(block: Paragraph, folder: Path, level: int) -> str:
-    return _line(block.line, folder)
-
-
-@_block.register
-def _bullets(block: Bullets, folder: Path, level: int) -> str:
-    return "\n".join(_item(line, folder) for line in block.lines)
-
-
-def _item(line: Line | Points, folder: Path, level: int = 0) -> str:
+def _item(line: b.Line | b.Points, folder: Path, level: int = 0) -> str:
     """Of a list; one with points has a list below it."""
-    own = f"{'  ' * level}- {_line(line.name if isinstance(line, Points) else line, folder)}"
-    below = line.lines if isinstance(line, Points) else ()
+    own = f"{'  ' * level}- {_line(line.name if isinstance(line, b.Points) else line, folder)}"
+    below = line.lines if isinstance(line, b.Points) else ()
     return "\n".join([own, *(_item(one, folder, level + 1) for one in below)])
 
 
-@_block.register
-def _pairs(block: Pairs, folder: Path, level: int) -> str:
-    rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in block.pairs]
-    return _table([["", ""], *rows], "")
-
-
-@_block.register
-def _banner(block: Banner, folder: Path, level: int) -> str:
-    return "\n>\n".join("\n".join(f"> {one}" for one in _told(line, folder)) for line in block.lines)
-
-
-def _told(line: Line | Points, folder: Path) -> list[str]:
-    if not isinstance(line, Points):
+def _told(line: b.Line | b.Points, folder: Path) -> list[str]:
+    if not isinstance(line, b.Points):
         return [_line(line, folder)]
     return [_line(line.name, folder), *(_item(one, folder) for one in line.lines)]
 
 
-@_block.register
-def _commands(block: Commands, folder: Path, level: int) -> str:
-    return "\n".join(["```", *block.lines, "```"])
-
-
-@_block.register
-def _pictures(block: Pictures, folder: Path, level: int) -> str:
-    images = [f"![{one.text}]({one.path.replace(' ', '%20')})" for one in block.pictures]
+def _pictures(pictures: Iterable[b.Picture]) -> str:
+    images = [f"![{one.text}]({one.path.replace(' ', '%20')})" for one in pictures]
     if len(images) < 3:
         return "\n\n".join(images)
     return _table([["", ""], *([*images[i : i + 2], ""][:2] for i in range(0, len(images), 2))], "")
 
 
-@_block.register
-def _grid(block: Grid, folder: Path, level: int) -> str:
+def _grid(block: b.Grid, folder: Path) -> str:
     above = [[head.text for head in row for _ in range(head.span)] for row in block.heads]
     names = ["<br>".join(text for text in column if text) for column in zip(*above, strict=True)]
     rows = []
     for row in block.rows:
-        if isinstance(row, Apart):
+        if isinstance(row, b.Apart):
             rows.append([f"***{row.text}***", *[""] * (len(names) - 1)])
         else:
             rows.append([_cell(cell, folder) for cell in row])
     return _table([names, *rows], "".join("r" if head.number else "l" for head in block.heads[-1]))
 
 
-def _cell(cell: Line | Box, folder: Path) -> str:
-    if not isinstance(cell, Box):
+def _cell(cell: b.Line | b.Box, folder: Path) -> str:
+    if not isinstance(cell, b.Box):
         return _line(cell, folder)
     lines = [_line(line, folder) for line in cell.lines]
     if cell.best and lines:  # the first piece is the number itself
@@ -122,15 +89,15 @@ def _cell(cell: Line | Box, folder: Path) -> str:
     return "<br>".join(line for line in lines if line)
 
 
-def _line(line: Line, folder: Path) -> str:
+def _line(line: b.Line, folder: Path) -> str:
     return "".join(_piece(piece, folder) for piece in (line if isinstance(line, tuple) else (line,)))
 
 
-def _piece(piece: str | Text, folder: Path) -> str:
+def _piece(piece: str | b.Text, folder: Path) -> str:
     if isinstance(piece, str):
         return piece
     text = MARKS.get(piece.look, "{}").format(piece.text) if piece.text else ""
-    text = f"[{text}]({relative(piece.link, folder, '.md')})" if piece.link else text
+    text = f"[{text}]({b.relative(piece.link, folder, '.md')})" if piece.link else text
     return f'<a id="{piece.anchor}"></a>{text}' if piece.anchor else text
 
 
