@@ -4,8 +4,8 @@ The form for 32x32 images: conv k3 with twice `growth` channels; dense blocks, w
 ReLU, conv 1x1 to half the channels, 2x2 means); norm, ReLU, average over all places, linear. A layer of a block is norm, ReLU,
 conv 1x1 to four times `growth` channels, norm, ReLU, conv k3 to `growth`, and its output is joined to its input. Norms are
 BatchNorm, no convolution has a bias. Blocks of 6, 12, 24 and 16 layers with a growth of 32 are DenseNet-121: 6,956,298
-parameters at 10 classes. FedLAW's Table 5 names it without its form, which is our choice: the original's first layers are for
-224x224.
+parameters at 10 classes. FedLAW, appendix D.3, follows Li et al. (2018) without a description; this is the form of its
+authors' code. The original's first layers are for 224x224.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,8 @@ def artifact_id(definition: dict) -> str:
 
 
 def draw(model: Model, seed: int) -> Tree:
-    """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, used by the authors.
+    """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, which
+    the authors' code of FedLAW and FedIMA keeps (for FedIMA's ResNet18 it does not, E-D17).
 
     BatchNorm starts at weight 1 and bias 0. Embeddings and LSTM layers are as torch's: standard normal, and uniform in
     +-1/sqrt(hidden). (With an embedding as small as other weights shakespeare_lstm learns nothing but how often each character

@@ -3,7 +3,7 @@
 Reddi et al., "Adaptive Federated Optimization", ICLR 2021, https://arxiv.org/abs/2003.00295, appendix F, after Li and
 McCallum's Pachinko allocation (ICML 2006): TensorFlow Federated's CIFAR-100, which Elastic Aggregation (Chen et al., CVPR
 2023) calls Fed-CIFAR100, is pachinko(alpha=0.1, beta=10, hierarchy=cifar100) for 500 clients. FedIMA names the same scheme for
-100 clients, who then have 500 samples each; its code does something else (`dirichlet_unmapped`).
+100 clients, who then have 500 samples each; its code has other partitions (`shards`, `dirichlet_unmapped`).
 
 One client after the other draws its mix of superclasses from Dir(alpha) and, in each, its mix of classes from Dir(beta). For
 each of its samples it draws a superclass, then a class of it, then one of that class's samples that are left. A class that is

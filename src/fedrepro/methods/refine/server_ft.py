@@ -1,5 +1,5 @@
 """Server-FT: the aggregated model is fine-tuned on the labels of the proxy set. A baseline of FedLAW, ICML 2023,
-https://arxiv.org/abs/2302.10911, section 5. Limiting case: server_epochs = 0 is FedAvg.
+https://arxiv.org/abs/2302.10911, section 6.2 and appendix D.6. Limiting case: server_epochs = 0 is FedAvg.
 """
 
 from dataclasses import dataclass
