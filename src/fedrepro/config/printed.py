@@ -76,4 +76,5 @@ def printed_total(folder: Path) -> int:
         rows[path.stem.endswith("_text")] += csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     printed = {row["dataset"] for row in rows[False]}
     own = [row for row in rows[True] if row["metric"] == "test_accuracy" and row["dataset"] not in printed]
-    return sum(bool(row["value"]) and not row["metric"].endswith(("_delta", "_over_fma")) for row in [*rows[False], *own])
+    follows = "_delta", "_over_fma"
+    return sum(bool(row["value"]) and not any(one in row["metric"] for one in follows) for row in [*rows[False], *own])

@@ -128,6 +128,19 @@ def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
     return {status: counts[status] for status in STATUSES}
 
 
+def well_within(cells: Sequence[Cell]) -> int:
+    """Counts the reproduced cells of which difference and margin together stay within the tolerance: that a test of equivalence
+    would pass, too."""
+    reach = [(abs(cell.difference or 0.0) + (cell.margin or 0.0), cell) for cell in cells if cell.status == "reproduced"]
+    return sum(round(far, 6) <= RULE.tolerance * cell.point for far, cell in reach)
+
+
+def if_printed_from(seeds: int, cells: Sequence[Cell], plan: Plan) -> dict[Status, int]:
+    """Counts the statuses of judged cells if every printed number were the mean of so many seeds."""
+    behind = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
+    return count_statuses(judge([cell for cell in cells if cell.status in COMPARED], behind, RULE))
+
+
 def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:
     """Counts the statuses under the neighbours of the rule; empty when nothing is judged."""
     rules = ALTERNATIVES if plan.comparable and not plan.variant_of else ()

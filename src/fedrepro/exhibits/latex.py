@@ -6,6 +6,7 @@ import re
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.words import headline
+from fedrepro.units import decimal
 
 SPECIAL = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "\\": r"\textbackslash{}"}
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$"}
@@ -45,11 +46,16 @@ def escape(text: str) -> str:
 def _measured(cell: Cell | None) -> str:
     if cell is None or cell.mean is None:
         return "--"
-    value = f"{cell.mean:.{cell.digits}f}" + ("" if cell.std is None else rf" \pm {cell.std:.{cell.digits}f}")
+    value = _number(cell.mean, cell.digits) + ("" if cell.std is None else rf" \pm {_number(cell.std, cell.digits)}")
     return rf"$\mathbf{{{value}}}$" if cell.best_measured else f"${value}$"
 
 
 def _printed(cell: Cell | None) -> str:
     if cell is None or cell.printed is None:
         return ""
-    return rf"\footnotesize ({cell.printed:.{cell.digits}f})"
+    return rf"\footnotesize ({_number(cell.printed, cell.digits)})"
+
+
+def _number(value: float, digits: int) -> str:
+    """As on pages, with the minus that LaTeX sets."""
+    return decimal(value, digits).replace("−", "-")

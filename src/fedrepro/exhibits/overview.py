@@ -11,12 +11,14 @@ from fedrepro.exhibits.write import blocks as b
 
 WHAT_HOLDS = (
     "Made from the evidence beside the pages. Only what ran at scale full, by a paper's own protocol, is compared with its "
-    "printed numbers; at scale short nothing is judged. What does not hold comes first."
+    "printed numbers; at scale short nothing is judged. What does not hold comes first. Intervals are 95 % intervals over "
+    "paired seeds, each by itself, not adjusted for how many there are."
 )
 COUNTED = (
     "Measured: by the paper's own protocol. A number that several tables print is judged once, a claim when all its numbers "
-    f"are measured. {words.MEANT} Of a claim, reproduced: its whole interval lies on the claimed side, and a printed "
-    "number fits; direction only: the seeds lie on the claimed side, and no more than that holds."
+    f"are measured. {words.MEANT} Of a claim, reproduced: its whole interval lies on the claimed side, and the printed "
+    "difference, where there is one, fits; direction only: every seed, or the whole interval, lies on the claimed side, and "
+    "no more than that holds."
 )
 JUDGED = (
     "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
@@ -46,7 +48,10 @@ def _counts(papers: Mapping[str, Paper]) -> b.Section:
     rows = [_line(b.Text(page.paper_name, link=link(path)), [page]) for path, page in first]
     rows += [_line("together", [page for _, page in first])] if len(rows) > 1 else []
     heads = b.heads("paper", "printed numbers measured", "different numbers judged", "claims judged")
-    return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), b.Paragraph(COUNTED, soft=True)))
+    full = [page for _, page in first if page.scale == "full"]
+    near = words.near(sum(page.counts["reproduced"] for page in full), sum(page.well_within for page in full))
+    told = (b.Paragraph(text, soft=True) for text in (COUNTED, near) if text)
+    return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), *told))
 
 
 def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
@@ -82,6 +87,7 @@ def _share(page: PageHeader) -> str:
     """`48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
+    share += f"; {page.printed_diverged} more diverged" if page.printed_diverged else ""
     below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
     return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
 

@@ -10,7 +10,7 @@ from fedrepro.config.changes import Change
 from fedrepro.config.plan import Plan
 from fedrepro.config.words import Words
 from fedrepro.exhibits import provenance
-from fedrepro.exhibits.cells import Cell, count_statuses
+from fedrepro.exhibits.cells import Cell, count_statuses, well_within
 from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.fit import Fit, fits
@@ -110,10 +110,15 @@ class PaperPage:
         return count_statuses(self.judged)
 
     @cached_property
-    def printed_measured(self) -> int:
-        """The number of printed numbers that have been measured, in tables of the paper itself."""
+    def printed_run(self) -> list[Cell]:
+        """The cells with a printed number that have run, in tables of the paper itself; of some a seed diverged."""
         as_printed = (table for table in self.tables if not (table.plan.variant_of or table.plan.stand_in))
-        return sum(cell.distance is not None for table in as_printed for cell in table.cells)
+        return [cell for table in as_printed for cell in table.cells if cell.per_seed and cell.printed is not None]
+
+    @property
+    def printed_measured(self) -> int:
+        """The number of printed numbers with a measured one beside them."""
+        return sum(cell.distance is not None for cell in self.printed_run)
 
     @cached_property
     def totals(self) -> Totals:
@@ -160,8 +165,10 @@ class PaperPage:
             own=plan.own,
             answers=self.answers,
             printed_measured=self.printed_measured,
+            printed_diverged=len(self.printed_run) - self.printed_measured,
             printed_total=self.words.printed,
             counts=self.counts,
+            well_within=well_within(self.judged),
             verdicts=self.verdicts,
             claims=tuple((one.claim.id, one.verdict) for one in self.claims),
             claim_texts={one.claim.id: one.claim.text for one in self.claims},
@@ -193,4 +200,6 @@ class PageHeader:
     tables: int
     finished: tuple[str, str] | None
     command: str
+    printed_diverged: int = 0  # printed numbers for which we have a run that diverged
+    well_within: int = 0  # reproduced numbers of which the difference and the margin together stay within one point
     claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none

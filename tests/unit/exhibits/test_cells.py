@@ -5,7 +5,7 @@ import math
 import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
-from fedrepro.exhibits.cells import count_statuses
+from fedrepro.exhibits.cells import count_statuses, if_printed_from, well_within
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
 
@@ -215,3 +215,27 @@ def test_points_of_other_units(unit, printed, values):
     plan["cells"][0]["printed"] = printed
     for value, status in zip(values, ("reproduced", "not reproduced"), strict=True):
         assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status
+
+
+def test_reproduced_numbers_that_are_near_with_their_whole_margin():
+    """Printed 89.29. With three seeds that are the same to 0.02 the margin is small, and 0.3 off stays within one point with it; with
+    seeds a point apart it does not. 0.99 off leaves no room for a margin."""
+    plan = make_plan("full")
+
+    def near(*values: float) -> tuple[str, int]:
+        cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): list(values)})))["fedavg", A]
+        return cell.status, well_within([cell])
+
+    assert near(89.58, 89.59, 89.60) == ("reproduced", 1)
+    assert near(88.6, 89.6, 90.6) == ("reproduced", 0)
+    assert near(90.27, 90.28, 90.29) == ("reproduced", 0)
+
+
+def test_more_seeds_behind_a_printed_number_narrow_its_margin():
+    """Without a prior of the deviation the margin is t(0.975, 2) s sqrt(1/3 + 1/m), s = 1: 4.97 with one printed seed, 3.51
+    with three. 4 points off are consistent with the first and not reproduced with the second."""
+    plan = make_plan("full", printed_seeds={"value": None, "source": "not given"}, spreads={})
+    made = exhibit(plan, make_evidence(plan, {("fedavg", A): [92.29, 93.29, 94.29]}))
+    assert by_place(made.cells)["fedavg", A].status == "consistent"
+    assert if_printed_from(1, made.cells, made.plan)["consistent"] == 1
+    assert if_printed_from(3, made.cells, made.plan) == {**count_statuses([]), "not reproduced": 1}

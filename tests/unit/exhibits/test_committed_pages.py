@@ -121,9 +121,10 @@ def test_the_readme_says_how_much_is_measured() -> None:
     assert f"{measured} by the papers' own protocols, all on MNIST or FashionMNIST." in readme
     assert {cell["dataset"] for _, paper, _, cell in cells() if cell["status"] in JUDGED} == {"mnist", "fashion_mnist"}
     assert (
-        f"Of {sum(counts.values())} different ones {counts['reproduced']} are\nreproduced, {counts['consistent']} consistent"
-        in readme
+        f"Of {sum(counts.values())} different ones {counts['reproduced']} are\nreproduced (within one point of print, "
+        f"{sum(page['well_within'] for page in pages)} of them with the whole margin" in readme
     )
+    assert f"leave), {counts['consistent']} consistent (within that margin),\n" in readme
     assert f"{counts['inconclusive']} inconclusive and {counts['not reproduced']} not reproduced." in readme
     (fedlaw,) = (page for page in pages if page["paper"] == "fedlaw")
     judged = sum(fedlaw["counts"][status] for status in JUDGED)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,16 @@ FedAvg + GH & $87.10 \pm 0.10$ & -- \\
 \end{tabular}
 """
     )
+
+
+def test_latex_rounds_as_pages_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of 80.07 and 80.08 is 80.07499999999999 as a float, and 80.08 on the page."""
+    monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")
+    of = table(accuracies={("fedavg", "mlp-a100"): [80.07, 80.08]}, seeds=[8, 9])
+    (cell,) = (one for one in of.cells if one.mean is not None)
+    assert f"{cell.mean:.2f}" == "80.07"
+    assert "$80.08 \\pm 0.01$" in latex.write(of)
+    assert ">80.08" in html.write(pages.table_page(of), tmp_path)
 
 
 @pytest.mark.parametrize(

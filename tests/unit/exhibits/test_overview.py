@@ -80,6 +80,14 @@ def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None
     assert "Claims that were judged" not in text
 
 
+def test_what_diverged_is_said_beside_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two numbers have a measured one beside them; of a third one seed diverged."""
+    monkeypatch.setitem(VALUES, ("fedlaw", A), [88.0, None, 88.6])
+    summary = Summary(proposes="Weights.", missing="Nothing.", answers={})
+    text = render_overview([page("full", summary)], Path("reports"), {})[0].read_text()
+    assert "**Re-run:** 2 of its 96 printed numbers by its protocol (2 %; 1 more diverged)." in text
+
+
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:
     """One line that names the file, the scale and the sentence."""
     wrong = Answers(fails=["FedLAW is ahead {holds:gain:table3/fedlaw-fedavg/mlp-a100 > 0}."])

@@ -45,6 +45,7 @@ def facts() -> Facts:
         ("{difference:fedlaw,fedavg/mlp-a01|as=mean}", "+0.10"),  # (0.10 + 0.09) / 2
         ("{seeds:fedavg/mlp-a01}", "85.00, 85.20 and 85.40"),
         ("{mean:fedavg/mlp-a01|seed=9}", "85.20"),
+        ("{gain:fedlaw-fedavg/mlp-a01|seed=9;10} ({gains:fedlaw-fedavg/mlp-a01|seed=10;9})", "+1.30 (+1.00 and +1.60)"),
         ("{deviation:fedavg/mlp-a01}", "0.20"),
         ("{gain:fedlaw-fedavg/mlp-a100}", "−0.67"),
         ("{gain:fedlaw-fedavg/mlp-a100|sign=no, digits=1}", "0.7"),

@@ -16,9 +16,9 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     verdict          of a claim, by its id
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
-another curve of the same runs and how it is read, `seed=` one seed, `digits=`, `sign=no` without a sign, `as=range`,
-`largest`, `smallest` or `mean` of a list, `times=` and `plus=` for another unit. A mean may be of several metrics, apart by
-semicolons.
+another curve of the same runs and how it is read, `seed=` one seed or several, apart by semicolons, `digits=`, `sign=no`
+without a sign, `as=range`, `largest`, `smallest` or `mean` of a list, `times=` and `plus=` for another unit. A mean may be of
+several metrics, apart by semicolons.
 """
 
 import itertools

@@ -95,9 +95,9 @@ def _per_seed(asked: Field, exhibit: Exhibit, row: str, column: str, where: str)
 
 
 def _at_seed(found: dict[int, T], asked: Field) -> dict[int, T]:
-    """What belongs to the seed that the field names; everything where it names none."""
-    named = asked.option("seed")
-    return {seed: one for seed, one in found.items() if named in (None, str(seed))}
+    """What belongs to the seeds that the field names; everything where it names none."""
+    named = {int(one) for one in (asked.option("seed") or "").split(";") if one}
+    return {seed: one for seed, one in found.items() if not named or seed in named}
 
 
 def _known(asked: Field, facts: Facts, where: str) -> list[tuple[dict[int, float], str]]:

@@ -1,6 +1,7 @@
 """How cells are judged: the rule, the counts, and how they move under other thresholds."""
 
-from fedrepro.exhibits.cells import COMPARED, alternatives
+from fedrepro.config.plan import Plan
+from fedrepro.exhibits.cells import COMPARED, alternatives, if_printed_from, well_within
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
@@ -26,6 +27,13 @@ def statuses(table: Exhibit) -> list[b.Block]:
     return [b.Section("Status of the cells", tuple(blocks), folded=True, note=words.counts(table.counts))]
 
 
+def _if_means(paper: PaperPage, plan: Plan) -> str:
+    """Counts the statuses if print had three seeds; empty where the paper says how many it has."""
+    if plan.printed_seeds.value is not None:
+        return ""
+    return f"If each printed number were the mean of three seeds: {words.counts(if_printed_from(3, paper.judged, plan))}."
+
+
 @section("paper", at=30)
 def rule(paper: PaperPage) -> list[b.Block]:
     """The rule for all tables of a paper; no section if none is judged."""
@@ -33,6 +41,7 @@ def rule(paper: PaperPage) -> list[b.Block]:
     if table is None:
         return []
     judged = [cell for one in paper.own_tables for cell in one.cells]
-    said = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged))
-    blocks = tuple(b.Paragraph(text) for text in said if text)
+    near = paper.counts["reproduced"], well_within(paper.judged)
+    said = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged), words.near(*near))
+    blocks = tuple(b.Paragraph(text) for text in (*said, _if_means(paper, table.plan)) if text)
     return [b.Section("How cells are judged", blocks, folded=True, note="the rule, and what chance would do")]

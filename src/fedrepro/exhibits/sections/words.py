@@ -31,6 +31,7 @@ SIGNS: dict[str, tuple[str, Look]] = {
     "not printed": ("–", ""),
     "not judged": ("", ""),
 }
+BORROWED = ", and more where one seed stands with a deviation that other cells have."
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
     "✓ reproduced, our mean within 1 point of print, whatever the margin up to "
@@ -137,7 +138,19 @@ def outside(cells: Iterable[Cell]) -> str:
     chance = (1 - RULE.level) * len(judged)
     return (
         f"Of {len(judged)} judged numbers {out} {'lies outside its' if out == 1 else 'lie outside their'} margin. If every "
-        f"printed number came from the same distribution as ours, about {chance:.1f} would, by chance."
+        f"printed number came from the same distribution as ours, about {chance:.1f} would, by chance"
+        f"{BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else '.'}"
+    )
+
+
+def near(reproduced: int, shown: int) -> str:
+    """Says of how many reproduced numbers more than nearness is known; empty without any."""
+    if not reproduced:
+        return ""
+    stay = f"{shown or 'none'} {'stays' if shown < 2 else 'stay'}"
+    return (
+        f"Of {some(reproduced, 'reproduced number')} {stay} within 1 point of print with the whole margin. "
+        "Of the others it is known that our mean is near, not that the two are equal."
     )
 
 

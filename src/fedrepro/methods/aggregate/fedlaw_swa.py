@@ -1,5 +1,5 @@
-"""FedLAW with SWA. Li, Lin, Shang, Wu, ICML 2023, https://arxiv.org/abs/2302.10911, section 6.1: weights and shrinking one after
-the other, the weights' logits averaged over the server's epochs (Izmailov et al. 2018).
+"""FedLAW with SWA. Li, Lin, Shang, Wu, ICML 2023, https://arxiv.org/abs/2302.10911, section 6.1: weights and shrinking, one
+after the other, the weights' logits averaged over the server's epochs (Izmailov et al. 2018).
 
 Stage 1, half of the epochs, gamma = 1: lambda learned by Adam. Until `swa_start` the rate follows a cosine that would reach
 zero at `cosine_epochs`; from then on the logits after each epoch enter an equal average, while the rate moves along a half
