@@ -135,7 +135,7 @@ def test_fedimas_late_decay_starts_with_ima_alone() -> None:
 
 
 def test_how_many_results_each_paper_prints() -> None:
-    """Counted by hand in the files, without columns of differences. IGFL: 14 + 40 + 14 + 8 + 30; four more of its Table 4 are gains
-    over FedAvgM, which follow from the eight."""
+    """Counted by hand in the files, without columns of differences. IGFL: 14 + 40 + 14 + 8 + 30; four more of its Table 4 are
+    gains over FedAvgM, which follow from the eight."""
     found = {folder.parent.name: printed_total(folder) for folder in ROOT.glob("papers/*/published")}
     assert found == {"elastic": 65, "fedgh": 122, "fedima": 262, "fedlaw": 331, "igfl": 106}

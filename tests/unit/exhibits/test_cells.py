@@ -218,8 +218,8 @@ def test_points_of_other_units(unit, printed, values):
 
 
 def test_reproduced_numbers_that_are_near_with_their_whole_margin():
-    """Printed 89.29. With three seeds that are the same to 0.02 the margin is small, and 0.3 off stays within one point with it; with
-    seeds a point apart it does not. 0.99 off leaves no room for a margin."""
+    """Printed 89.29. With three seeds that are the same to 0.02 the margin is small, and 0.3 off stays within one point
+    with it; with seeds a point apart it does not. 0.99 off leaves no room for a margin."""
     plan = make_plan("full")
 
     def near(*values: float) -> tuple[str, int]:

@@ -11,8 +11,9 @@ from fedrepro.units import decimal, signed
 
 ACROSS = (
     "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "
-    "count as one): wins, ties and losses, mean difference, and the two-sided p-value of the exact Wilcoxon signed-rank test "
-    "over settings; n settings cannot reach a p below 2^(1−n). As printed, and beside it as measured."
+    "count as one): wins, ties (the same at the decimals shown) and losses, mean difference, and the two-sided p-value of the "
+    "exact Wilcoxon signed-rank test over settings; n settings cannot reach a p below 2^(1−n). As printed, and beside it as "
+    "measured."
 )
 ORIENTATION = " The printed side is for orientation only: nothing here is comparable with it."
 RANKS = (

@@ -134,12 +134,15 @@ def outside(cells: Iterable[Cell]) -> str:
     judged = {cell.number: cell for cell in compared}
     if not judged:
         return ""
-    out = sum(abs(cell.difference or 0.0) > (cell.margin or 0.0) for cell in judged.values())
+    outer = [cell for cell in judged.values() if abs(cell.difference or 0.0) > (cell.margin or 0.0)]
+    out, passed = len(outer), sum(cell.status == "reproduced" for cell in outer)
+    one_point = f", {passed} of them reproduced, since one point off is let pass" if passed else ""
     chance = (1 - RULE.level) * len(judged)
+    lie = "lies outside its" if out == 1 else "lie outside their"
+    borrowed = BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else "."
     return (
-        f"Of {len(judged)} judged numbers {out} {'lies outside its' if out == 1 else 'lie outside their'} margin. If every "
-        f"printed number came from the same distribution as ours, about {chance:.1f} would, by chance"
-        f"{BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else '.'}"
+        f"Of {len(judged)} judged numbers {out} {lie} margin{one_point}. If every printed number came from the same distribution as "
+        f"ours, about {chance:.1f} would, by chance{borrowed}"
     )
 
 
