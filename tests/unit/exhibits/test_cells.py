@@ -6,6 +6,7 @@ import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
 from fedrepro.exhibits.cells import count_statuses, if_printed_from, well_within
+from fedrepro.exhibits.sections.words import BORROWED, outside
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
 
@@ -239,3 +240,16 @@ def test_more_seeds_behind_a_printed_number_narrow_its_margin():
     assert by_place(made.cells)["fedavg", A].status == "consistent"
     assert if_printed_from(1, made.cells, made.plan)["consistent"] == 1
     assert if_printed_from(3, made.cells, made.plan) == {**count_statuses([]), "not reproduced": 1}
+
+
+def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():
+    """Printed 89.29 and 85.11. With seeds that hardly differ 0.9 off is outside, and 3 off too; the first is reproduced."""
+    plan = make_plan("full")
+    values = {("fedavg", A): [90.19, 90.20, 90.18], ("fedavg", B): [88.11, 88.12, 88.10]}
+    said = outside(tabulated(plan, make_evidence(plan, values)))
+    assert said.startswith(
+        "Of 2 judged numbers 2 lie outside their margin, 1 of them reproduced, since one point off is let pass. "
+    )
+    assert said.endswith("about 0.1 would, by chance.")
+    plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}  # or one seed has no margin
+    assert outside(tabulated(plan, make_evidence(plan, values | {("fedlaw", A): [88.5]}))).endswith(BORROWED)

@@ -141,8 +141,8 @@ def outside(cells: Iterable[Cell]) -> str:
     lie = "lies outside its" if out == 1 else "lie outside their"
     borrowed = BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else "."
     return (
-        f"Of {len(judged)} judged numbers {out} {lie} margin{one_point}. If every printed number came from the same distribution as "
-        f"ours, about {chance:.1f} would, by chance{borrowed}"
+        f"Of {len(judged)} judged numbers {out} {lie} margin{one_point}. If every printed number came from the same "
+        f"distribution as ours, about {chance:.1f} would, by chance{borrowed}"
     )
 
 
