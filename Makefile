@@ -17,14 +17,20 @@ PEERS  := fedjax pfl_research flower
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
 
+# Programs in an environment name its folder: in one that was moved or copied they run other files, or none. So it is made anew.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(abspath $(VENV)))
+.PHONY: $(READY)
+endif
+
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "fedrepro needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	test ! -e $@ || test "$$(cat $@)" = "$(abspath $(VENV))" || rm -rf $(VENV)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --offline --python $(BIN)/python --editable .
-	@touch $@
+	@echo "$(abspath $(VENV))" > $@
 
 env: $(READY)  ## create or update the environment in .venv
 

@@ -2,6 +2,8 @@
 from fedrepro.workflow import session
 from fedrepro.workflow.graph import Workflow
 
+session.require_params()
+
 configfile: "params.yaml"
 
 FLOW = Workflow.load(config, workflow)

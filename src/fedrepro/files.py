@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -23,6 +24,7 @@ _FULL_OR_FORBIDDEN = {
     errno.EACCES: "permission denied; make the folder writable",
     errno.EPERM: "not permitted; make the folder writable",
 }
+FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")  # what PyYAML takes for text unless it has a point and a sign
 # What file systems without locks answer: NFS without its lock service, Lustre mounted without -o flock, and others.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -111,7 +113,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
 
 @cache
 def _once(plain: Any) -> Any:
-    """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost."""
+    """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost. `1e-3` is a number, as
+    YAML 1.2 has it."""
     import yaml
 
     class Loader(plain):
@@ -124,6 +127,7 @@ def _once(plain: Any) -> Any:
                 known |= {key.value} if isinstance(key, yaml.ScalarNode) else set()
             return super().construct_mapping(node, deep)
 
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, [*"-+.0123456789"])
     return Loader
 
 

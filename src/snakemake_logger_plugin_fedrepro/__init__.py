@@ -6,7 +6,9 @@ Dry runs, `--quiet`, `--verbose`, `--printshellcmds` and `--debug-dag` are left 
 machines, where no plugin is asked.
 """
 
+import difflib
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,6 +20,7 @@ from typing import Any, TextIO
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.console import duration
 
 # Quick and many: they count as steps, and a line for each would hide the others.
@@ -33,6 +36,7 @@ DROPPED = (
     "Group jobs: inactive",
 )
 NO_BACKUP = "no backup found."  # said of each output of a failed job that was not there before
+NO_RULE = "MissingRuleException"
 SHOWN = 30  # lines of a failed job's log
 INTERRUPTED = "fedrepro: interrupted; the same command goes on from where it stopped"
 
@@ -99,7 +103,7 @@ class LogHandler(LogHandlerBase):
             dropped = text.startswith(DROPPED) or text.endswith(NO_BACKUP) or text == "None"
             return None if dropped or (text.startswith(WHOLE_LOG) and not self.failed) else text
         if event == LogEvent.ERROR:  # comes before the job's own error, which shows the command
-            return None if "CalledProcessError in file" in text else text
+            return None if "CalledProcessError in file" in text else no_report(text) or text
         said = {
             LogEvent.RUN_INFO: self.begin,
             LogEvent.JOB_INFO: self.start,
@@ -158,6 +162,26 @@ class LogHandler(LogHandlerBase):
             self.stream.flush()
         except (OSError, ValueError):  # losing the terminal must not stop the workflow
             pass
+
+
+def no_report(text: str) -> str | None:
+    """What to ask for instead, where no rule makes the report that was asked for; None of other errors."""
+    target = re.search(rf"^{NO_RULE}.*? to produce (reports/\S+|(?:table|figure)\S*)", text, re.DOTALL)
+    if not target:
+        return None
+    from fedrepro.config.places import is_figure, report_folder
+    from fedrepro.config.project import load_project
+
+    tables = [name.split("/") for name in load_project().table_names()]
+    places = [(report_folder(paper, scale), table) for paper, table in tables for scale in (None, *PUBLISHED)]
+    known = [f"{folder}/{table}.{'svg' if is_figure(table) else 'md'}" for folder, table in places]
+    asked = target[1] if target[1].startswith("reports/") else f"reports/{target[1]}.md"
+    near = difflib.get_close_matches(asked, known, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"fedrepro: error: there is no {target[1]}; {meant}Tables end in .md, .html, .json, .csv or .tex, figures in .svg, .csv "
+        "or .json; `fedrepro list tables` names them"
+    )
 
 
 def _now() -> str:

@@ -10,6 +10,7 @@ import traceback
 from argparse import Namespace
 
 from fedrepro import arithmetic, console, stopping
+from fedrepro.checkout import require_own_code
 from fedrepro.cli.parser import parser
 from fedrepro.errors import UserError
 
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: Namespace) -> int:
     """The command; mistakes and signals become a line and an exit code."""
     try:
+        require_own_code()
         if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
             arithmetic.settle(arithmetic.chosen(getattr(options, "arithmetic", None)))
         module = importlib.import_module(f"fedrepro.cli.{options.module}")

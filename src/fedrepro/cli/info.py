@@ -11,6 +11,7 @@ from pathlib import Path
 from fedrepro import arithmetic
 from fedrepro.cli.coded import Made, told
 from fedrepro.config.project import load_project
+from fedrepro.data.transfer import is_url
 from fedrepro.engine import diagnosed, environment, records
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
@@ -48,7 +49,8 @@ def doctor(options: Namespace) -> int:
     free = shutil.disk_usage(ROOT).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
-    checks.append(("mirror", True, mirror or "none; set FEDREPRO_MIRROR to a folder or URL to look in before the network"))
+    there = not mirror or is_url(mirror) or Path(mirror).expanduser().is_dir()
+    checks.append(("mirror", there, mirror or "none; set FEDREPRO_MIRROR to a folder or URL to look in before the network"))
     for name, good, detail in checks:
         print(f"{'ok  ' if good else 'BAD '} {name:<20}{detail}")
     return 0 if all(good for _, good, _ in checks) else 1

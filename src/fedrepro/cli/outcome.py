@@ -50,25 +50,27 @@ class Conclusion:
         names = [
             row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)
         ]  # ours as it was written
+        blocks = (self._block(*one) for one in zip(self.chosen, cells, names, strict=True))
+        once = dict.fromkeys(map(tuple, blocks))  # what --set makes the same is one run, and one block
+        return [*(line for block in once for line in block), f"next: {self._next()}"]
+
+    def _block(self, chosen: Place, cell: PlacedRun, name: str) -> list[str]:
+        config, shown, changed = cell.config, cell.shown, self._changes(cell)
+        if shown.reading.diagnostic:
+            call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
+            return [f"{name}: {shown.reading.metric} is measured on kept models", f"  {call}"]
+        receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
+        values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
+        what = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
+        groups = by_code(self.root, receipts)
         found = []
-        for chosen, cell, name in zip(self.chosen, cells, names, strict=True):
-            config, shown, changed = cell.config, cell.shown, self._changes(cell)
-            if shown.reading.diagnostic:
-                call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
-                found += [f"{name}: {shown.reading.metric} is measured on kept models", f"  {call}"]
-                continue
-            receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
-            values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
-            what = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
-            groups = by_code(self.root, receipts)
-            for note, seeds in groups:
-                own = {seed: values[seed] for seed in seeds}
-                found.append(f"{what}: {summary(shown, own)}" + (f"; {note}" if note else ""))
-            found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
-            if not self.by_hand:
-                found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
-            found.append(f"  {RUNS}/{cell.run_id}")
-        return [*found, f"next: {self._next()}"]
+        for note, seeds in groups:
+            own = {seed: values[seed] for seed in seeds}
+            found.append(f"{what}: {summary(shown, own)}" + (f"; {note}" if note else ""))
+        found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
+        if not self.by_hand:
+            found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
+        return [*found, f"  {RUNS}/{cell.run_id}"]
 
     def _cell(self, chosen: Place) -> PlacedRun:
         return self.cells[place_of(self.plan, chosen)]

@@ -180,10 +180,9 @@ def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
 def _project(options: Namespace) -> "Project":
     """The project under params.yaml and what the command asks for."""
     from fedrepro.config import by_hand
-    from fedrepro.config.project import load_project
-    from fedrepro.files import read_yaml
+    from fedrepro.config.project import load_project, read_params
 
-    content = read_yaml(ROOT / "params.yaml")
+    content = read_params(ROOT)
     if not isinstance(content, dict):
         return load_project(ROOT, content)  # which refuses it
     with asked.blaming_the_options(options):

@@ -6,19 +6,22 @@ from pathlib import Path
 from fedrepro import console, tracking
 from fedrepro.choices import UNSYNCED
 from fedrepro.config.grid import plan
+from fedrepro.config.places import paper_and_scale
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
 from fedrepro.tracking.server import require_port
 from fedrepro.tracking.wanted import plan_files
-from fedrepro.workflow.jobs import write_plan
+from fedrepro.workflow.jobs import PLANS, write_plan
 
 ROOT = Path()
 
 
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
+    if not options.plans:
+        _plan_again()
     plans = options.plans or plan_files(ROOT)
     if options.every:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
@@ -40,9 +43,24 @@ def track(options: Namespace) -> int:
 
 def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
+    _plan_again()
     _plan_published()
     console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
     tracking.ui(ROOT, options.host, options.port)
+
+
+def _plan_again() -> None:
+    """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
+    edited since. The plan of a table that is gone goes."""
+    project = load_project(ROOT)
+    for path in plan_files(ROOT):
+        place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
+        paper, scale = paper_and_scale(place)
+        if path.stem in project.tables_of(paper):
+            own = project.as_published(scale) if scale else project
+            write_plan(place, plan(own, paper, path.stem, scale or project.params.scale))
+        else:
+            path.unlink()
 
 
 def _plan_published() -> None:

@@ -101,10 +101,15 @@ def unknown_table(name: str, known: list[str]) -> str:
     return f"unknown table {name!r}; {hint} `fedrepro list tables` names all"
 
 
+def read_params(root: Path) -> Any:
+    """The content of params.yaml, unchecked. UserError when it is missing or not YAML."""
+    return read_yaml(root / "params.yaml", missing="give this command in the project's root folder")
+
+
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:
     """Reads and checks everything; `params` replaces the content of params.yaml (Snakemake merges --config into it)."""
     root = Path(root)
-    content = read_yaml(root / "params.yaml") if params is None else params
+    content = read_params(root) if params is None else params
     where = root / "papers" / "scales.yaml"
     scales = {name: check(Scale, value, f"{where}: {name}") for name, value in read_yaml(where).items()}
     for name, scale in scales.items():

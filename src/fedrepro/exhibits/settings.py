@@ -4,7 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fedrepro.config.plan import Place, Plan
+from fedrepro.config.plan import Place, Plan, Run
+from fedrepro.config.reading import EDITED
+from fedrepro.console import some
 
 Values = list[tuple[Place, str]]
 # Whose the protocol's value is, as a reader says it.
@@ -62,15 +64,18 @@ def run_here(plan: Plan) -> list[str]:
     changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
     said = []
     for key in dict.fromkeys(["dataset", "rounds", *changed]):
-        values = [(cell, _instead(key, plan.run(cell).config.get(key), cell)) for cell in plan.planned]
+        values = [(cell, _instead(key, plan.run(cell), cell)) for cell in plan.planned]
         held = [one for one in _setting(key, values, [], plan).values if one.value]
         said.append(", ".join(one.value if key == "dataset" else str(one) for one in held))
     return said
 
 
-def _instead(key: str, ours: Any, cell: Place) -> str:
+def _instead(key: str, run: Run, cell: Place) -> str:
     """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the protocol's."""
+    ours: Any = run.config.get(key)
     protocol, whose = cell.instead_of, WHOSE[cell.unstated.get(key, "paper")]
+    if key == "rounds" and run.sources[key] == EDITED:
+        return some(ours, "round")
     if key == "rounds":
         all_of_them = f"all {ours} rounds" if ours > 1 else "the only round"
         return f"{ours} of {whose} {protocol[key]} rounds" if protocol.get(key, ours) > ours else all_of_them

@@ -26,7 +26,7 @@ SCHEDULED = "client_lr"  # the same curve for every method: a setting, nothing t
 # `accuracy/curve`; `accuracy/mean` is what a table shows, the mean over its last rounds, and `accuracy/std` the deviation over
 # seeds. MLflow draws a section of charts for every prefix, by the alphabet, then other metrics, those of the system last.
 CURVE, TABLE, SPREAD, COST = "curve", "mean", "std", "system/"
-MEAN, ORDER = "mean of ", "order"
+MEAN, ORDER, RETIRED = "mean of ", "order", "retired."  # before the order of a run that no table asks for any more
 USUAL = "usual"  # the setting that needs no name
 LEVEL = "level"  # of a run: `mean` over seeds, `seed`, or `trial`, a seed of a candidate that no table shows
 TRIES = "tries"  # of a seed of any candidate: what it tries

@@ -15,7 +15,7 @@ from fedrepro.tracking import store, views
 from fedrepro.tracking.address import Address, find
 from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.tracking.pending import Pending, old_news
-from fedrepro.tracking.shown import KEY, LIVE, ORIGIN, PARENT, ROUNDS, MeanRun, Running, Seed
+from fedrepro.tracking.shown import KEY, LIVE, ORDER, ORIGIN, PARENT, RETIRED, ROUNDS, MeanRun, Running, Seed
 from fedrepro.tracking.turn import turn
 from fedrepro.tracking.wanted import Wanted, collect, digest, other_code, places, plan_files, read_receipt
 
@@ -195,12 +195,13 @@ class _Sync:
                     backend.end(run)
 
     def _retire(self, backend: Backend, held: dict[str, list[KnownRun]]) -> None:
-        """Takes the live tag from runs that no plan asks for; they stay until `prune` removes them."""
+        """Takes the live tag from runs that no plan asks for, and sorts them last; they stay until `prune` removes them."""
         asked, mine = places(self.asked), backend.more.get(ORIGIN)
         for name, identity in store.our_experiments(backend.client).items():
             runs = held.get(name) if name in held else backend.runs(identity)
             ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]
             gone = [run for run in ours if (name, run.tags[KEY]) not in asked]
+            backend.retag([(run, {ORDER: f"{RETIRED}{run.tags[ORDER]}"}) for run in gone if ORDER in run.tags])
             backend.untag(gone, LIVE)
             self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fedrepro.files import canonical_hash
-from fedrepro.tracking.shown import COST, LEVEL, ORDER, SPREAD, TABLE, TRIES, USUAL
+from fedrepro.tracking.shown import COST, LEVEL, LIVE, ORDER, SPREAD, TABLE, TRIES, USUAL
 from fedrepro.tracking.wanted import Wanted
 
 # Names of the front end of MLflow 3.17. Another version that has other ones shows its own defaults.
@@ -54,7 +54,8 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
 
     The version says when what is in the browser is of an older fedrepro, or the tables show other metrics.
     """
-    means = sorted((run for run in runs if run.data.tags.get(LEVEL) == "mean"), key=lambda run: run.data.tags[ORDER])
+    means = [run for run in runs if run.data.tags.get(LEVEL) == "mean"]
+    means.sort(key=lambda run: (LIVE not in run.data.tags, run.data.tags[ORDER]))
     metrics = list(
         dict.fromkeys(
             name.removesuffix(f"/{TABLE}") for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}")

@@ -26,7 +26,7 @@ from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, diagnosed, environment, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
-from fedrepro.files import canonical_hash, read_json, sha256_file
+from fedrepro.files import FLOAT, canonical_hash, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
 from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_configs, write_plan
@@ -47,6 +47,7 @@ class Workflow:
         """Of Snakemake's `workflow` and its `params`, params.yaml with --config. A mistake is one line and exit code 2."""
         with session.one_line():
             update_config(params, _as_yaml(workflow.config_settings.config))
+            params |= _with_numbers(params)
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
             if workflow.is_main_process:
                 session.claim()
@@ -225,6 +226,15 @@ class Workflow:
     def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
         """The pages of these scales that there is something to show on."""
         return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]
+
+
+def _with_numbers(value: Any) -> Any:
+    """`1e-3` as a number, which Snakemake's reader takes for text."""
+    if isinstance(value, dict):
+        return {key: _with_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(one) for one in value]
+    return float(value) if isinstance(value, str) and FLOAT.match(value) else value
 
 
 def _as_yaml(value: Any) -> Any:

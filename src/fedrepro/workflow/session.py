@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fedrepro import arithmetic
+from fedrepro.checkout import require_own_code
+from fedrepro.config.project import read_params
 from fedrepro.cost.forecast import Forecast, Job
 from fedrepro.engine import cluster
 from fedrepro.errors import UserError
@@ -26,13 +28,21 @@ _claimed: set[Path] = set()
 
 
 def prepare(wanted: str) -> None:
-    """First of all. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+    """First. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
 
     `wanted`: the arithmetic that they compute with.
     """
     arithmetic.export(wanted)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
+
+
+def require_params() -> None:
+    """Before Snakemake reads params.yaml: its own reader takes the last of two equal keys, and names no line of a mistake."""
+    with one_line():
+        require_own_code()
+        if not read_params(Path()):
+            raise UserError("params.yaml: is empty; `git checkout params.yaml` puts it back")
 
 
 def claim() -> None:

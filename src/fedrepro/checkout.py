@@ -1,0 +1,18 @@
+"""Whose code runs: that of the folder at hand, where the folder has some. Needs no library."""
+
+from pathlib import Path
+
+from fedrepro.errors import UserError
+
+PACKAGE = Path(__file__).parent
+
+
+def require_own_code(root: Path = Path()) -> None:
+    """UserError where `root` has its own `src/fedrepro` and this process runs another one: an environment of another clone is
+    active, or the folder was copied with its environment. Results would name the commit of a code that did not make them."""
+    own = root / "src" / PACKAGE.name
+    if own.is_dir() and own.resolve() != PACKAGE.resolve():
+        raise UserError(
+            f"this environment runs {PACKAGE}, not the {own} of this folder; give `deactivate`, `make env` and "
+            "`. .venv/bin/activate` here"
+        )
