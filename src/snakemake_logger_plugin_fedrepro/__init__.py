@@ -179,8 +179,8 @@ def no_report(text: str) -> str | None:
     near = difflib.get_close_matches(asked, known, n=1)
     meant = f"did you mean {near[0]}? " if near else ""
     return (
-        f"fedrepro: error: there is no {target[1]}; {meant}Tables end in .md, .html, .json, .csv or .tex, figures in .svg, .csv "
-        "or .json; `fedrepro list tables` names them"
+        f"fedrepro: error: there is no {target[1]}; {meant}Tables end in .md, .html, .json, .csv or .tex, figures in .svg, "
+        ".csv or .json; `fedrepro list tables` names them"
     )
 
 

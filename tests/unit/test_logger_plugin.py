@@ -111,6 +111,26 @@ def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
     assert terminal.says("Error", LogEvent.JOB_ERROR, jobid=1, **said)[1] == f"    {log}: nothing"
 
 
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("reports/tabel3.md", "reports/table3.md"),
+        ("reports/table3.pdf", "reports/table3.md"),
+        ("table3", "reports/table3.md"),
+        ("reports/figure15.png", "reports/figure15.svg"),
+        ("reports/ful/fedgh/table2.md", "reports/full/fedgh/table2.md"),
+    ],
+)
+def test_a_report_that_no_rule_makes(asked: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The near one is offered. What is no report keeps Snakemake's words."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    said = "MissingRuleException:\nNo rule to produce {} (if you use input functions make sure ...)."
+    (line,) = Terminal().says(said.format(asked), LogEvent.ERROR, exception="MissingRuleException")
+    assert line.startswith(f"fedrepro: error: there is no {asked}; did you mean {near}? Tables end in .md, ")
+    other = said.format("nothing.txt")
+    assert Terminal().says(other, LogEvent.ERROR, exception="MissingRuleException") == other.splitlines()
+
+
 def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
     """One line of them; each is a training that is done. Of a failure the cluster's log comes first."""
     terminal = Terminal()

@@ -57,10 +57,11 @@ class Project:
             return subprocess.Popen(command, start_new_session=True, **how)
 
     def environment(self, extra: dict[str, str]) -> dict[str, str]:
-        """Ours, with the environment's programs first, and no git identity, mirror or Snakemake profile of the user."""
+        """Ours, with the environment's programs and the folder's code first, and no git identity, mirror or Snakemake profile
+        of the user."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDREPRO", "SNAKEMAKE", "MLFLOW", "DVC", "GIT_"))}
         names = {f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}"} | extra
+        return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "src")} | extra
 
     def commit(self) -> None:
         """All that is not ignored."""
@@ -140,7 +141,10 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
         source = ROOT / name
         if source.is_file() and not name.startswith(away):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(source.read_bytes())
+            shutil.copy2(source, root / name)
+    compiled = ROOT.glob("src/**/__pycache__")  # of the same files: a copy keeps their times
+    for folder in compiled:
+        shutil.copytree(folder, root / folder.relative_to(ROOT))
     project = Project(root)
     project.params(lambda p: p.update(seeds=list(seeds), settings=dict(SMALL)))
     project.params(lambda p: p.update(methods={name: p["methods"][name] for name in p["methods"] if name in papers}))

@@ -10,7 +10,7 @@ FEDPROX = Path("src/fedrepro/methods/client/fedprox.py")
 
 def run(project: Project) -> str:
     """What the main command says that uses the sources of the project."""
-    done = project.run(*TABLE, PYTHONPATH=str(project.root / "src"))
+    done = project.run(*TABLE)
     return done.stdout + done.stderr
 
 

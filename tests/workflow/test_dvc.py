@@ -18,6 +18,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     project.commit()
     assert "up to date" in project.run("dvc", "repro").stdout
     assert not new_trainings(start, project.trained())
+    _pages_follow_the_branch(project)
 
     by_hand = ("--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8", "--set", "rounds=1")
     project.run("fedrepro", "run", "fedlaw/table3", *by_hand)  # which DVC knows nothing of
@@ -54,3 +55,20 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     said = clone.run("dvc", "status").stdout
     assert "reports/full" in said[said.index("\nreports:") :]
     assert "src/fedrepro/methods" in said[said.index("runs:") :]  # that its runs then train again: test_code.py
+
+
+def _pages_follow_the_branch(project: Project) -> None:
+    """Git and DVC put back means and results of another branch, and know nothing of pages; so does a page that is gone."""
+    report = project.root / "reports/table3.md"
+    main = report.read_text()
+    project.run("git", "checkout", "-q", "-b", "edited")
+    project.run("dvc", "exp", "run", "-S", "settings.average_last=2")
+    assert report.read_text() != main
+    project.commit()
+    project.run("git", "checkout", "-q", "-")
+    project.run("dvc", "checkout")
+    project.run("dvc", "repro")
+    assert report.read_text() == main
+    report.unlink()
+    project.run("dvc", "repro")
+    assert report.read_text() == main

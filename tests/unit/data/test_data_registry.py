@@ -5,6 +5,7 @@ import yaml
 
 from fedrepro.data.registry import KEYS_OF_KIND, Entry, SourceFile, load_registry
 from fedrepro.errors import UserError
+from fedrepro.files import read_yaml
 
 from .conftest import REGISTRY
 
@@ -178,6 +179,13 @@ def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
         files.reverse()
     (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
     assert load_registry(tmp_path / "registry.yaml")["cifar10-jpeg"].sha != load_registry(REGISTRY)["cifar10-jpeg"].sha
+
+
+def test_numbers_as_yaml_1_2_has_them(tmp_path):
+    """With an exponent and without a point, too; quoted they are text, and so is what only begins like one."""
+    path = tmp_path / "any.yaml"
+    path.write_text("{a: 1e-3, b: [5E2, -2.e+1, .5e0], c: '1e-3', d: 1e-3x, e: 1.5, f: 1e3e}")
+    assert read_yaml(path) == {"a": 0.001, "b": [500.0, -20.0, 0.5], "c": "1e-3", "d": "1e-3x", "e": 1.5, "f": "1e3e"}
 
 
 @pytest.mark.parametrize(

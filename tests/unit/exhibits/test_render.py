@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from small_table import SOME, exhibit, make_evidence, make_plan, make_run, typed, with_settings, write_evidence
 
+from fedrepro.config.reading import EDITED
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.means import load_table, write_means, write_summary
@@ -112,6 +113,13 @@ def test_what_was_run_names_places_only_where_they_differ():
         "5 of the paper's 10 rounds (FashionMNIST), all 5 rounds (other)",
         "clients 4 instead of our 20 (other)",
     ]
+
+
+def test_rounds_of_params_yaml_are_not_all_there_are():
+    plan = make_plan("short")
+    for run in plan["runs"].values():
+        run["sources"]["rounds"] = EDITED
+    assert run_here(typed(plan)[0])[1] == "5 rounds"
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])

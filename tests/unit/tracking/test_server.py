@@ -15,11 +15,14 @@ from tracked import opened
 
 from fedrepro import tracking
 from fedrepro.cli import track
+from fedrepro.config.grid import plan
 from fedrepro.config.plan import load_plan
+from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from fedrepro.tracking import server, sync, ui
+from fedrepro.tracking import SyncReport, server, sync, ui
 from fedrepro.tracking.address import own
+from fedrepro.workflow.jobs import write_plan
 
 SMALL = {"seeds": [8, 9]}
 
@@ -105,3 +108,27 @@ def test_what_is_published_is_planned(tmp_path, monkeypatch):
     published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
     assert len(published) > 200
     assert published <= planned
+
+
+def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
+    """A dry run with other settings has left its plan, and a table that is gone its own. `fedrepro track` takes neither."""
+    root = Path(__file__).parents[3]
+    for name in ("papers", "data", "reports"):
+        (tmp_path / name).symlink_to(root / name)
+    monkeypatch.chdir(tmp_path)
+    params = (root / "params.yaml").read_text()
+    Path("params.yaml").write_text(params)
+    path = write_plan("", plan(load_project(), "fedlaw", "table3", "demo"))
+    today = path.read_text()
+    Path("params.yaml").write_text(params.replace("settings: {}", "settings: {rounds: 3}"))
+    write_plan("", plan(load_project(), "fedlaw", "table3", "demo"))
+    assert path.read_text() != today
+    gone = path.with_name("table99.json")
+    gone.write_text(today.replace('"table": "table3"', '"table": "table99"'))
+    Path("params.yaml").write_text(params)
+    synced = []
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans) or SyncReport())
+    assert track.track(Namespace(plans=[], every=None, out=None, beside=None)) == 0
+    assert [one.name for one in synced] == ["table3.json"]
+    assert path.read_text() == today
+    assert not gone.exists()

@@ -5,6 +5,7 @@ import json
 from small_table import make_plan, write_results
 from tracked import all_in, means_in, opened
 
+from fedrepro.files import write_json
 from fedrepro.tracking import sync, views
 from fedrepro.tracking.backend import our_runs
 
@@ -78,6 +79,28 @@ def test_the_first_page_shows_the_curves_of_one_setting(root):
     names = {run.info.run_id: run.info.run_name for (run,) in means_in(root).values()}
     assert sorted(names[one] for one in state["runsVisibilityMap"]) == ["FedAvg α0.1", "FedLAW α0.1"]
     assert state["selectedColumns"][0] == "metrics.`accuracy/mean`"
+
+
+def test_what_no_table_asks_for_comes_last(root):
+    """The page opens on the setting of the first run that is asked for, though a retired one came before it; asked for again,
+    that has its old place."""
+    path = write_results(root, plan := make_plan(**SMALL))
+    sync([path], root)
+    first = {key: run.data.tags["order"] for key, (run,) in means_in(root).items()}
+    setting = next(cell["column"] for cell in plan["cells"])
+    write_json(path, plan | {"cells": [cell for cell in plan["cells"] if cell["column"] != setting]})
+    sync([path], root)
+    with opened(root) as client:
+        identity = client.get_experiment_by_name("fedlaw/demo").experiment_id
+        state = json.loads(views.page(identity, our_runs(client, identity))["state"])
+    hidden = {key for key, (run,) in means_in(root).items() if run.info.run_id in state["runsVisibilityMap"]}
+    retired = {key for key, (run,) in means_in(root).items() if "fedrepro.live" not in run.data.tags}
+    assert hidden == retired != set()
+    order = {key: run.data.tags["order"] for key, (run,) in means_in(root).items()}
+    assert order == {key: f"retired.{place}" if key in retired else order[key] for key, place in first.items()}
+    write_json(path, plan)
+    sync([path], root)
+    assert {key: run.data.tags["order"] for key, (run,) in means_in(root).items()} == first
 
 
 def test_an_empty_database_leads_to_the_list_of_experiments(root):

@@ -1,0 +1,38 @@
+"""Code of another clone is refused where a folder has its own: its results would name a commit that did not make them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrepro.checkout import PACKAGE, require_own_code
+from fedrepro.errors import UserError
+
+
+def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
+    """One without code, and one whose code is ours, by whatever path, may run; another copy may not."""
+    require_own_code(tmp_path)
+    require_own_code(PACKAGE.parents[1])
+    linked, copied = tmp_path / "linked", tmp_path / "copied"
+    linked.mkdir()
+    (linked / "src").symlink_to(PACKAGE.parent)
+    require_own_code(linked)
+    (copied / "src/fedrepro").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"^this environment runs .*, not the .* of this folder; give `deactivate`"):
+        require_own_code(copied)
+
+
+@pytest.mark.parametrize("command", [["fedrepro", "list", "methods"], ["snakemake", "-n", "reports/table3.md"]])
+def test_commands_end_with_one_line(command: list[str], tmp_path: Path) -> None:
+    """Before they read or write anything."""
+    (tmp_path / "src/fedrepro").mkdir(parents=True)
+    root = PACKAGE.parents[1]
+    for name in ("Snakefile", "rules", "profiles"):
+        (tmp_path / name).symlink_to(root / name)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    (line,) = [one for one in done.stderr.splitlines() if "this environment runs" in one]
+    assert line.startswith("fedrepro: error: this environment runs ")
+    assert done.returncode == 2
