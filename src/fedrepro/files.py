@@ -24,7 +24,8 @@ _FULL_OR_FORBIDDEN = {
     errno.EACCES: "permission denied; make the folder writable",
     errno.EPERM: "not permitted; make the folder writable",
 }
-FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")  # what PyYAML takes for text unless it has a point and a sign
+# What PyYAML takes for text, without a point or without a sign. It is short, since a hash may be 2039e827.
+FLOAT = re.compile(r"[-+]?(\d{1,3}(\.\d*)?|\.\d+)[eE][-+]?\d{1,2}$")
 # What file systems without locks answer: NFS without its lock service, Lustre mounted without -o flock, and others.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 

@@ -20,7 +20,7 @@ import pytest
 import real_papers
 import yaml
 
-from fedrepro import console
+from fedrepro import checkout, console
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
@@ -64,6 +64,7 @@ class Folder:
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             patch.chdir(self.root)
             patch.setattr(console, "_log", None)
+            patch.setattr(checkout, "PACKAGE", self.root / "src/fedrepro")
             patch.setattr(fingerprints, "load", lambda: today)
             code = main([*arguments])
         assert code == 0, said.getvalue()

@@ -40,6 +40,12 @@ def make(root: Path) -> Path:
     return root
 
 
+@pytest.fixture(autouse=True)
+def _code_of_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`main` in this process stands for the copy's own `fedrepro`."""
+    monkeypatch.setattr("fedrepro.cli.require_own_code", lambda: None)
+
+
 def call(root: Path, *command: str, ok: bool = True) -> str:
     """A process with the copy's own package; what it said."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FEDREPRO")} | {"PYTHONPATH": str(root / "src")}

@@ -40,10 +40,10 @@ def test_dealing() -> None:
 
 
 def test_clients_without_data() -> None:
-    """C-D1: under a Dirichlet over the clients of each class, mean of 2,000 draws."""
+    """C-D1: under a Dirichlet over the clients of each class, mean of 8,000 draws."""
     rng = np.random.default_rng(8)
     empty = []
-    for _ in range(2000):
+    for _ in range(8000):
         held = np.zeros(20, dtype=int)
         for size in SIZES:
             held += [len(part) for part in deal(np.arange(size), rng.dirichlet(np.full(20, 0.01)))]

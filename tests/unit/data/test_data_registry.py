@@ -182,10 +182,18 @@ def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
 
 
 def test_numbers_as_yaml_1_2_has_them(tmp_path):
-    """With an exponent and without a point, too; quoted they are text, and so is what only begins like one."""
+    """With an exponent and without a point, too; quoted they are text, and so are hashes."""
     path = tmp_path / "any.yaml"
-    path.write_text("{a: 1e-3, b: [5E2, -2.e+1, .5e0], c: '1e-3', d: 1e-3x, e: 1.5, f: 1e3e}")
-    assert read_yaml(path) == {"a": 0.001, "b": [500.0, -20.0, 0.5], "c": "1e-3", "d": "1e-3x", "e": 1.5, "f": "1e3e"}
+    path.write_text("{a: 1e-3, b: [5E2, -2.e+1, .5e0], c: '1e-3', d: 1e-3x, e: 1.5, f: 2039e827, g: 1234567e}")
+    assert read_yaml(path) == {
+        "a": 0.001,
+        "b": [500.0, -20.0, 0.5],
+        "c": "1e-3",
+        "d": "1e-3x",
+        "e": 1.5,
+        "f": "2039e827",
+        "g": "1234567e",
+    }
 
 
 @pytest.mark.parametrize(
