@@ -52,7 +52,8 @@ def contains(text: str, number: str) -> bool:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_marked_numbers_are_where_the_mark_says(paper: str) -> None:
-    """`{given:x}` in the table's own file, of a summary in any of these or in changes.yaml, `{paper:x}` among the printed numbers, the quoted words or the paper's settings."""
+    """`{given:x}` in the table's own file, of a summary in any of these or in changes.yaml; `{paper:x}` among the printed
+    numbers, the quoted words or the paper's settings."""
     folder = ROOT / "papers" / paper
     printed = " ".join(path.read_text() for path in folder.glob("published/*.csv"))
     stated = printed + (folder / "paper.yaml").read_text() + " ".join(own_text(path) for path in folder.glob("tables/*.yaml"))

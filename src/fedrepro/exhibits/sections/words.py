@@ -136,7 +136,8 @@ def outside(cells: Iterable[Cell]) -> str:
         return ""
     outer = [cell for cell in judged.values() if abs(cell.difference or 0.0) > (cell.margin or 0.0)]
     out, passed = len(outer), sum(cell.status == "reproduced" for cell in outer)
-    one_point = f", {passed} of them reproduced, since one point off is let pass" if passed else ""
+    which = "and is" if out == 1 else f"{passed} of them"
+    one_point = f", {which} reproduced all the same, since one point off is let pass" if passed else ""
     chance = (1 - RULE.level) * len(judged)
     lie = "lies outside its" if out == 1 else "lie outside their"
     borrowed = BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else "."
