@@ -86,7 +86,7 @@ def _headline(paper: PaperPage) -> str:
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)
     others += [f"{apart} whose printed numbers are of another setting"] if apart else []
-    also = f" Also on the page: {'; '.join(others)}. No number there is judged, except as part of a claim." if others else ""
+    also = f" Also on the page: {'; '.join(others)}. Numbers there count in claims alone." if others else ""
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 
