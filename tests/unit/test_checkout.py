@@ -36,3 +36,15 @@ def test_commands_end_with_one_line(command: list[str], tmp_path: Path) -> None:
     (line,) = [one for one in done.stderr.splitlines() if "this environment runs" in one]
     assert line.startswith("fedrepro: error: this environment runs ")
     assert done.returncode == 2
+
+
+def test_make_sees_that_a_folder_was_moved(tmp_path: Path) -> None:
+    """Its environment names the old place; `make -q` ends with 1 where something is to be done."""
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    (tmp_path / "Makefile").symlink_to(PACKAGE.parents[1] / "Makefile")
+    ready = tmp_path / ".venv/.ready"
+    ready.parent.mkdir()
+    for place, code in ((tmp_path / ".venv", 0), (tmp_path / "elsewhere/.venv", 1)):
+        ready.write_text(f"{place}\n")
+        assert subprocess.run(["make", "-q", "env"], cwd=tmp_path).returncode == code

@@ -61,11 +61,12 @@ def _pages_follow_the_branch(project: Project) -> None:
     """Git and DVC put back means and results of another branch, and know nothing of pages; so does a page that is gone."""
     report = project.root / "reports/table3.md"
     main = report.read_text()
+    home = project.run("git", "branch", "--show-current").stdout.strip()
     project.run("git", "checkout", "-q", "-b", "edited")
     project.run("dvc", "exp", "run", "-S", "settings.average_last=2")
     assert report.read_text() != main
     project.commit()
-    project.run("git", "checkout", "-q", "-")
+    project.run("git", "checkout", "-q", home)
     project.run("dvc", "checkout")
     project.run("dvc", "repro")
     assert report.read_text() == main
