@@ -28,7 +28,7 @@ _claimed: set[Path] = set()
 
 
 def prepare(wanted: str) -> None:
-    """First. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+    """Before any job. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
 
     `wanted`: the arithmetic that they compute with.
     """

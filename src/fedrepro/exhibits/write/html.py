@@ -35,7 +35,7 @@ def write(page: b.Document, folder: Path) -> str:
 
 
 def plain(text: str) -> str:
-    """b.Text between tags; inside attributes quotes are escaped, too."""
+    """Text between tags; inside attributes quotes are escaped, too."""
     return escape(text, quote=False)
 
 
