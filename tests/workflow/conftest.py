@@ -1,5 +1,6 @@
 """A small copy of the project in its own folder, and real processes in it: snakemake, dvc, git, fedrepro."""
 
+import compileall
 import json
 import os
 import random
@@ -142,8 +143,8 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
         if source.is_file() and not name.startswith(away):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, root / name)
-    compiled = ROOT.glob("src/**/__pycache__")  # of the same files: a copy keeps their times
-    for folder in compiled:
+    compileall.compile_dir(ROOT / "src", quiet=2)  # else each copy would do it
+    for folder in ROOT.glob("src/**/__pycache__"):  # good for the copy, which keeps the times of files
         shutil.copytree(folder, root / folder.relative_to(ROOT))
     project = Project(root)
     project.params(lambda p: p.update(seeds=list(seeds), settings=dict(SMALL)))
