@@ -51,7 +51,9 @@ def ui(options: Namespace) -> None:
 
 def _plan_again() -> None:
     """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
-    edited since. The plan of a table that is gone goes."""
+    edited since. The plan of a table that is gone goes. Plans and results alone, without a project, stay as they are."""
+    if not (ROOT / "params.yaml").exists():
+        return
     project = load_project(ROOT)
     for path in plan_files(ROOT):
         place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
