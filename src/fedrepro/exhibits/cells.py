@@ -136,7 +136,7 @@ def well_within(cells: Sequence[Cell]) -> int:
 
 
 def if_printed_from(seeds: int, cells: Sequence[Cell], plan: Plan) -> dict[Status, int]:
-    """Counts the statuses of judged cells if every printed number were the mean of so many seeds."""
+    """Counts the statuses that judged cells get if each printed number is the mean of this many seeds."""
     behind = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
     return count_statuses(judge([cell for cell in cells if cell.status in COMPARED], behind, RULE))
 
