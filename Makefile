@@ -35,10 +35,11 @@ $(READY): requirements.lock pyproject.toml
 env: $(READY)  ## create or update the environment in .venv
 
 $(CLUSTER)/.ready: requirements-cluster.lock $(READY)
+	test ! -e $@ || test "$$(cat $@)" = "$(abspath $(CLUSTER))" || rm -rf $(CLUSTER)
 	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
 	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(CLUSTER)/bin/python requirements-cluster.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --offline --python $(CLUSTER)/bin/python --editable .
-	@touch $@
+	@echo "$(abspath $(CLUSTER))" > $@
 
 env-cluster: $(CLUSTER)/.ready  ## the environment for a cluster, S3 and a shared tracking server, in .venv-cluster
 

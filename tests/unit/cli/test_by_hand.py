@@ -101,6 +101,15 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
     assert lines[-1] == "next: fedrepro runs fedlaw/table3"
 
 
+def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row of one's own in two columns, which differ in the partition alone."""
+    columns = f"{COLUMN},{COLUMN.replace('0.1', '100')}"
+    asked = ("--rows", "fedprox(mu=1)", "--columns", columns, "--set", "partition=iid", "rounds=1", "clients=4", "--seeds", "8")
+    lines = out(capsys, "run", "fedlaw/table3", *asked)
+    assert len([line for line in lines if line.startswith("  results/runs/")]) == 1
+    assert len(lines) == len(set(lines))
+
+
 def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> None:
     """Mean minus printed where nothing was changed; otherwise why not. A diverged seed leaves no mean."""
     loaded = load_project(project)

@@ -95,6 +95,16 @@ def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.Capture
     assert not any(line.startswith("BAD") for line in doctor(capsys)[1])
 
 
+def test_doctor_looks_for_the_mirror(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder, an address, or neither."""
+    for mirror, good in ((str(project), "ok"), ("https://example.org/data", "ok"), ("/nonexistent", "BAD")):
+        monkeypatch.setenv("FEDREPRO_MIRROR", mirror)
+        main(["doctor"])
+        assert f"{good:<4} mirror              {mirror}" in capsys.readouterr().out
+
+
 def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
