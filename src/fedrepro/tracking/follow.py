@@ -14,15 +14,16 @@ from fedrepro.tracking.wanted import plan_files
 def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None = None) -> None:
     """Syncs every `every_s` seconds, and says what changed: these plans, or all that there are by then.
 
-    `beside`: a process that this ends with. A server that does not answer is asked again the next time.
+    `beside`: a process that this ends with. What goes wrong is said, and tried again the next time: the database may be busy,
+    a server may not answer.
     """
     before = ""
     while beside is None or is_running(beside):
         try:
             report = sync(plans or plan_files(root), root)
             said, changed = str(report), bool(report.written or report.retagged or report.retired)
-        except UserError as error:
-            said, changed = str(error), False
+        except Exception as error:
+            said, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
         plain = said.rpartition(" (")[0] or said  # without the seconds
         if changed or plain != before:
             console.say(said)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from fedrepro import console
 from fedrepro.errors import UserError
@@ -13,6 +14,7 @@ from fedrepro.tracking.address import ARTIFACTS, find
 
 APP = "fedrepro"  # of pyproject.toml's entry points
 FOLLOW_S = 30
+LOG = Path("logs/track/ui.log")
 DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
 
 
@@ -38,10 +40,13 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
 
 
 def _follow(root: Path) -> None:
-    """Trainings go on while people look: a process that syncs, and ends with this one."""
+    """Trainings go on while people look: a process that syncs, and ends with this one. What it says stands in `LOG`."""
     command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
-    none = subprocess.DEVNULL
-    subprocess.Popen(command, cwd=root, start_new_session=True, stdin=none, stdout=none, stderr=none)
+    log = root / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as said:
+        how: dict[str, Any] = {"cwd": root, "start_new_session": True, "stdin": subprocess.DEVNULL}
+        subprocess.Popen(command, **how, stdout=said, stderr=said)
 
 
 def command(root: Path, host: str, port: int) -> list[str]:

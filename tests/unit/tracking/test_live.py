@@ -1,7 +1,9 @@
 """Trainings that have no result yet: shown with their rounds so far, then as their results."""
 
+import importlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -138,3 +140,23 @@ def test_the_first_page_is_of_what_trains(root, training):
         experiments = store.our_experiments(client)
         assert {*experiments} == {"fedlaw/demo", "fedlaw/full"}
         assert store.newest_experiment(client) == experiments["fedlaw/demo"]
+
+
+def test_following_outlives_a_busy_database(root, training, monkeypatch, capsys):
+    """What one sync fails at is said, and the next one shows the training."""
+    module = importlib.import_module("fedrepro.tracking.follow")  # the package has a function of that name
+    training.reach(2)
+    done = []
+
+    def busy_once(plans, where):
+        done.append(plans)
+        if len(done) == 1:
+            raise sqlite3.OperationalError("database is locked")
+        return sync(plans, where)
+
+    monkeypatch.setattr(module, "sync", busy_once)
+    monkeypatch.setattr(module, "is_running", lambda pid: len(done) < 2)
+    module.follow([training.path], root, 0.01, beside=1)
+    assert len(done) == 2
+    said = capsys.readouterr().err
+    assert said.index("OperationalError: database is locked") < said.index("1 running")
