@@ -1,16 +1,27 @@
-"""Dataclasses and models as JSON has them, and back: pydantic does both, by the types of the fields alone."""
+"""Dataclasses and models as JSON has them, and back, and what a person wrote as models: pydantic does it, by the types of the
+fields alone."""
 
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedrepro.errors import UserError
 from fedrepro.files import again, json_text
+from fedrepro.registry import unknown
 
 T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+LONGEST = 100  # characters of a wrong value that are shown
+_SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
+
+
+class Strict(BaseModel):
+    """Frozen; a key that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @cache
@@ -44,3 +55,41 @@ def typed(kind: type[T], content: Any, path: Path | str, advice: str = "") -> T:
         message = first["msg"].removeprefix("Value error, ")
         where = f"{key} = {first['input']!r}: " if key else ""
         raise UserError(f"{path}: {where}{message[:1].lower()}{message[1:]}; {advice}") from error
+
+
+def check(model: type[Model], value: Any, where: str) -> Model:
+    """`value` as `model`. UserError naming `where`, the key and the value."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        # A misspelt key also leaves the true one missing: the misspelling is the better news.
+        first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
+        key = ".".join(str(part) for part in loc) or "the whole file"
+        if first["type"] == "extra_forbidden":
+            *inside, last = first["loc"]
+            what = unknown("key", last, _fields_at(model, tuple(inside)))
+            raise UserError(": ".join(filter(None, [where, ".".join(map(str, inside)), what]))) from error
+        message = first["msg"].removeprefix("Value error, ")
+        if loc != first["loc"]:
+            message = "give a number, a word, true, false or null"
+        value = repr(first["input"])
+        value = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
+        what = f"{key} = {value}: " if loc or first["type"] != "value_error" else ""
+        raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
+
+
+def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:
+    """Names of the fields that are allowed at `loc`, as far as it leads through models."""
+    for part in loc:
+        field = model.model_fields.get(str(part)) if isinstance(part, str) else None
+        inner = _flatten(field.annotation) if field else []
+        models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
+        if models:
+            model = models[0]
+    return sorted(model.model_fields)
+
+
+def _flatten(annotation: Any) -> list[Any]:
+    arguments = getattr(annotation, "__args__", ())
+    return [annotation, *(leaf for a in arguments for leaf in _flatten(a))]

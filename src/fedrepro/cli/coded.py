@@ -1,7 +1,6 @@
 """Which code made the seeds of a run: seeds of different code never make one mean."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,7 @@ from fedrepro.engine.fingerprints import listed
 from fedrepro.engine.receipts import changed
 
 Receipts = dict[int, dict[str, Any]]  # by seed
-
-
-@dataclass(frozen=True)
-class Made:
-    """Of one record, what made it."""
-
-    run_id: str
-    seed: int
-    config: dict[str, Any]
-    code: dict[str, str] | None  # None: an older version wrote it
+KEYS = ("run_id", "seed", "config", "code")  # of a receipt or of evidence, which `told` reads
 
 
 def by_code(root: Path, receipts: Receipts) -> list[tuple[str, Receipts]]:
@@ -40,14 +30,15 @@ def _note(root: Path, made: list[dict[str, Any]]) -> str:
     return f"stale: {stale} changed" if stale else f"{some}made with other code of {_names(each)}" if any(each) else ""
 
 
-def told(root: Path, local: list[Made], published: list[Made]) -> str:
-    """How many seeds other code made than today's, and what of it changed: for `fedrepro doctor`."""
-    here = [changed(root, one.run_id, one.seed, one.config).retrain for one in local]
-    there = [fingerprints.changed(one.code, one.config).names for one in published]
+def told(root: Path, local: list[dict[str, Any]], published: list[dict[str, Any]]) -> str:
+    """How many seeds other code made than today's, and what of it changed: for `fedrepro doctor`. A record without `code` was
+    written by an older version."""
+    here = [changed(root, one["run_id"], one["seed"], one["config"]).retrain for one in local]
+    there = [fingerprints.changed(one["code"], one["config"]).names for one in published]
     stale, other = sum(map(bool, here)), sum(map(bool, there))
     said = [f"{stale} of {len(here)} local seeds stale: {_names(here)} changed"] if stale else []
     said += [f"{other} of {len(there)} published seeds made with other code of {_names(there)}"] if other else []
-    unknown = sum(not one.code for one in (*local, *published))
+    unknown = sum(not one["code"] for one in (*local, *published))
     said = said or ["no seed was made with other code of a part"]
     return "; ".join([*said, *([f"{unknown} have no fingerprints yet"] if unknown else [])])
 

@@ -6,6 +6,7 @@ import string
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fedrepro.cli.chosen import Chooser, FoundRun
 from fedrepro.cli.coded import by_code
@@ -49,8 +50,7 @@ def compare(options: Namespace) -> None:
     for shown in found[0].shown:
         print("", *_values(runs, names, shown), sep="\n")
     print(*[f"{line}\n" for line in _unlike(runs)], sep="", end="")
-    took = lambda one: (one["environment"].get("device"), adapter(Cost).validate_python(one["cost"]))  # noqa: E731
-    costs = [cost([took(one) for one in run.receipts.values()]) for run in runs.values()]
+    costs = [cost([*map(_took, run.receipts.values())]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
         draw(options.plot, {names[letter]: run for letter, run in runs.items()}, found[0].shown)
@@ -67,6 +67,11 @@ def _found(options: Namespace) -> list[FoundRun]:
         more = f" and {left_out} trials of tuned cells, which --trials adds" if left_out else ""
         raise UserError(f"{said}{more}; compare takes two or more, `fedrepro runs` lists them")
     return found
+
+
+def _took(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
+    """Returns the device of a seed and its cost."""
+    return receipt["environment"].get("device"), adapter(Cost).validate_python(receipt["cost"])
 
 
 def _letters() -> Iterator[str]:

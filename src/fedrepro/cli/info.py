@@ -7,9 +7,10 @@ import shutil
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from fedrepro import arithmetic
-from fedrepro.cli.coded import Made, told
+from fedrepro.cli.coded import KEYS, told
 from fedrepro.config.project import load_project
 from fedrepro.data.transfer import is_url
 from fedrepro.engine import diagnosed, environment, records
@@ -43,7 +44,7 @@ def doctor(options: Namespace) -> int:
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
-    seen: dict[str, list[Made]] = {}
+    seen: dict[str, list[dict[str, Any]]] = {}
     checks += _records(seen)
     checks.append(("code", True, told(ROOT, seen["receipts"], seen["evidence"])))
     free = shutil.disk_usage(ROOT).free / 2**30
@@ -56,7 +57,7 @@ def doctor(options: Namespace) -> int:
     return 0 if all(good for _, good, _ in checks) else 1
 
 
-def _records(seen: dict[str, list[Made]]) -> list[tuple[str, bool, str]]:
+def _records(seen: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str]]:
     """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file. `seen` gets
     what made each receipt and each piece of evidence."""
     runs, checks = ROOT / RUNS, []
@@ -73,7 +74,7 @@ def _records(seen: dict[str, list[Made]]) -> list[tuple[str, bool, str]]:
             try:
                 record = read(path)
                 if isinstance(record, dict):
-                    made.append(Made(record["run_id"], record["seed"], record["config"], record.get("code")))
+                    made.append({key: record.get(key) for key in KEYS})
             except UserError as error:
                 bad.append((name, False, str(error)))
         checks += bad or [(name, True, f"{len(paths)}, each as it was written" if paths else "none")]

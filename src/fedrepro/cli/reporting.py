@@ -5,7 +5,6 @@ from pathlib import Path
 
 from fedrepro import console
 from fedrepro.config.plan import load_plan
-from fedrepro.config.printed import printed_total
 from fedrepro.config.project import load_project
 from fedrepro.config.words import check_claims, load_words
 from fedrepro.data.registry import REGISTRY, load_registry
@@ -50,9 +49,7 @@ def site(options: Namespace) -> None:
 
 
 def overview(options: Namespace) -> None:
-    folders = sorted(path.parent for path in (ROOT / "papers").glob("*/published"))
-    others = {folder.name: printed_total(folder / "published") for folder in folders if not (folder / "paper.yaml").exists()}
-    for path in render_overview(options.pages, ROOT / "reports", others):
+    for path in render_overview(options.pages, ROOT / "reports"):
         print(path)
 
 

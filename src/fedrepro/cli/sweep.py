@@ -19,11 +19,12 @@ from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import Project, load_project
-from fedrepro.config.schema import Paper, check
+from fedrepro.config.schema import Paper
 from fedrepro.config.sweep import FIGURE, TABLE, files, with_seeds
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_text
+from fedrepro.typed import check
 
 ROOT = Path()
 SCALE = "full"  # the settings of a sweep are taken as they stand

@@ -15,7 +15,7 @@ from fedrepro.config import defaults
 from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.project import Project, unknown_table
-from fedrepro.config.schema import Paper, Scalar, Sourced, check
+from fedrepro.config.schema import Paper, Scalar, Sourced
 from fedrepro.config.table import Header, Table
 from fedrepro.data import partition
 from fedrepro.engine import schedule
@@ -24,6 +24,7 @@ from fedrepro.methods.compose import compose, expand
 from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import primary_metric
 from fedrepro.registry import Call, coerce, parse, unknown
+from fedrepro.typed import check
 
 PAPER, TABLE = "by_hand", "table1"  # what a table of `run --method` is called: it has no file
 Values = Mapping[str, Scalar]

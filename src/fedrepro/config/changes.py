@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedrepro.config.schema import Strict, check
 from fedrepro.files import read_yaml
+from fedrepro.typed import Strict, check
 
 Moves = dict[str, list[str]]  # `reproduced → inconclusive` -> the cells or claims
 

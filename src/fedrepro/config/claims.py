@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fedrepro.config.schema import Strict, check
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.registry import unknown
+from fedrepro.typed import Strict, check
 
 Combine = Literal["each", "mean"]
 Columns = Annotated[list[str], Field(min_length=1)]

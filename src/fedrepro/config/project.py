@@ -12,7 +12,7 @@ from fedrepro.choices import require_known
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain
 from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
-from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times, check
+from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
 from fedrepro.errors import UserError
@@ -20,6 +20,7 @@ from fedrepro.files import read_yaml
 from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
 from fedrepro.registry import Call, coerce, unknown
+from fedrepro.typed import check
 
 # What a variant takes from its table unless it has its own.
 _VARIED = ("published", "metric", "base", "sources", "keep", "columns")

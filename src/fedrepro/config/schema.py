@@ -3,24 +3,16 @@
 Unknown keys are errors everywhere. A validation error becomes one line that names file, key and value.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from fedrepro.errors import UserError
-from fedrepro.registry import unknown
+from fedrepro.typed import Strict
 from fedrepro.units import unit
 
-LONGEST = 100  # characters of a wrong value that are shown
 Scalar = bool | int | float | str | None
 Arguments = dict[str, Scalar]
-_SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
-
-
-class Strict(BaseModel):
-    """Frozen; a key that it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _distinct_seeds(seeds: list[int]) -> list[int]:
@@ -97,7 +89,7 @@ class Disagreement(Strict):
     paper: str
     authors_code: str
     followed: str
-    other: dict[str, Any] = {}  # what to write into params.yaml to run the other one
+    other: dict[str, Any] = Field({})  # what to write into params.yaml to run the other one
 
 
 class Paper(Strict):
@@ -110,14 +102,16 @@ class Paper(Strict):
     url: str
     printed_seeds: PrintedSeeds = PrintedSeeds(value=1, source="not stated: taken as one")  # behind each printed number
     protocol: dict[str, Sourced]
-    datasets: dict[str, dict[str, Sourced]] = {}
-    stand_ins: dict[str, str] = {}  # a data set that the paper does not use -> the one whose settings and arguments it takes
-    methods: dict[str, dict[str, Sourced]] = {}
-    methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = {}
-    methods_by_model: dict[str, dict[str, dict[str, Sourced]]] = {}
-    deviations: list[Deviation] = []
-    disagreements: list[Disagreement] = []
-    known_gaps: list[str] = []
+    datasets: dict[str, dict[str, Sourced]] = Field({})
+    stand_ins: dict[str, str] = Field(
+        {}
+    )  # a data set that the paper has not -> the one whose settings it takes, and arguments
+    methods: dict[str, dict[str, Sourced]] = Field({})
+    methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = Field({})
+    methods_by_model: dict[str, dict[str, dict[str, Sourced]]] = Field({})
+    deviations: list[Deviation] = Field([])
+    disagreements: list[Disagreement] = Field([])
+    known_gaps: list[str] = Field([])
 
 
 class Times(Strict):
@@ -133,46 +127,5 @@ class Scale(Strict):
     comparable: bool = False  # whether measured numbers may be compared with printed ones
     published_seeds: Seeds | None = None  # of its committed reports, which params.yaml does not touch; None: there are none
     only_demo_columns: bool = False
-    settings: dict[str, Times | Scalar] = {}
-    methods: dict[str, Arguments] = {}
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def check(model: type[Model], value: Any, where: str) -> Model:
-    """`value` as `model`. UserError naming `where`, the key and the value."""
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        # A misspelt key also leaves the true one missing: the misspelling is the better news.
-        first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-        loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
-        key = ".".join(str(part) for part in loc) or "the whole file"
-        if first["type"] == "extra_forbidden":
-            *inside, last = first["loc"]
-            what = unknown("key", last, _fields_at(model, tuple(inside)))
-            raise UserError(": ".join(filter(None, [where, ".".join(map(str, inside)), what]))) from error
-        message = first["msg"].removeprefix("Value error, ")
-        if loc != first["loc"]:
-            message = "give a number, a word, true, false or null"
-        value = repr(first["input"])
-        value = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
-        what = f"{key} = {value}: " if loc or first["type"] != "value_error" else ""
-        raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
-
-
-def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Names of the fields that are allowed at `loc`, as far as it leads through models."""
-    for part in loc:
-        field = model.model_fields.get(str(part)) if isinstance(part, str) else None
-        inner = _flatten(field.annotation) if field else []
-        models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
-        if models:
-            model = models[0]
-    return sorted(model.model_fields)
-
-
-def _flatten(annotation: Any) -> list[Any]:
-    arguments = getattr(annotation, "__args__", ())
-    return [annotation, *(leaf for a in arguments for leaf in _flatten(a))]
+    settings: dict[str, Times | Scalar] = Field({})
+    methods: dict[str, Arguments] = Field({})

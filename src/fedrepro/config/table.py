@@ -8,10 +8,11 @@ from pydantic import Field, field_validator, model_validator
 
 from fedrepro.config import prose
 from fedrepro.config.reading import READINGS, make
-from fedrepro.config.schema import Scalar, Seeds, Sourced, Strict, UnitName
+from fedrepro.config.schema import Scalar, Seeds, Sourced, UnitName
 from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
+from fedrepro.typed import Strict
 from fedrepro.units import unit
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fedrepro.config.schema import Scalar, Seeds, Strict, UnitName
+from fedrepro.config.schema import Scalar, Seeds, UnitName
+from fedrepro.typed import Strict
 
 if TYPE_CHECKING:
     from fedrepro.config.table import Metric

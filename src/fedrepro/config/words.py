@@ -14,9 +14,9 @@ from fedrepro.config.changes import Change, load_changes
 from fedrepro.config.claims import OVER_COLUMNS, Claim, claims_path, load_claims
 from fedrepro.config.printed import printed_total
 from fedrepro.config.project import Project
-from fedrepro.config.schema import Strict, check
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
+from fedrepro.typed import Strict, check
 
 
 class Answers(Strict):

@@ -9,11 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_yaml
 from fedrepro.registry import unknown
+from fedrepro.typed import Strict, check
 
 REGISTRY = Path("data/registry.yaml")
 
@@ -59,17 +60,13 @@ def _known(kind: str) -> str:
     return kind
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class SourceFile(_Strict):
+class SourceFile(Strict):
     """One published file. Where the content's checksums are known they win, so that a mirror may pack the content anew."""
 
     name: FileName
     md5: Md5 | None = None  # of the file as published
     unpacked_md5: Md5 | None = None  # of its content after gunzip
-    members: dict[str, Md5] = {}  # of files in an archive, by their name there: all right, or the archive's md5 is
+    members: dict[str, Md5] = Field({})  # of files in an archive, by their name there: all right, or the archive's md5 is
     split: Literal["train", "test"] | None = None  # kind parquet: what its rows are for
     # No checksum is published anywhere: the sha256 of the first download holds. Says nothing of whether that one was right.
     trust_first_download: bool = False
@@ -92,7 +89,7 @@ class SourceFile(_Strict):
         return self.unpacked_md5 or self.members or self.md5
 
 
-class Entry(_Strict):
+class Entry(Strict, allow_inf_nan=False):
     """One data set of the registry, immutable."""
 
     name: FileName
@@ -228,16 +225,4 @@ def load_registry(path: Path = REGISTRY) -> dict[str, Entry]:
 def _entry(path: Path, name: Any, value: Any) -> Entry:
     if not isinstance(value, dict):
         raise UserError(f"{path}: {name}: expected keys and values, found {value!r}")
-    try:
-        return Entry.model_validate({"name": name, **value})
-    except ValidationError as error:
-        # A misspelt key also leaves the true one missing: the misspelling is the better news.
-        problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-        *parents, last = map(str, problem["loc"] or ("",))
-        if problem["type"] == "extra_forbidden":
-            model = SourceFile if parents else Entry
-            what = unknown("key", last, sorted(set(model.model_fields) - {"name"} if model is Entry else model.model_fields))
-        else:
-            what, parents = problem["msg"].removeprefix("Value error, "), [*parents, last]
-        where = ".".join(filter(None, parents))
-        raise UserError(f"{path}: {name}: {where + ': ' if where else ''}{what}") from error
+    return check(Entry, {"name": name, **value}, f"{path}: {name}")

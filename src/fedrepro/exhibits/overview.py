@@ -32,13 +32,13 @@ Paper = list[Placed]  # the pages of one paper, full before short
 Told = dict[Verdict, list[tuple[b.Text, str]]]  # verdict -> claims: a link, and what the claim says
 
 
-def overview(pages: Sequence[Placed], others: Mapping[str, int]) -> b.Document:
-    """Makes the page. `pages`: of published scales; `others`: papers without any page -> how many numbers they print."""
+def overview(pages: Sequence[Placed]) -> b.Document:
+    """Makes the page of all published scales."""
     by_name: dict[str, Paper] = {}
     for path, page in sorted(pages, key=lambda one: (one[1].paper_name, one[1].scale)):  # full comes before short
         by_name.setdefault(page.paper_name, []).append((path, page))
     told = {name: _by_verdict(scales) for name, scales in by_name.items()}
-    sections = [*map(_paper, by_name.values()), *_others(others), *_judged_claims(told), *_waiting(told)]
+    sections = [*map(_paper, by_name.values()), *_judged_claims(told), *_waiting(told)]
     return b.Document("What holds", WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
 
 
@@ -98,16 +98,6 @@ def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     at = "" if page.scale == "full" else f" at scale {page.scale}"
     named = {"Seen here": "Seen"}
     return [words.points(f"{named.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
-
-
-def _others(others: Mapping[str, int]) -> list[b.Section]:
-    if not others:
-        return []
-    lines = tuple(
-        f"papers/{name}: {count} printed numbers are here to be compared with; nothing has been run."
-        for name, count in others.items()
-    )
-    return [b.Section("Not run yet", (b.Bullets(lines),))]
 
 
 def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:

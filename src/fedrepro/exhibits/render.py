@@ -4,7 +4,7 @@ Nothing is trained and no clock is read.
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedrepro.config.plan import load_plan
@@ -81,12 +81,9 @@ def render_site(page_files: Sequence[Path], folder: Path) -> list[Path]:
     return _write(pages.site([(path, load_header(path)) for path in map(Path, page_files)]), Path(folder) / "all")
 
 
-def render_overview(page_files: Sequence[Path], folder: Path, others: Mapping[str, int]) -> list[Path]:
-    """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages.
-
-    `others`: papers without a page -> how many results their tables print.
-    """
-    made = overview.overview([(path, load_header(path)) for path in map(Path, page_files)], others)
+def render_overview(page_files: Sequence[Path], folder: Path) -> list[Path]:
+    """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages."""
+    made = overview.overview([(path, load_header(path)) for path in map(Path, page_files)])
     texts = {"README.md": markdown.write(made, Path(folder)), "index.html": html.write(made, Path(folder))}
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 

@@ -6,10 +6,10 @@ import pytest
 from small_table import exhibit, make_evidence, make_plan, make_receipt
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
-from fedrepro.config.schema import check
 from fedrepro.errors import UserError
 from fedrepro.exhibits.claims import Number
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, judged_alone, rule
+from fedrepro.typed import check
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}

@@ -43,10 +43,10 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_person_reads_in_half_a_minute() -> None:
     """What it proposes, how much was run, what fails, is open and holds, what is missing, in this order. A sentence whose runs
-    are not there is left out. Scale short comes after full and judges nothing. Papers without a page are named."""
+    are not there is left out. Scale short comes after full and judges nothing."""
     short = Answers(open=["One seed says nothing: {mean:table3/fedlaw/mlp-a100}."])
     summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={"full": FULL, "short": short})
-    made = render_overview([page("short", summary, seeds=1), page("full", summary)], Path("reports"), {"other": 262})
+    made = render_overview([page("short", summary, seeds=1), page("full", summary)], Path("reports"))
     assert [path.as_posix() for path in made] == ["reports/README.md", "reports/index.html"]
     text = made[0].read_text()
     lines = re.findall(r"^- (.*)", text, re.MULTILINE)
@@ -60,7 +60,6 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
         "**Seen at scale short:** One seed says nothing: 88.00.",
         "**Not obtained:** A GPU.",
         "**Pages:** [scale full](full/fedlaw/index.md), [scale short](short/fedlaw/index.md)",
-        "papers/other: 262 printed numbers are here to be compared with; nothing has been run.",
     ]
     for ending in ("md", "html"):
         assert Path(f"reports/full/fedlaw/index.{ending}").read_text().count('id="K1"') == 1
@@ -70,12 +69,12 @@ def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None
     """A judged claim stands with what it says, one without a verdict under its reason. Nothing counts below scale full."""
     summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={})
     full, short = page("full", summary), page("short", summary, seeds=1)
-    text = render_overview([short, full], Path("reports"), {})[0].read_text()
+    text = render_overview([short, full], Path("reports"))[0].read_text()
     counted = "3 of 96 | 3: 3 reproduced | 1 of 2: 1 inconclusive"
     assert f"| [FedLAW](full/fedlaw/index.md) | {counted} |" in text
     assert "| [K1](full/fedlaw/index.md#K1): Ahead. | ? inconclusive |" in text
     assert "| paper | – not run |\n| --- | --- |\n| FedLAW | [K2](full/fedlaw/index.md#K2) |" in text
-    text = render_overview([short], Path("reports"), {})[0].read_text()
+    text = render_overview([short], Path("reports"))[0].read_text()
     assert "| [FedLAW](short/fedlaw/index.md) | 0 of 96 | none | none of 2 |" in text
     assert "Claims that were judged" not in text
 
@@ -84,7 +83,7 @@ def test_what_diverged_is_said_beside_what_was_measured(monkeypatch: pytest.Monk
     """Two numbers have a measured one beside them; of a third one seed diverged."""
     monkeypatch.setitem(VALUES, ("fedlaw", A), [88.0, None, 88.6])
     summary = Summary(proposes="Weights.", missing="Nothing.", answers={})
-    text = render_overview([page("full", summary)], Path("reports"), {})[0].read_text()
+    text = render_overview([page("full", summary)], Path("reports"))[0].read_text()
     assert "**Re-run:** 2 of its 96 printed numbers by its protocol (2 %; 1 more diverged)." in text
 
 
