@@ -103,9 +103,7 @@ class Paper(Strict):
     printed_seeds: PrintedSeeds = PrintedSeeds(value=1, source="not stated: taken as one")  # behind each printed number
     protocol: dict[str, Sourced]
     datasets: dict[str, dict[str, Sourced]] = Field({})
-    stand_ins: dict[str, str] = Field(
-        {}
-    )  # a data set that the paper has not -> the one whose settings it takes, and arguments
+    stand_ins: dict[str, str] = Field({})  # a data set that the paper has not -> the one whose settings it takes, and arguments
     methods: dict[str, dict[str, Sourced]] = Field({})
     methods_by_dataset: dict[str, dict[str, dict[str, Sourced]]] = Field({})
     methods_by_model: dict[str, dict[str, dict[str, Sourced]]] = Field({})
