@@ -3,7 +3,7 @@
 import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,9 @@ class Chooser:
                 continue
             own = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
             if own:
-                found.append(FoundRun(run, own, changed, self._settled(own[0].at), named))
+                asks = not named and own[0].run_id == run.run_id
+                of_table = replace(run, seeds=self._catalogue.plans[own[0].at].seeds) if asks else run
+                found.append(FoundRun(of_table, own, changed, self._settled(own[0].at), named))
         return sorted(found, key=self._order)
 
     def _has_no_page(self, at: At) -> bool:

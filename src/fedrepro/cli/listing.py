@@ -90,7 +90,8 @@ def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
         for number, (place, shown) in enumerate(group):
             one = found[place]
             for note, same in coded[place]:
-                notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note]))
+                more = f"also seed{'s' * (len(one.run.more) > 1)} {seed_list(one.run.more)}" if one.run.more else ""
+                notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note, more]))
                 value = middle(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
                 told = (values[number] for values in differ.values())
                 rows.append((*told, value, *([seed_list(same)] * seeds), one.run.short, notes))

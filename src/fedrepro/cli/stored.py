@@ -18,14 +18,25 @@ LISTED = 10  # runs that an ambiguous part is answered with
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run with a finished seed. `folders` hold its receipts; the last folder wins."""
+    """A run with a finished seed. `folders` hold its receipts; the last folder wins. `seeds`: those of a table; where none of
+    them is finished, and without a table, all count."""
 
     run_id: str
     folders: tuple[Path, ...]
+    seeds: tuple[int, ...] = ()
 
     @cached_property
     def receipts(self) -> dict[int, dict[str, Any]]:
         """Seed -> receipt, in the order of seeds."""
+        return {seed: self._all[seed] for seed in self._all if seed not in self.more}
+
+    @cached_property
+    def more(self) -> list[int]:
+        """The finished seeds that the table does not ask for."""
+        return [seed for seed in self._all if seed not in self.seeds] if {*self.seeds} & self._all.keys() else []
+
+    @cached_property
+    def _all(self) -> dict[int, dict[str, Any]]:
         found = {seed: receipt for folder in self.folders for seed, receipt in read_receipts(folder).items()}
         return dict(sorted(found.items()))
 

@@ -272,6 +272,21 @@ def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys:
     assert any(line.startswith("fedavg ") for line in out(capsys, "run", "fedgh/table2", "--scale", "full", "--dry-run"))
 
 
+def test_a_table_has_the_value_of_its_page(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Over its own seeds, with more there; a comparison takes the same, and a run by its name all of them."""
+    monkeypatch.chdir(ROOT)
+    cell = ["--scale", "full", "--columns", "fashion_mnist-mlp-100"]
+    page = json.loads(Path("reports/full/fedlaw/table3.json").read_text())["cells"]
+    one = next(own for own in page if (own["row"], own["column"]) == ("fedavg", cell[-1]))
+    lines = out(capsys, "runs", "fedlaw/table3", *cell, "--rows", "fedavg")
+    assert lines[0] == "fedlaw/table3, scale full: 1 run, published, seeds 8, 9, 10"
+    assert lines[-2].split() == [f"{one['mean']:.2f}", "±", f"{one['std']:.2f}", "a8bf99fe", "also", "seeds", "11–14"]
+    lines = out(capsys, "compare", "fedlaw/table3", *cell, "--rows", "fedavg", "fedlaw")
+    assert "rounds: until the curve first reaches the worst of a seed's values, mean over seeds 8, 9, 10" in lines
+    lines = out(capsys, "compare", "a8bf99fe", "bade85bf")
+    assert "rounds: until the curve first reaches the worst of a seed's values, mean over seeds 8–14" in lines
+
+
 def test_names_of_methods_say_what_differs() -> None:
     """Arguments only where they differ; those of parts that open slots take only where the names would be the same."""
     plain, uniform = str(compose("fedavg")), str(compose("mean(weighting=uniform)"))
