@@ -9,16 +9,18 @@ from fedrepro.exhibits.paper import PageHeader
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.write import blocks as b
 
+TITLE = "Papers on federated learning, re-run: what holds and what does not"
 WHAT_HOLDS = (
-    "Made from the evidence beside the pages. Only what ran at scale full, by a paper's own protocol, is compared with its "
-    "printed numbers; at scale short nothing is judged. What does not hold comes first. Intervals are 95 % intervals over "
-    "paired seeds, each by itself, not adjusted for how many there are."
+    "Made from the evidence beside the pages. What ran at scale full, with the paper's settings where it states them and ours "
+    "where it does not, is compared with the printed numbers. What ran at scale short, a tenth of the rounds or fewer, is "
+    "shown and not judged. What does not hold comes first. Intervals are 95 % intervals over paired seeds, not corrected for "
+    "how many there are."
 )
 COUNTED = (
-    "Measured: by the paper's own protocol. A number that several tables print is judged once, a claim when all its numbers "
-    f"are measured. {words.MEANT} Of a claim, reproduced: its whole interval lies on the claimed side, and the printed "
-    "difference, where there is one, fits; direction only: every seed, or the whole interval, lies on the claimed side, and "
-    "no more than that holds."
+    "Measured: at scale full. A number that several tables print is judged once, a claim when all its numbers are measured. "
+    f"{words.MEANT} A claim is reproduced if its whole interval lies on the claimed side and the printed difference, where "
+    "there is one, fits. It is direction only if every seed, or the whole interval, lies on the claimed side and no more than "
+    "that holds."
 )
 JUDGED = (
     "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
@@ -39,7 +41,7 @@ def overview(pages: Sequence[Placed]) -> b.Document:
         by_name.setdefault(page.paper_name, []).append((path, page))
     told = {name: _by_verdict(scales) for name, scales in by_name.items()}
     sections = [*map(_paper, by_name.values()), *_judged_claims(told), *_waiting(told)]
-    return b.Document("What holds", WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
+    return b.Document(TITLE, WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
 
 
 def _counts(papers: Mapping[str, Paper]) -> b.Section:
@@ -77,7 +79,7 @@ def _paper(scales: Paper) -> b.Section:
     lines.append(words.named("Re-run:", " ".join(shares)))
     for _, page in scales:
         lines += _answers(page)
-    lines += [words.named("Not obtained:", told[0].missing)] if told else []
+    lines += [words.named("What we did not have:", told[0].missing)] if told else []
     links = b.joined(b.Text(f"scale {page.scale}", link=link(path)) for path, page in scales)
     lines.append((b.Text("Pages:", "strong"), " ", *links))
     return b.Section(scales[0][1].paper_name, (b.Bullets(tuple(lines)),))
@@ -88,8 +90,10 @@ def _share(page: PageHeader) -> str:
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
     share += f"; {page.printed_diverged} more diverged" if page.printed_diverged else ""
-    below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks, where nothing is judged"
-    return f"{measured} of its {total} printed numbers {'by its protocol' if page.scale == 'full' else below} ({share})."
+    if page.scale == "full":
+        return f"{measured} of its {total} printed numbers at full scale ({share})."
+    below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks; none of these is comparable"
+    return f"{measured} of its {total} printed numbers {below}."
 
 
 def _answers(page: PageHeader) -> list[b.Line | b.Points]:

@@ -248,8 +248,9 @@ def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():
     values = {("fedavg", A): [90.19, 90.20, 90.18], ("fedavg", B): [88.11, 88.12, 88.10]}
     said = outside(tabulated(plan, make_evidence(plan, values)))
     assert said.startswith(
-        "Of 2 judged numbers 2 lie outside their margin, 1 of them reproduced all the same, since one point off is let pass. "
+        "Of 2 judged numbers 2 lie outside their margin, 1 of them reproduced all the same, since a difference of up to one "
+        "point is tolerated. "
     )
-    assert said.endswith("about 0.1 would, by chance.")
+    assert said.endswith("about 0.1 would lie outside by chance.")
     plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}  # or one seed has no margin
     assert outside(tabulated(plan, make_evidence(plan, values | {("fedlaw", A): [88.5]}))).endswith(BORROWED)

@@ -52,13 +52,13 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
     lines = re.findall(r"^- (.*)", text, re.MULTILINE)
     assert lines == [
         "**Proposes:** Learnt weights.",
-        "**Re-run:** 3 of its 96 printed numbers by its protocol (3 %). 3 of its 96 printed numbers at scale short, with fewer "
-        "rounds or seeds and in part other data or networks, where nothing is judged (3 %).",
+        "**Re-run:** 3 of its 96 printed numbers at full scale (3 %). 3 of its 96 printed numbers at scale short, with fewer "
+        "rounds or seeds and in part other data or networks; none of these is comparable.",
         "**Does not hold:** FedLAW is behind FedAvg, −1.33.",
-        "**Cannot be told:** K1 is inconclusive.",
+        "**Undecided:** K1 is inconclusive.",
         "**Holds:** It ends at 86.40.",
         "**Seen at scale short:** One seed says nothing: 88.00.",
-        "**Not obtained:** A GPU.",
+        "**What we did not have:** A GPU.",
         "**Pages:** [scale full](full/fedlaw/index.md), [scale short](short/fedlaw/index.md)",
     ]
     for ending in ("md", "html"):
@@ -84,7 +84,7 @@ def test_what_diverged_is_said_beside_what_was_measured(monkeypatch: pytest.Monk
     monkeypatch.setitem(VALUES, ("fedlaw", A), [88.0, None, 88.6])
     summary = Summary(proposes="Weights.", missing="Nothing.", answers={})
     text = render_overview([page("full", summary)], Path("reports"))[0].read_text()
-    assert "**Re-run:** 2 of its 96 printed numbers by its protocol (2 %; 1 more diverged)." in text
+    assert "**Re-run:** 2 of its 96 printed numbers at full scale (2 %; 1 more diverged)." in text
 
 
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:

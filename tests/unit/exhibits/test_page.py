@@ -346,7 +346,7 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
     for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
         page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details stand on its page
         links = ", ".join(f'<a id="{id}"></a>[{id}](details.md#{id})' for id in named.split(", "))
-        assert f"Claims whose runs this scale does not have (each leads to what it says): {links}" in page
+        assert f"Claims that cannot be judged by what has run at this scale (each leads to what it says): {links}" in page
         assert '| <a id="K2"></a>' not in page
         assert ('| <a id="K3"></a>K3, Table 3<br>' in page) is there
         assert '- <a id="K2"></a>K2, Table 3: Another table says so' in page

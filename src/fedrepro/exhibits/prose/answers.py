@@ -30,8 +30,8 @@ class FilledAnswers:
 
     def headed(self, scale: str) -> list[tuple[str, tuple[str, ...]]]:
         """Returns (heading, sentences) in the order of pages. Below full scale all are observations: nothing holds or fails."""
-        every = {"Does not hold": self.fails, "Cannot be told": self.open, "Holds": self.holds}
-        every |= {"Controls of ours": self.controls}
+        every = {"Does not hold": self.fails, "Undecided": self.open, "Holds": self.holds}
+        every |= {"Our controls": self.controls}
         if scale != "full":
             every = {"Seen here": sum(every.values(), ())}
         return [(heading, lines) for heading, lines in every.items() if lines]

@@ -86,7 +86,7 @@ def _headline(paper: PaperPage) -> str:
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)
     others += [f"{apart} whose printed numbers are of another setting"] if apart else []
-    also = f" Also on the page: {'; '.join(others)}. Numbers there count in claims alone." if others else ""
+    also = f" Also on the page: {'; '.join(others)}. Numbers there count for claims only." if others else ""
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 
@@ -96,15 +96,18 @@ def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
     if told is None:
         return []
     headed = [words.points(f"{heading}:", lines) for heading, lines in told.headed(paper.plan.scale)]
-    return [words.named("Proposes:", told.proposes), *headed]
+    missing = [words.named("What we did not have:", told.missing)] if told.missing else []
+    return [words.named("Proposes:", told.proposes), *headed, *missing]
 
 
 def _counted(paper: PaperPage) -> b.Line:
     """Counts the printed numbers that were measured, their statuses, and the verdicts on claims."""
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
-    share = f" {paper.printed_measured} of {paper.words.printed} that the paper prints are measured, "
-    numbers = (f"{share}{total} different ones judged: ", *words.counted(judged)) if total else (f"{share}none is judged",)
+    share = f" {paper.printed_measured or 'none'} of {paper.words.printed} that the paper prints "
+    here = f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here, and none is comparable"
+    measured = f"{share}are measured, {total} different ones judged: "
+    numbers = (measured, *words.counted(judged)) if total else (here,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."
     return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once)

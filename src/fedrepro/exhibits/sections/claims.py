@@ -15,11 +15,11 @@ CHANGES = (
     "each with the verdicts that it moved. A rule fixed beforehand is worth more than one of these."
 )
 
-WAITING = "Claims whose runs this scale does not have (each leads to what it says): "
+WAITING = "Claims that cannot be judged by what has run at this scale (each leads to what it says): "
 UNJUDGED = (
     "Claims whose runs are here, without a verdict, since they are not the paper's protocol (each leads to what it says): "
 )
-UNTOUCHED = "Claims whose runs this scale does not have. The paper's own words stand in papers/{}/claims.yaml."
+UNTOUCHED = "Claims that cannot be judged by what has run at this scale. The paper's own words stand in papers/{}/claims.yaml."
 
 
 @section("paper", at=20)

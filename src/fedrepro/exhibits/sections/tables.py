@@ -13,7 +13,8 @@ from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
 VARIED = (
-    "What the paper leaves open, tried with its numbers known: these tables vary one of its own. No number in them is judged."
+    "What the paper leaves open, tried after its numbers were known: each of these tables varies one of the paper's. No number "
+    "in them is judged."
 )
 LISTED = 20  # on the paper's page; of more the details have the titles
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "
@@ -55,7 +56,7 @@ def other_readings(paper: PaperPage) -> list[b.Block]:
     if not lines:
         return []
     blocks = (b.Paragraph(VARIED), b.Bullets(tuple(lines)))
-    return [b.Section("Other readings", blocks, folded=True, note=f"{some(len(lines), 'table')} beside these")]
+    return [b.Section("Other readings of the paper", blocks, folded=True, note=some(len(lines), "table"))]
 
 
 @section("paper", at=70)

@@ -63,8 +63,8 @@ def _sentence(first: str, second: str, unit: str, cells: list[Choice]) -> str:
     first, second = metric_label(first), metric_label(second)
     counted = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
     return (
-        f"Choosing by {first} instead of {second} is worth {mean}{word} of {first} in the trials: the mean over {counted}, "
-        f"{most} at most. Both choose the same candidate in {sum(one.agreed for one in cells)} of them."
+        f"In the trials, choosing by {first} instead of {second} raises {first} by {mean}{word} in the mean over {counted}, "
+        f"by {most} at most. Both choose the same candidate in {sum(one.agreed for one in cells)} of them."
     )
 
 

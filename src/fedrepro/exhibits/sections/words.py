@@ -14,8 +14,8 @@ from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
 from fedrepro.units import decimal, unit
 
 CURVES = (
-    "Mean over seeds; the band reaches from the lowest to the highest seed. After the last round of a seed that diverges, a "
-    "thin line has the mean over the others. The first fifth of the rounds may start below the picture."
+    "Lines: mean over seeds; bands: from the lowest to the highest seed. After the last round of a seed that diverges, a thin "
+    "line has the mean over the others. Values of the first fifth of the rounds may lie below the picture."
 )
 Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> sign and colour. Signs serve readers who see no colours.
@@ -34,9 +34,10 @@ SIGNS: dict[str, tuple[str, Look]] = {
 BORROWED = ", and more where one seed stands with a deviation that other cells have."
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
-    "✓ reproduced, our mean within 1 point of print, whatever the margin up to "
-    f"{RULE.widest:g}; ≈ consistent, further off, but within the margin that the seeds leave; "
-    f"? inconclusive, the margin is wider than {RULE.widest:g} points; ✗ not reproduced, outside margin and 1 point."
+    f"✓ reproduced: our mean is within 1 point of print, and the 95 % margin is at most {RULE.widest:g} points; "
+    "≈ consistent: further off, but within the margin; "
+    f"? inconclusive: the margin is wider than {RULE.widest:g} points; "
+    "✗ not reproduced: off by more than the margin and more than 1 point."
 )
 
 
@@ -71,7 +72,9 @@ def headline(plan: Plan) -> str:
     if plan.comparable:
         if not plan.prints:
             return "Full scale: settings of the paper, in a table of ours without printed numbers."
-        said = f"a variation of {plan.varied.source}, which is not judged" if plan.varied else "the paper's protocol"
+        said = "the paper's protocol, with values of ours where it states none"
+        if plan.varied:
+            said = f"a variation of {plan.varied.source}, which is not judged"
         return f"Full scale: {said}. Measured numbers may be compared with the printed ones."
     scale = plan.scale.capitalize() + (" scale, on a budget" if plan.on_budget else " scale")
     if not plan.prints:
@@ -111,8 +114,9 @@ def rule(plan: Plan) -> str:
     points = some(1, "point") if RULE.tolerance == 1 else f"{RULE.tolerance:g} points"
     return (
         f"The margin is half the width of the {RULE.level:.0%} prediction interval of the difference between our mean "
-        "and the printed number. Its deviation over seeds is a moderated one (Smyth, 2004): that of the cell's own seeds, "
-        "together with what all measurements of the metric say that the paper has at this scale. So it depends on no table. "
+        "and the printed number. The standard deviation over seeds behind it is that of the cell, drawn towards what all "
+        "measurements of this metric in this paper and at this scale have (Smyth, 2004). So a run has the same margin in every "
+        "table. "
         f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed "
         "diverged before the rounds that are read. "
         f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, so that these runs cannot tell. "
@@ -137,13 +141,13 @@ def outside(cells: Iterable[Cell]) -> str:
     outer = [cell for cell in judged.values() if abs(cell.difference or 0.0) > (cell.margin or 0.0)]
     out, passed = len(outer), sum(cell.status == "reproduced" for cell in outer)
     which = "and is" if out == 1 else f"{passed} of them"
-    one_point = f", {which} reproduced all the same, since one point off is let pass" if passed else ""
+    one_point = f", {which} reproduced all the same, since a difference of up to one point is tolerated" if passed else ""
     chance = (1 - RULE.level) * len(judged)
     lie = "lies outside its" if out == 1 else "lie outside their"
     borrowed = BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else "."
     return (
         f"Of {len(judged)} judged numbers {out} {lie} margin{one_point}. If every printed number came from the same "
-        f"distribution as ours, about {chance:.1f} would, by chance{borrowed}"
+        f"distribution as ours, about {chance:.1f} would lie outside by chance{borrowed}"
     )
 
 
@@ -151,11 +155,10 @@ def near(reproduced: int, shown: int) -> str:
     """Says of how many reproduced numbers more than nearness is known; empty without any."""
     if not reproduced:
         return ""
-    stay = f"{shown or 'none'} {'stays' if shown < 2 else 'stay'}"
-    return (
-        f"Of {some(reproduced, 'reproduced number')} {stay} within 1 point of print with the whole margin. "
-        "Of the others it is known that our mean is near, not that the two are equal."
-    )
+    rest = "; of the others only our mean is known to be that near" if 0 < shown < reproduced else ""
+    rest = rest or ("" if shown else "; only our mean is known to be that near")
+    of = f"{shown or 'none'} of {some(reproduced, 'reproduced number')}"
+    return f"Of {of} the whole margin lies within 1 point of print{rest}."
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
@@ -165,10 +168,10 @@ def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
     for quantity, spread in plan.spreads.items():
         if quantity in shown:
             said.append(
-                f"{metric_label(quantity)}: deviation {spread.deviation:.3f}, worth {spread.freedom:.2f} degrees of freedom, "
+                f"{metric_label(quantity)}: {spread.deviation:.3f}, worth {spread.freedom:.2f} degrees of freedom, "
                 f"from {spread.measurements} measurements"
             )
-    return f"What all measurements say of the deviation over seeds. {'; '.join(said)}." if said else ""
+    return f"What each deviation is drawn towards. {'; '.join(said)}." if said else ""
 
 
 def measured(cell: Cell) -> str:
