@@ -47,6 +47,8 @@ def _described(name: str) -> Iterator[str]:
     datasets = _datasets()
     if name in datasets:
         return _dataset(datasets[name])
+    if "/" in name and "(" not in name:
+        return _table(name)
     first, *others = parse(name)
     calls = [first.name, *(call.name for call in others)]
     given = bool(first.arguments or first.positional)
@@ -209,6 +211,25 @@ def _method(text: str) -> Iterator[str]:
             yield f"  {field.name} = {getattr(part, field.name)} (default {field.default})"
         if part.needs:
             yield f"  needs: {', '.join(sorted(part.needs))}"
+
+
+def _table(name: str) -> Iterator[str]:
+    """What `--rows` and `--columns` take. UserError for an unknown table."""
+    from fedrepro.config.grid import plan
+    from fedrepro.config.project import load_project
+
+    project = load_project(ROOT).as_published("full")
+    paper, _, table = name.partition("/")
+    made = plan(project, paper, table, "full")
+    yield f"{name}: {made.source}, {made.title}"
+    yield f"  made by: {made.command}"
+    for what, named in (
+        ("rows", {one.key: one.label for one in made.rows}),
+        ("columns", {one.key: one.title for one in made.columns}),
+    ):
+        yield f"  {what}:"
+        width = max(map(len, named)) + 2
+        yield from (f"    {key:<{width}}{label}" for key, label in named.items())
 
 
 def _model(name: str) -> Iterator[str]:

@@ -26,10 +26,15 @@ JUDGED = (
     "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
     "rule decides it."
 )
+CHANGED = (
+    " † Added or changed after results had been read. The rules for numbers were changed then, too. Each paper's page lists "
+    "these changes and what they moved."
+)
 WAITING = (
     "Not run: some of a claim's numbers, or all, have no runs. Not comparable: scale full has no verdict and scale short has "
     "runs, or the paper does not give the settings."
 )
+LATE = " †"
 Paper = list[Placed]  # the pages of one paper, full before short
 Told = dict[Verdict, list[tuple[b.Text, str]]]  # verdict -> claims: a link, and what the claim says
 
@@ -113,7 +118,9 @@ def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:
         rows += [b.Apart(name)] if judged else []
         rows += [((id, ": ", text), words.verdict(verdict)) for verdict, (id, text) in judged]
     grid = b.Grid("Claims that were judged", b.heads("claim", "verdict"), tuple(rows), "claims")
-    return [b.Section("Claims that were judged", (b.Paragraph(JUDGED), grid))] if rows else []
+    ids = [id.text for claims in papers.values() for one in DECIDED for id, _ in claims.get(one, [])]
+    changed = CHANGED if any(id.endswith(LATE) for id in ids) else ""
+    return [b.Section("Claims that were judged", (b.Paragraph(JUDGED + changed), grid))] if rows else []
 
 
 def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
@@ -134,7 +141,8 @@ def _by_verdict(scales: Paper) -> Told:
     for path, page in scales:
         for id, verdict in page.claims:
             if id not in best or (best[id][0] == "not run" and verdict != "not run"):
-                best[id] = verdict, b.Text(id, link=f"{link(path)}#{id}"), page.claim_texts.get(id, "")
+                late = LATE if id in page.claims_changed else ""
+                best[id] = verdict, b.Text(f"{id}{late}", link=f"{link(path)}#{id}"), page.claim_texts.get(id, "")
     found: Told = {}
     for verdict, id, text in best.values():
         found.setdefault(verdict, []).append((id, text))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedrepro.choices import PUBLISHED
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import period
@@ -24,23 +25,35 @@ def table_page(table: Exhibit) -> b.Document:
     """Makes the page of a table: what it is, the numbers, what they show. All other sections fold."""
     plan = table.plan
     title = f"{plan.paper_name}, {plan.source}: {plan.title} [{plan.scale} scale]"
-    return b.Document(title, (*_paper(plan), f". {plan.source}"), blocks_of("table", table))
+    return b.Document(title, (*_paper(plan), f". {plan.source}", *_up(plan, True)), blocks_of("table", table))
 
 
 def paper_page(paper: PaperPage) -> b.Document:
     """Makes the page of a paper: the answer on one screen. All other sections fold."""
-    return b.Document(f"{paper.plan.paper_name} [{paper.plan.scale} scale]", _paper(paper.plan), blocks_of("paper", paper))
+    return b.Document(
+        f"{paper.plan.paper_name} [{paper.plan.scale} scale]",
+        (*_paper(paper.plan), *_up(paper.plan)),
+        blocks_of("paper", paper),
+    )
 
 
 def details_page(paper: PaperPage) -> b.Document:
     """Makes the page with details of a paper."""
     title = f"{paper.plan.paper_name} in detail [{paper.plan.scale} scale]"
-    return b.Document(title, _paper(paper.plan), blocks_of("details", paper))
+    return b.Document(title, (*_paper(paper.plan), *_up(paper.plan, True)), blocks_of("details", paper))
 
 
 def _paper(plan: Plan) -> tuple[str | b.Text, ...]:
     """Names the paper, with a link to it."""
     return (plan.paper_title, *((" ", b.Text("paper", link=plan.paper_url)) if plan.paper_url else ()))
+
+
+def _up(plan: Plan, below: bool = False) -> tuple[str | b.Text, ...]:
+    """Links from a published page to that of all papers; `below` a paper's page, to this one first."""
+    if plan.own or plan.scale not in PUBLISHED:
+        return ()
+    paper = (" · ", b.Text(f"{plan.paper_name} at scale {plan.scale}", link=f"{plan.folder}/index.page")) if below else ()
+    return (*paper, " · ", b.Text("all papers", link=b.OVERVIEW))
 
 
 def site(pages: Sequence[Placed]) -> b.Document:

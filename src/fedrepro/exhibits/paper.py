@@ -172,6 +172,7 @@ class PaperPage:
             verdicts=self.verdicts,
             claims=tuple((one.claim.id, one.verdict) for one in self.claims),
             claim_texts={one.claim.id: one.claim.text for one in self.claims},
+            claims_changed=tuple(sorted({id for change in self.changes for id in change.claims})),
             tables_run=len(self.tables),
             tables=len(self.all_tables),
             finished=self.totals.finished,
@@ -203,3 +204,4 @@ class PageHeader:
     printed_diverged: int = 0  # printed numbers for which we have a run that diverged
     well_within: int = 0  # reproduced numbers of which the difference and the margin together stay within one point
     claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none
+    claims_changed: tuple[str, ...] = ()  # added or changed after results had been read

@@ -92,6 +92,14 @@ def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]
     assert len(lines) > 3
 
 
+def test_a_table_is_described_by_what_rows_and_columns_take(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its keys with their labels, and the command that makes it by the paper's protocol."""
+    lines = said(capsys, "describe", "fedgh/table2").splitlines()
+    assert lines[1] == "  made by: snakemake --cores 8 reports/full/fedgh/table2.md"
+    assert lines[2:6] == ["  rows:", "    fedavg     FedAvg", "    fedavg+gh  FedAvg + GH", "  columns:"]
+    assert "    iid-top1        iid · top-1" in lines
+
+
 def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     """Parameters of a model, arguments of a scheme, samples of a data set."""
     assert "  535,818 parameters at 10 classes" in said(capsys, "describe", "two_nn")
@@ -104,6 +112,7 @@ def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("fedporx", "unknown method 'fedporx'; did you mean 'fedprox'?"),
         ("lennet", "unknown model 'lennet'; did you mean 'lenet'?"),
+        ("fedgh/table9", "unknown table 'fedgh/table9'"),
         ("shrads", "unknown partition scheme 'shrads'; did you mean 'shards'?"),
         ("minst", "unknown data set 'minst'; did you mean 'mnist'?"),
         ("fedprox+zzzzzz", "unknown method 'zzzzzz'; Known: "),

@@ -115,17 +115,37 @@ def test_the_readme_says_how_much_is_measured() -> None:
     papers = {path.parent.name: json.loads(path.read_text())["header"]["printed_total"] for path in PAGES}
     counts = {status: sum(page["counts"][status] for page in pages) for status in JUDGED}
     readme = (ROOT / "README.md").read_text()
+    words = " ".join(readme.split())
     measured = (
         f"So far {sum(page['printed_measured'] for page in pages)} of {sum(papers.values())} printed numbers are measured"
     )
-    assert f"{measured} by the papers' own protocols, all on MNIST or FashionMNIST." in readme
+    assert f"{measured} at full scale, all on MNIST or FashionMNIST, with the papers' settings where they state them" in words
     assert {cell["dataset"] for _, paper, _, cell in cells() if cell["status"] in JUDGED} == {"mnist", "fashion_mnist"}
     assert (
-        f"Of {sum(counts.values())} different ones {counts['reproduced']} are\nreproduced (within one point of print, "
-        f"{sum(page['well_within'] for page in pages)} of them with the whole margin" in readme
+        f"Of {sum(counts.values())} different ones {counts['reproduced']} are reproduced (our mean is within one point of "
+        f"print; for {sum(page['well_within'] for page in pages)} of them the whole 95 % margin is), "
+        f"{counts['consistent']} consistent (further off, but within the margin), "
+        f"{counts['inconclusive']} inconclusive and {counts['not reproduced']} not reproduced." in words
     )
-    assert f"leave), {counts['consistent']} consistent (within that margin),\n" in readme
-    assert f"{counts['inconclusive']} inconclusive and {counts['not reproduced']} not reproduced." in readme
+
+
+def test_the_readme_has_the_counts_of_the_page_on_all_papers() -> None:
+    """Of each paper the numbers judged, and of all papers together the claims."""
+    readme, overview = ((ROOT / name).read_text() for name in ("README.md", "reports/README.md"))
+    rows = [line.split(" | ") for line in overview.splitlines() if line.startswith("| [")]
+    told = {row[0].strip("| [").partition("]")[0]: row[2] for row in rows if len(row) == 4}
+    assert len(told) == 5
+    for paper, judged in told.items():
+        assert re.search(rf"^\| {paper} [^|]*\| [^|]*\| {judged} \|", readme, re.MULTILINE), (paper, judged)
+    together = next(line for line in overview.splitlines() if line.startswith("| together"))
+    judged, total, verdicts = re.fullmatch(r"(\d+) of (\d+): (.*)", together.split(" | ")[3].strip(" |")).groups()
+    assert f"Of {total} claims {judged} could be judged: {verdicts}." in readme
+
+
+def test_the_readme_counts_fedlaws_numbers() -> None:
+    """Of the paper whose page it shows."""
+    pages = [json.loads(path.read_text())["header"] for path in PAGES if path.parts[-3] == "full"]
+    readme = (ROOT / "README.md").read_text()
     (fedlaw,) = (page for page in pages if page["paper"] == "fedlaw")
     judged = sum(fedlaw["counts"][status] for status in JUDGED)
     assert f": {fedlaw['counts']['reproduced']} of {judged} numbers are reproduced, but" in readme
@@ -168,4 +188,7 @@ def test_what_the_readme_says_of_fedlaws_claims_and_of_the_control() -> None:
     cells = json.loads((ROOT / "reports/full/fedlaw/table3-control.json").read_text())["cells"]
     mean = {cell["row"]: cell["mean"] for cell in cells if cell["column"] == "fashion_mnist-mlp-100"}
     assert abs(mean["factor"] - mean["fedlaw"]) < 0.1 < 1 < mean["fedavg"] - mean["fedlaw"]
-    assert "There the\nlearnt factor alone lowers FedAvg's accuracy as much as FedLAW does." in readme
+    assert (
+        "In a control at α = 100, over three seeds, the\nlearnt factor alone lowers FedAvg's accuracy as much as FedLAW does."
+        in readme
+    )

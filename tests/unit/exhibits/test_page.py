@@ -18,7 +18,7 @@ from fedrepro.config.claims import load_claims
 from fedrepro.config.words import Words
 from fedrepro.errors import UserError
 from fedrepro.exhibits.judge import PAIRED
-from fedrepro.exhibits.render import load_header, render, render_page, render_site
+from fedrepro.exhibits.render import load_header, render, render_overview, render_page, render_site
 from fedrepro.exhibits.sections.words import SIGNS
 from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
@@ -230,6 +230,7 @@ def test_links_and_pictures_lead_to_files(rendered: bool):
     if rendered:
         render_table()
     pages = make_page(accuracies=ALL)
+    assert all(path.is_file() for path in render_overview([pages["json"]], Path("reports")))
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 5
     assert sum(link.endswith("table3.md") for link in links) == (2 if rendered else 0)

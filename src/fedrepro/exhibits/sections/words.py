@@ -155,10 +155,10 @@ def near(reproduced: int, shown: int) -> str:
     """Says of how many reproduced numbers more than nearness is known; empty without any."""
     if not reproduced:
         return ""
-    rest = "; of the others only our mean is known to be that near" if 0 < shown < reproduced else ""
+    rest = "; for the others only our mean is known to be that near" if 0 < shown < reproduced else ""
     rest = rest or ("" if shown else "; only our mean is known to be that near")
     of = f"{shown or 'none'} of {some(reproduced, 'reproduced number')}"
-    return f"Of {of} the whole margin lies within 1 point of print{rest}."
+    return f"For {of} the whole margin lies within 1 point of print{rest}."
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:

@@ -182,6 +182,9 @@ def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...
     return (tuple(Head(name, place in numbers) for place, name in enumerate(names)),)
 
 
+OVERVIEW = "reports/index.page"  # of all papers
+
+
 def relative(path: str, folder: Path, page: str = "") -> str:
     """Where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page. Or an address.
 
@@ -189,6 +192,7 @@ def relative(path: str, folder: Path, page: str = "") -> str:
     if "://" in path:
         return path
     path, sign, anchor = path.partition("#")
+    path = "reports/README.md" if (path, page) == (OVERVIEW, ".md") else path  # as forges show a folder
     path = path.removesuffix(".page") + page if path.endswith(".page") else path
     seen = path if path.startswith("./") else os.path.relpath(path, folder)
     return Path(seen).as_posix().replace(" ", "%20") + sign + anchor
