@@ -113,4 +113,6 @@ def _bottom(lines: Sequence[Series]) -> float | None:
     if not late:
         return None
     top = max(max(line.high or line.y) for line in lines)
+    if top == min(late):  # of single points, which the axis would cut in two
+        return None
     return min(late) - 0.04 * (top - min(late)) - 1e-9

@@ -9,6 +9,8 @@ from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import Drawing, Series
 
+FEW = 12  # points of a line that are marked: without, a straight piece looks as if every round in it were measured
+
 
 @contextlib.contextmanager
 def by_column(figure: Drawing, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
@@ -28,7 +30,7 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
         first.add(line.row)
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-        mark = "." if len(line.x) == 1 else None  # a line through one point shows nothing
+        mark = "." if len(line.x) <= FEW else None
         axes.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=width, marker=mark, label=label)
     axes.set_xlabel(x)
     axes.set_ylabel(y)

@@ -22,7 +22,7 @@ def curves(table: Exhibit, folder: str) -> list[b.Block]:
     plan, pictures = table.plan, []
     for column, title in learning.columns(plan):
         lines = learning.curves(plan, table.evidence, column)
-        if lines:
+        if any(len(line.x) > 1 for line in lines):
             draw = partial(learning.draw, plan, column, title, lines)
             path = f"{folder}/{plan.table}/{style.file_name(column.key)}"
             pictures.append(b.Picture(path, f"Learning curves: {title}", draw=draw))

@@ -21,7 +21,7 @@ Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> sign and colour. Signs serve readers who see no colours.
 SIGNS: dict[str, tuple[str, Look]] = {
     "reproduced": ("✓", "good"),
-    "consistent": ("≈", "good"),
+    "consistent": ("≈", "near"),
     "not reproduced": ("✗", "bad"),
     "direction only": ("↗", "fair"),
     "inconclusive": ("?", "fair"),

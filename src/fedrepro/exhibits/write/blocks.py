@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-# How a piece of text looks; good, fair and bad are colours of verdicts.
-Look = Literal["", "strong", "soft", "code", "big", "small", "none", "underlined", "good", "fair", "bad"]
+# How a piece of text looks; good, near, fair and bad are colours of verdicts.
+Look = Literal["", "strong", "soft", "code", "big", "small", "none", "underlined", "good", "near", "fair", "bad"]
 
 
 @dataclass(frozen=True)
