@@ -1,6 +1,7 @@
 # Data, all that is drawn from it, and training. Inputs are `ancient`: a path names everything that decides its content, so a file's
-# time never draws or trains anything again. A job's output is a marker that names its seeds; the results lie beside it, where no
-# failed or repeated job can delete them, and decide whether the marker holds (`fedrepro.workflow.jobs`).
+# time never draws or trains anything again. A job's output is a marker that names its seeds and holds a hash of their files, written by
+# the job itself. The results lie beside it, where no failed or repeated job can delete them, and decide whether the marker holds
+# (`fedrepro.workflow.jobs`).
 
 rule data:
     input: lambda _: FLOW.inputs(drawn=False)
@@ -21,12 +22,12 @@ rule partitions:
 # Partitions, cohorts, proxy splits and initial models: drawn once for each seed, the same for every method.
 rule draw:
     input: ancient(lambda w: FLOW.native(w.drawn, w.artifact))
-    output: touch("data/{drawn}/{artifact}/jobs/{seeds}")
+    output: "data/{drawn}/{artifact}/jobs/{seeds}"
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/draw/{drawn}-{artifact}-{seeds}.log"
     benchmark: "logs/draw/{drawn}-{artifact}-{seeds}.tsv"
     message: "{wildcards.drawn} {wildcards.artifact}, seeds {wildcards.seeds}"
-    shell: "fedrepro draw results/configs/{wildcards.drawn}/{wildcards.artifact}.json --seeds {params.seeds} > {log} 2>&1"
+    shell: "fedrepro draw results/configs/{wildcards.drawn}/{wildcards.artifact}.json --seeds {params.seeds} --done {output} > {log} 2>&1"
 
 rule runs:
     input: lambda _: FLOW.trained(checkpoints)
@@ -35,7 +36,7 @@ rule runs:
 # SIGTERM is for `fedrepro`: a shell between it and Snakemake would end at once and leave the training behind.
 rule train:
     input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
-    output: touch("results/runs/{run_id}/jobs/{seeds}")
+    output: "results/runs/{run_id}/jobs/{seeds}"
     group: lambda w: FLOW.needs(w.run_id, w.seeds).group
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/train/{run_id}-{seeds}.log"
@@ -46,12 +47,13 @@ rule train:
         runtime=lambda w, attempt: FLOW.needs(w.run_id, w.seeds).at(attempt).minutes,
     message: "train {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
-        "exec fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} --log {log}"
+        "exec fedrepro run results/configs/{wildcards.run_id}.json --seeds {params.seeds} --device {FLOW.device} --workers {threads} "
+        "--log {log} --done {output}"
 
 # A training keeps the models of the rounds that tables ask for. A seed that was finished before is trained again as far as needed.
 rule diagnose:
     input: "results/runs/{run_id}/jobs/{seeds}"
-    output: touch("results/diagnostics/{run_id}/{call}/jobs/{seeds}")
+    output: "results/diagnostics/{run_id}/{call}/jobs/{seeds}"
     params: measures=lambda w: FLOW.measures(w.run_id, w.call), seeds=lambda w: w.seeds.split("-")
     log: "logs/diagnose/{run_id}-{call}-{seeds}.log"
     threads: lambda _: FLOW.workers
@@ -62,4 +64,4 @@ rule diagnose:
     message: "{params.measures[0]} of {wildcards.run_id}, seeds {wildcards.seeds}"
     shell:
         "exec fedrepro diagnose {params.measures[0]:q} results/configs/{wildcards.run_id}.json --train --seeds {params.seeds} "
-        "--rounds {params.measures[1]} --device {FLOW.device} --workers {threads} --log {log}"
+        "--rounds {params.measures[1]} --device {FLOW.device} --workers {threads} --log {log} --done {output}"

@@ -10,10 +10,10 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from fedrepro.errors import UserError
 
@@ -85,12 +85,16 @@ def again(path: Path | str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The parsed file. UserError when it is missing or is not JSON."""
+    """The parsed file. UserError when it is missing or is not JSON, of which NaN and infinity are no part."""
+
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} in it")
+
     try:
-        return json.loads(Path(path).read_text())
+        return json.loads(Path(path).read_text(), parse_constant=refuse)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; run the step that makes it, or `dvc pull`") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # UnicodeDecodeError, too
         raise UserError(f"{path}: not valid JSON ({error}); {again(path)}") from error
 
 
@@ -136,6 +140,11 @@ def sha256_file(path: Path) -> str:
     """Hex sha256 of a file's bytes."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def content_of(paths: Iterable[Path]) -> str:
+    """One line that differs where a name or a byte of the files does: what a marker of finished work holds."""
+    return canonical_hash(sorted((path.name, sha256_file(path)) for path in map(Path, paths)), 16) + "\n"
 
 
 def canonical_hash(value: object, length: int = 10) -> str:

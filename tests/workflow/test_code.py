@@ -1,9 +1,12 @@
 """Results know the code that made them: an edited method is trained again, and nothing else is."""
 
 import json
+import shutil
 from pathlib import Path
 
-from tests.workflow.conftest import TABLE, Project, new_trainings
+import yaml
+
+from tests.workflow.conftest import TABLE, Project, new_trainings, to_copy
 
 FEDPROX = Path("src/fedrepro/methods/client/fedprox.py")
 
@@ -14,8 +17,8 @@ def run(project: Project) -> str:
     return done.stdout + done.stderr
 
 
-def means(project: Project) -> dict[tuple[str, str], float]:
-    document = json.loads((project.root / "reports/table3.json").read_text())
+def means(project: Project, table: str = "table3") -> dict[tuple[str, str], float]:
+    document = json.loads((project.root / f"reports/{table}.json").read_text())
     assert not any("different code" in (cell["reason"] or "") for cell in document["cells"])
     return {(cell["row"], cell["column"]): cell["mean"] for cell in document["cells"]}
 
@@ -37,3 +40,34 @@ def test_an_edited_method_trains_again_alone(made: Project) -> None:
     second = means(made)
     assert {place for place in first if first[place] != second[place]} == {place for place in first if place[0] == "fedprox"}
     assert "Nothing to be done" in run(made)
+
+
+def test_new_results_reach_every_report_of_their_runs(made: Project) -> None:
+    """Of an edited part: the report of a second table on the same run; one asked for in a later call than its trainings;
+    and, of results that come back with their old times, the report that had the new ones."""
+    content, column = to_copy(made)
+    (row,) = (row for row in content["rows"] if row["key"] == "fedprox")
+    content |= {"rows": [row], "companions": [], "columns": [column], "source": "ours"}
+    (made.root / "papers/fedlaw/tables/table91.yaml").write_text(yaml.safe_dump(content))
+    second, place = ("snakemake", "--cores", "2", "reports/table91.md"), ("fedprox", column["key"])
+    made.run(*second)
+    shutil.copytree(made.root / "results/runs", made.root / "old")  # with the files' times
+    first, path = means(made)[place], made.root / FEDPROX
+    assert means(made, "table91")[place] == first
+    source = path.read_text()
+    path.write_text(source.replace("self.mu", "(5.0 + self.mu)"))
+    made.run(*TABLE)
+    made.run(*second)
+    assert means(made, "table91")[place] == means(made)[place] != first
+
+    path.write_text(source.replace("self.mu", "(9.0 + self.mu)"))
+    made.run("snakemake", "--cores", "2", "runs", "--config", "tables=[fedlaw/table91]")
+    made.run(*second)
+    third = means(made, "table91")[place]
+    assert third not in (first, means(made)[place])
+
+    path.write_text(source)
+    shutil.rmtree(made.root / "results/runs")
+    shutil.copytree(made.root / "old", made.root / "results/runs")
+    made.run(*second)
+    assert means(made, "table91")[place] == first

@@ -18,6 +18,7 @@ from fedrepro.engine.kept import Kept
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_task
 from fedrepro.errors import UserError
+from fedrepro.files import content_of, write_text
 from fedrepro.store import seeds_in
 
 ROOT = Path()
@@ -66,6 +67,8 @@ def diagnose(options: Namespace) -> None:
         values = [value for _, found in sorted((before | measured).items()) for value in found]
         diagnosed.write(target, about | {"reached": index["reached"]}, values)
         (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
+    if options.done:
+        write_text(options.done, content_of(diagnosed.measured_path(ROOT, run["run_id"], call, seed) for seed in options.seeds))
 
 
 def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:

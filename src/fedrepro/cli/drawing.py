@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
+from fedrepro.files import content_of, read_json, write_text
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Run
@@ -28,7 +28,10 @@ def draw(options: Namespace) -> None:
     of_kind = isinstance(content, dict) and content.get("kind") in [*MODULES]
     if not of_kind or not isinstance(content.get("definition"), dict):
         raise UserError(f"{options.definition}: defines nothing that is drawn; snakemake writes such files to results/configs")
-    print(*draw_seeds(content["kind"], content["definition"], options.seeds), sep="\n")
+    made = draw_seeds(content["kind"], content["definition"], options.seeds)
+    print(*made, sep="\n")
+    if options.done:
+        write_text(options.done, content_of(made))
 
 
 def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:

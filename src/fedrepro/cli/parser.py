@@ -220,6 +220,7 @@ def _run(add: Add) -> None:
         "--cores", type=_at_least_one, metavar="N", help="with --dry-run: how many the workflow is to have; default: all"
     )
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
+    _done(run)
 
 
 def _checkpoints(command: argparse.ArgumentParser) -> None:
@@ -281,6 +282,11 @@ def _diagnose(add: Add) -> None:
     _checkpoints(diagnose)
     diagnose.set_defaults(engine="auto", again=False, fresh=False, keep=[])
     diagnose.add_argument("--log", type=Path, help="also write what is printed to this file")
+    _done(diagnose)
+
+
+def _done(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--done", type=Path, help=argparse.SUPPRESS)  # the workflow's marker: a hash of what is finished
 
 
 def _which(command: argparse.ArgumentParser, what: str) -> None:
@@ -355,6 +361,7 @@ def _draw(add: Add) -> None:
     draw = add("draw", "drawing", "draw and save what a file of results/configs defines, as the workflow does")
     draw.add_argument("definition", type=Path)
     draw.add_argument("--seeds", action=Listed, type=_seed, required=True, metavar="N")
+    _done(draw)
 
 
 def _render(add: Add) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from fedrepro import arithmetic, console
 from fedrepro.cli import asked, selection
 from fedrepro.engine import cards, environment
+from fedrepro.engine.receipts import receipt_path
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
+from fedrepro.files import content_of, read_json, write_text
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Place, Plan
@@ -92,6 +93,8 @@ def _run_file(path: Path, options: Namespace) -> None:
         _forecast([(entry, options.seeds)], options.device or "auto", options)
     else:
         train_file(path, entry, options)
+        if options.done:
+            write_text(options.done, content_of(receipt_path(ROOT, entry["run_id"], seed) for seed in options.seeds))
 
 
 def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:

@@ -26,7 +26,7 @@ from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, diagnosed, environment, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
-from fedrepro.files import FLOAT, canonical_hash, read_json, sha256_file
+from fedrepro.files import FLOAT, canonical_hash, content_of, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
 from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_configs, write_plan
@@ -128,6 +128,11 @@ class Workflow:
 
         find = partial(self.store.find, run.run_id)
         return self._public(receipts.RUNS / run.run_id, seeds, find, fresh)
+
+    @staticmethod
+    def published(files: Iterable[str]) -> str:
+        """What the published ones of a report's inputs hold: git or a backup may bring another content with an older time."""
+        return content_of(path for path in map(Path, files) if is_published(path))
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""

@@ -2,7 +2,7 @@
 
 A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, a file that says: these seeds
 are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks. One
-that is missing or older beside complete results (they were pulled, made by hand or changed) is written anew.
+that is missing or says something else beside complete results (they were pulled, made by hand or changed) is written anew.
 """
 
 import json
@@ -19,7 +19,7 @@ from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
 from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
-from fedrepro.files import json_text, read_json, write_text
+from fedrepro.files import content_of, json_text, read_json, write_text
 from fedrepro.typed import text
 
 PLANS, CONFIGS, TRACKED = Path("results/plans"), Path("results/configs"), Path("results/tracked")
@@ -29,20 +29,30 @@ LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train tog
 
 def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> list[str]:
     """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is written
-    or taken away: on another machine a shared folder may show files late."""
+    or taken away: on another machine a shared folder may show files late.
+
+    A marker holds what the files hold: of a small file Snakemake compares the content, and only another one makes reports anew.
+    """
     found = []
     for group in _groups(seeds):
         marker = folder / "jobs" / "-".join(map(str, group))
         found.append(str(marker))
         if look:
             continue
-        results = [find(seed) for seed in group]
-        newest = max((path.stat().st_mtime for path in results if path), default=0.0)
-        if None in results:
+        results = [path for seed in group if (path := find(seed))]
+        if len(results) < len(group):
             marker.unlink(missing_ok=True)
-        elif not marker.exists() or newest > marker.stat().st_mtime:
-            write_text(marker, f"{newest}\n")  # of a small file it is the content that Snakemake compares
+        elif _came(marker) or marker.read_text() != content_of(results):
+            write_text(marker, content_of(results))
     return found
+
+
+def _came(marker: Path) -> bool:
+    """Whether it is missing, or was copied here with an older time: Snakemake would not look into it."""
+    if not marker.exists():
+        return True
+    times = marker.stat()
+    return times.st_ctime > times.st_mtime + 2
 
 
 def _groups(seeds: Sequence[int]) -> Iterator[Sequence[int]]:

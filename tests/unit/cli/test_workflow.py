@@ -19,7 +19,7 @@ from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
 from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
-from fedrepro.files import lock, write_json
+from fedrepro.files import content_of, lock, write_json
 from fedrepro.workflow import graph, session
 from fedrepro.workflow import jobs as jobs_of
 from fedrepro.workflow.graph import Workflow
@@ -92,20 +92,22 @@ def test_many_seeds_are_many_jobs_of_ten(project: Path) -> None:
 
 
 def test_a_marker_says_what_is_there(tmp_path: Path) -> None:
-    """Taken away where a seed is missing; written where all are there, and again where one is newer; else left alone."""
+    """Taken away where a seed is missing; written where all are there, and again where one holds something else, whatever the
+    times; else left alone."""
     find = lambda seed: path if (path := tmp_path / f"seed{seed}.json").exists() else None  # noqa: E731
     (marker,) = map(Path, jobs(tmp_path, [8, 9], find))
     assert (marker, marker.exists()) == (tmp_path / "jobs/8-9", False)
     for seed in (8, 9):
         (tmp_path / f"seed{seed}.json").write_text("{}")
     jobs(tmp_path, [8, 9], find)
-    first = marker.stat().st_mtime_ns
+    first, said = marker.stat().st_mtime_ns, marker.read_text()
+    os.utime(tmp_path / "seed9.json", (first / 1e9 + 5,) * 2)
     jobs(tmp_path, [8, 9], find)
     assert marker.stat().st_mtime_ns == first
-    os.utime(tmp_path / "seed9.json", (first / 1e9 + 5,) * 2)
-    os.utime(marker, (1e9, 1e9))
+    (tmp_path / "seed9.json").write_text('{"other": 1}')
+    os.utime(tmp_path / "seed9.json", (1e9, 1e9))
     jobs(tmp_path, [8, 9], find)
-    assert marker.stat().st_mtime > 1e9
+    assert marker.read_text() == content_of([tmp_path / "seed8.json", tmp_path / "seed9.json"]) != said
     (tmp_path / "seed8.json").unlink()
     jobs(tmp_path, [8, 9], find)
     assert not marker.exists()
