@@ -38,11 +38,13 @@ def answer(paper: PaperPage) -> list[b.Block]:
 
 @section("paper", at=15)
 def more(paper: PaperPage) -> list[b.Block]:
-    """A link to the details."""
+    """What the re-run lacked, and a link to the details."""
     if not paper.tables and not paper.figures:
         return []
     said = BESIDE if paper.plan.scale == "full" else BESIDE_UNJUDGED
-    return [b.Paragraph((b.Text(said, link=(paper.folder / "details.page").as_posix()),), soft=True)]
+    lacked = paper.answers.missing if paper.answers else ""
+    missing = [b.Paragraph(words.named("What we did not have:", lacked))] if lacked else []
+    return [*missing, b.Paragraph((b.Text(said, link=(paper.folder / "details.page").as_posix()),), soft=True)]
 
 
 def protocol(paper: PaperPage) -> tuple[str, ...]:
@@ -96,8 +98,7 @@ def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
     if told is None:
         return []
     headed = [words.points(f"{heading}:", lines) for heading, lines in told.headed(paper.plan.scale)]
-    missing = [words.named("What we did not have:", told.missing)] if told.missing else []
-    return [words.named("Proposes:", told.proposes), *headed, *missing]
+    return [words.named("Proposes:", told.proposes), *headed]
 
 
 def _counted(paper: PaperPage) -> b.Line:
