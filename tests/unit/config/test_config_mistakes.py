@@ -29,6 +29,8 @@ MISTAKES = {
     "device": (param({"device": "gpu"}), ["params.yaml: device = 'gpu'", "cuda"]),
     "seed twice": (param({"seeds": [8, 8]}), ["params.yaml: seeds", "twice"]),
     "endless seed": (param({"seeds": [10**20]}), ["params.yaml: seeds.0 = 1"]),
+    "truth as a seed": (param({"seeds": [True]}), ["params.yaml: seeds.0 = True", "integer"]),
+    "text as a seed": (param({"seeds": ["8"]}), ["params.yaml: seeds.0 = '8'", "integer"]),
     "negative seed": (param({"seeds": [8, -1]}), ["params.yaml: seeds.1 = -1"]),
     "setting": (param({"settings": {"round": 5}}), ["params.yaml: settings", "'round'", "'rounds'"]),
     "setting's type": (param({"settings": {"rounds": "five"}}), ["params.yaml: settings.rounds", "'five'", "whole number"]),
