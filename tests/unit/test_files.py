@@ -82,7 +82,8 @@ def test_json_that_others_cannot_read_is_never_written(value: object, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "no such file"), (b"{", "not valid JSON"), (b"\xff\xfe", "not valid JSON")]
+    ("content", "says"),
+    [(None, "no such file"), (b"{", "not valid JSON"), (b"\xff\xfe", "not valid JSON"), (b"[NaN]", "NaN in it")],
 )
 def test_reading_what_is_missing_or_damaged_names_the_file(content: bytes | None, says: str, tmp_path: Path) -> None:
     """One line with the path and what to do."""
