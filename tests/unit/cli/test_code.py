@@ -153,11 +153,13 @@ def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> No
 
 
 def test_seeds_of_different_code_make_no_mean(folder: Folder) -> None:
-    """A seed more alone: the older ones have a line of their own, and a comparison has no mean of them."""
+    """A seed more alone, which the table does not ask for: of the run the older ones have a line of their own, and a comparison
+    has no mean of them."""
     folder.add()
     assert "changed since" not in folder.run("run", *TABLE, "--seeds", "11")
-    _, *own = [line for line in folder.run("runs", "fedlaw/table3").splitlines() if line.startswith("  ")]
     run_id = folder.run_folder.name[-8:]
+    assert f"  {run_id}  stale: part fedprox changed; also seed 11\n" in folder.run("runs", "fedlaw/table3")
+    _, *own = [line for line in folder.run("runs", run_id).splitlines() if line.startswith("  ")]
     assert re.fullmatch(rf" +\d+\.\d\d ± \d+\.\d\d  8, 9   {run_id}  stale: part fedprox changed", own[0])
     assert re.fullmatch(rf" +\d+\.\d\d  11     {run_id}", own[1])
     folder.run("run", "fedlaw/table3", "--rows", "fedavg", "--columns", COLUMN, "--seeds", "8,9,11")
