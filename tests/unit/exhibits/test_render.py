@@ -11,6 +11,7 @@ from small_table import SOME, exhibit, make_evidence, make_plan, make_run, typed
 from fedrepro.config.reading import EDITED
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import panels
 from fedrepro.exhibits.means import load_table, write_means, write_summary
 from fedrepro.exhibits.render import render
 from fedrepro.exhibits.sections.about import about_the_runs
@@ -282,8 +283,10 @@ def test_links_lead_to_files(tmp_path, stem, own):
         assert (pages["md"].parent / link).resolve().is_file(), link
 
 
-def test_pictures_inside_a_page_are_lean(tmp_path):
-    """No fonts of their own, no turns by nothing; upright words still stand upright. A third less of the file."""
+def test_pictures_inside_a_page_are_lean(tmp_path, monkeypatch):
+    """No fonts of their own, no turns by nothing; upright words still stand upright. A third less of the file, as of a curve of
+    many rounds, whose points have no marks."""
+    monkeypatch.setattr(panels, "FEW", 1)
     picture = make_report(tmp_path)["svg"]
     alone, inside = picture.read_text(), inline(picture, "p")
     assert "DejaVu" in alone
