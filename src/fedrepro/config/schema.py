@@ -29,7 +29,8 @@ def _known_unit(name: str) -> str:
 
 
 UnitName = Annotated[str, AfterValidator(_known_unit)]
-Seeds = Annotated[list[Annotated[int, Field(ge=0, lt=2**63, strict=True)]], Field(min_length=1), AfterValidator(_distinct_seeds)]
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct_seeds)]
 
 
 class Params(Strict):
