@@ -11,7 +11,7 @@ from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Readings
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import MOST, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
+from fedrepro.exhibits.paired import MOST, holm, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
 from fedrepro.units import decimal, signed
@@ -215,3 +215,10 @@ def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
     assert decimal(3.534999999999997) == decimal(3.535) == "3.54"
     assert signed(-3.534999999999997) == signed(-3.535) == "−3.54"
     assert decimal(None) == signed(None) == "–"
+
+
+def test_p_values_adjusted_by_hand() -> None:
+    """Holm: 3 * 0.01, then 2 * 0.04, then 0.05, which is no smaller than the one before; in their order, at most 1."""
+    assert holm([0.05, 0.01, 0.04]) == pytest.approx([0.08, 0.03, 0.08])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
