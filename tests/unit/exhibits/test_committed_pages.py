@@ -151,6 +151,28 @@ def test_the_readme_counts_fedlaws_numbers() -> None:
     assert f": {fedlaw['counts']['reproduced']} of {judged} numbers are reproduced, but" in readme
 
 
+def test_the_readme_says_how_many_seeds_there_are() -> None:
+    """Of cells at full scale: three, but for FedIMA's, for those of variants and controls, and for two comparisons."""
+    counts: dict[tuple[str, str], set[int]] = defaultdict(set)
+    few = 0
+    for path in TABLES:
+        if path.parts[-3] == "full":
+            for cell in filter(lambda cell: cell["per_seed"], json.loads(path.read_text())["cells"]):
+                counts[path.parts[-2], path.stem].add(len(cell["per_seed"]))
+                few += len(cell["per_seed"]) < 3 and path.parts[-2] != "fedima"
+    others = {place: numbers for place, numbers in counts.items() if numbers != {3}}
+    assert others == {
+        ("fedima", "table1"): {1, 3},
+        ("fedlaw", "table3-control"): {1, 2, 3},
+        ("fedgh", "table1-variants"): {1, 3},
+        ("fedlaw", "table3-seeds"): {7},
+        ("elastic", "table3-sigmoid"): {20},
+    }
+    said = "six cells of variants and controls have one or two, and two comparisons have seven and twenty."
+    assert few == 6
+    assert f"Most of FedIMA has one seed, {said}" in (ROOT / "README.md").read_text()
+
+
 def test_every_key_of_the_records_is_told_in_the_docs() -> None:
     """Of tables, figures and pages. Keys such as `measured_wins` are told as `measured_` and `wins`."""
     text = re.sub(r"^```.*?^```", "", (ROOT / "docs/records.md").read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -172,6 +194,8 @@ def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
     seeds = [json.loads(path.read_text()) for path in ROOT.glob("reports/*/*/evidence/*/seed*.json")]
     verified, unknown = sum("verified" in one for one in seeds), sum(not one.get("code") for one in seeds)
     said = " ".join((ROOT / "docs/reproducibility.md").read_text().split())
+    silent = sum("arithmetic" not in one["environment"] for one in seeds)
+    assert f"It is recorded with every result, of the published ones but with {silent} old seeds, and is" in said
     assert f"Of {len(seeds)} published seeds {verified} have been trained again and renewed so; {unknown} do not record" in said
 
 
@@ -184,6 +208,12 @@ def test_what_the_readme_says_of_fedlaws_claims_and_of_the_control() -> None:
     assert [len(judged), sum(not claim["says"] for claim in judged)] == [4, 3]
     assert "all four claims that could be judged are inconclusive (three of\nthem we read off Table 3 ourselves)" in readme
     assert "All four claims that could be judged are inconclusive." in readme
+
+    rows = json.loads((ROOT / "reports/full/fedlaw/table3-seeds.json").read_text())["cells"]
+    seeds = {cell["row"]: cell["per_seed"] for cell in rows}
+    later = [seeds["fedlaw"][seed] - seeds["fedavg"][seed] for seed in ("11", "12", "13", "14")]
+    assert sum(later) < 0
+    assert "At the\nfour seeds that had not run when seven were decided on it is behind." in readme
 
     cells = json.loads((ROOT / "reports/full/fedlaw/table3-control.json").read_text())["cells"]
     mean = {cell["row"]: cell["mean"] for cell in cells if cell["column"] == "fashion_mnist-mlp-100"}
