@@ -5,7 +5,7 @@
 checkpoint choice:
     input: lambda w: FLOW.trials(w.place, w.table), plan=lambda w: FLOW.plan_file(w.place, w.table)
     output: "results/choices/{place}{table}.json"
-    params: published=lambda _, input: FLOW.published(input)
+    params: published=lambda w: FLOW.published(w.place, [w.table])
     log: "logs/choice/{place}{table}.log"
     message: "choice between candidates: {wildcards.place}{wildcards.table}"
     shell: "fedrepro choose {input.plan} --out {output} > {log} 2>&1"
@@ -13,7 +13,7 @@ checkpoint choice:
 rule track:
     input: lambda w: FLOW.evidence(w.place, w.table, checkpoints), plan=lambda w: FLOW.plan_file(w.place, w.table)
     output: "results/tracked/{place}{table}.json"
-    params: published=lambda _, input: FLOW.published(input)
+    params: published=lambda w: FLOW.published(w.place, [w.table])
     log: "logs/track/{place}{table}.log"
     message: "MLflow: {wildcards.place}{wildcards.table}"
     shell: "fedrepro track {input.plan} --out {output} > {log} 2>&1"
@@ -28,7 +28,7 @@ rule table:
         expand("reports/{{place}}{{table}}{ending}", ending=[".md", ".json", ".csv", ".tex"]),
         report("reports/{place}{table}.html", caption="captions/table.rst", category="{place}", labels={"page": "{table}"}),
     wildcard_constraints: table=r"table\d+(-[a-z0-9]+)*"
-    params: published=lambda _, input: FLOW.published(input)
+    params: published=lambda w: FLOW.published(w.place, [w.table])
     log: "logs/report/{place}{table}.log"
     message: "reports/{wildcards.place}{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.place}{wildcards.table} > {log} 2>&1"
@@ -42,7 +42,7 @@ rule figure:
         report("reports/{place}{table}.svg", caption="captions/drawn.rst", category="{place}", labels={"page": "{table}"}),
         expand("reports/{{place}}{{table}}{ending}", ending=[".csv", ".json"]),
     wildcard_constraints: table=r"figure\d+(-[a-z0-9]+)*"
-    params: published=lambda _, input: FLOW.published(input)
+    params: published=lambda w: FLOW.published(w.place, [w.table])
     log: "logs/report/{place}{table}.log"
     message: "reports/{wildcards.place}{wildcards.table}.svg"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.place}{wildcards.table} > {log} 2>&1"
@@ -54,7 +54,7 @@ rule page:
         expand("reports/{{place}}{name}", name=["index.md", "index.json", "details.md", "details.html"]),
         report("reports/{place}index.html", caption="captions/page.rst", category="{place}", labels={"page": "all tables"}),
         report(directory("reports/{place}figures/index"), patterns=["{figure}.svg"], caption="captions/figure.rst", category="{place}", labels={"page": "{figure}"}),
-    params: rendered=lambda w: FLOW.rendered(w.place), published=lambda _, input: FLOW.published(input)
+    params: rendered=lambda w: FLOW.rendered(w.place), published=lambda w: FLOW.published(w.place)
     wildcard_constraints: place=r"((demo|short|full)/)?[a-z0-9_]+/"
     log: "logs/report/{place}index.log"
     message: "reports/{wildcards.place}index.html"

@@ -68,6 +68,24 @@ def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
         assert not (project.root / made).exists(), made
 
 
+def test_evidence_with_an_older_time_is_rendered(tmp_path: Path) -> None:
+    """As a backup brings it back: the content counts, and the page has the number again."""
+    project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
+    command, report = ("snakemake", "--cores", "2", f"{TABLE}.md"), f"{TABLE}.json"
+    project.run(*command, "--forcerun", "table")
+    shown = (project.root / report).read_bytes()
+    path = next((project.root / "reports/short/fedgh/evidence").glob("*/seed8.json"))
+    shutil.copy2(path, tmp_path / "kept.json")
+    other = json.loads(path.read_text())
+    other["curves"]["test_accuracy"][-1] += 1.0
+    write_json(path, seal(other))
+    project.run(*command)
+    assert (project.root / report).read_bytes() != shown
+    shutil.copy2(tmp_path / "kept.json", path)
+    project.run(*command)
+    assert (project.root / report).read_bytes() == shown
+
+
 REPORT = ("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
 PUBLISH = ("fedrepro", "publish", "fedlaw/table3", "--scale", "full")
 

@@ -129,10 +129,18 @@ class Workflow:
         find = partial(self.store.find, run.run_id)
         return self._public(receipts.RUNS / run.run_id, seeds, find, fresh)
 
-    @staticmethod
-    def published(files: Iterable[str]) -> str:
-        """What the published ones of a report's inputs hold: git or a backup may bring another content with an older time."""
-        return content_of(path for path in map(Path, files) if is_published(path))
+    def published(self, place: str, tables: Sequence[str] = ()) -> str:
+        """What the published files hold that these reports, or all of the paper, may read: git or a backup may bring another
+        content with an older time. Told from the plans alone, since of a parameter that is made from a job's inputs Snakemake
+        forgets the value."""
+        names = tables or self.project.tables_of(paper_and_scale(place)[0])
+        plans = [self.plan(place, table, alone=bool(tables)) for table in names]
+        asked = [(run, seed) for made in plans for run in made.runs.values() for seed in made.seeds]
+        files = {self.store.find(run.run_id, seed) for run, seed in asked}
+        with session.one_line():
+            for run, seed in asked:
+                files |= {self.store.measured(run.run_id, call, seed, rounds) for call, rounds in run.measures.items()}
+        return content_of(path for path in files if path and is_published(path))
 
     def _measured(self, made: Plan, run_id: str, call: str) -> list[str]:
         """What a diagnostic leaves: published, or the jobs that measure it."""
