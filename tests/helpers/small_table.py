@@ -150,7 +150,9 @@ def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes)
         "config": run["config"],
         "summary": summary | {"test_loss": None if accuracy is None else 0.4},
         "curves": {"round": rounds, "test_accuracy": curve, "test_loss": [v and v / 100 for v in curve]},
-        "inputs": {kind: canonical_hash([name, seed], 64) for kind, name in run["inputs"].items()},
+        "inputs": {
+            kind: canonical_hash([name, seed if kind != "arrays" else None], 64) for kind, name in run["inputs"].items()
+        },
         "environment": {
             "python": "3.11.9",
             "torch": "2.13.0",

@@ -35,8 +35,8 @@ class Cell:
     """One number of a table, in its metric's unit.
 
     `per_seed`: None where a seed has no value, absent where it was not run. `mean` and `std`, the sample standard deviation,
-    are over seeds, and there is none where a seed has no value: a mean over the others would be optimistic. `mixed`: parts of
-    which the seeds have different code, which make no mean either. `reason`: why there is no number, or not from all seeds.
+    are over seeds, and there is none where a seed has no value: a mean over the others would be optimistic. `mixed`: how the
+    seeds differ in code or data, so that they make no mean either. `reason`: why there is no number, or not from all seeds.
     `difference` is measured minus printed, `margin` half the width of the prediction interval of it; both None unless
     comparable. The best marks are of a column at the decimals shown; ties are all marked.
     """
@@ -49,7 +49,7 @@ class Cell:
     mean: float | None = None
     std: float | None = None
     readings: Readings | None = None
-    mixed: tuple[str, ...] = ()
+    mixed: str = ""
     reason: str | None = None
     difference: float | None = None
     margin: float | None = None
@@ -152,7 +152,7 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
     receipts = {seed: one for seed, one in evidence.get(place.run_id or "", {}).items() if one.has(reading)}
     per_seed = {seed: one.value(reading) for seed, one in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
-    mixed = fingerprints.apart(one.code for one in receipts.values())
+    mixed = _apart([*receipts.values()])
     whole = bool(values) and len(values) == len(per_seed) and not mixed
     return Cell(
         place,
@@ -166,6 +166,15 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
         mixed=mixed,
         reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverges(reading)], mixed),
     )
+
+
+def _apart(receipts: Sequence[Receipt]) -> str:
+    """Why these seeds make no mean: `different code of part gh`, `different arrays of the data set`; empty if they do."""
+    code = fingerprints.apart(one.code for one in receipts)
+    data = {digest for one in receipts if (digest := one.inputs.get("arrays"))}
+    said = [f"different code of {fingerprints.listed(code)}"] if code else []
+    said += ["different arrays of the data set"] if len(data) > 1 else []
+    return " and ".join(said)
 
 
 def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | None:
@@ -191,7 +200,7 @@ def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | Non
 
 
 def _reason(
-    place: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: tuple[str, ...]
+    place: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: str
 ) -> str | None:
     """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
     if place.run_id is None:
@@ -202,7 +211,7 @@ def _reason(
     missing = [seed for seed in seeds if seed not in per_seed]
     reasons = []
     if mixed:
-        reasons.append(f"the seeds are of different code of {fingerprints.listed(mixed)}")
+        reasons.append(f"the seeds are of {mixed}")
     if diverged:
         reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
     if never:

@@ -1,7 +1,7 @@
 """What the runs of a plan cost, what computed them, the sha256 of all that they read, and what a reader must know of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.reading import EDITED
@@ -23,17 +23,6 @@ class RunCost:
     method: str
     setting: str
     receipts: tuple[Receipt, ...]
-
-
-@dataclass(frozen=True)
-class Input:
-    """What the runs of a column read at a seed; more than one sha256 is a fault."""
-
-    kind: str
-    id: str
-    seed: int
-    setting: str
-    sha256: list[str] = field(default_factory=list)
 
 
 def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) -> list[RunCost]:
@@ -101,14 +90,14 @@ def commits(evidence: Evidence) -> list[str]:
 
 def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, list[int]]]:
     """Lists every file that the runs read: kind, identity, sha256, seeds."""
-    unique: dict[tuple[str, str, str], list[int]] = {}
-    for entry in _inputs(plan, evidence):
-        for digest in entry.sha256:
-            seeds = unique.setdefault((entry.kind, entry.id, digest), [])
-            if entry.seed not in seeds:
-                seeds.append(entry.seed)
-    files = [(*key, seeds) for key, seeds in unique.items()]
-    return sorted(files, key=lambda one: (one[0], one[1], one[3]))
+    return sorted(
+        (
+            (kind, name, digest, [seed for seed, digests in seeds.items() if digest in digests])
+            for (kind, name), seeds in _read(plan, evidence).items()
+            for digest in dict.fromkeys(digest for digests in seeds.values() for digest in digests)
+        ),
+        key=lambda one: (one[0], one[1], one[3]),
+    )
 
 
 def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -134,7 +123,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
         said.append(f"The runs come from {len(of)} different commits; {where}.")
     if any(receipt.environment.dirty for receipt in runs):
         said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
-    return (*said, *_conflicts(plan, evidence))
+    return (*said, *_mixed(cells), *_conflicts(plan, evidence))
 
 
 def _shown_of(diverged: set[str], cells: Sequence[Cell]) -> str:
@@ -168,28 +157,40 @@ def _edited(plan: Plan) -> list[str]:
     return sorted(edited)
 
 
+def _mixed(cells: Sequence[Cell]) -> Iterator[str]:
+    """A sentence where a cell's seeds were trained with unlike arithmetic, or on unlike devices."""
+    ways = {
+        "arithmetic": [{one.environment.arithmetic or "native" for one in cell.receipts.values()} for cell in cells],
+        "devices": [{str(one.environment.device) for one in cell.receipts.values()} for cell in cells],
+    }
+    for what, used in ways.items():
+        unlike = [kinds for kinds in used if len(kinds) > 1]
+        if unlike:
+            names = fingerprints.listed(sorted(set().union(*unlike)))
+            yield f"{len(unlike)} of {len(cells)} cells have seeds that were trained with unlike {what}: {names}."
+
+
 def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
-    """A sentence for each input that is not the same for every method of a column at a seed.
+    """A sentence for each input that the runs did not read alike: at a seed, or at all seeds for the data set's arrays.
 
-    Participation, initial model and data are shared by all rows of a column, so rows of one column that name the same input
-    must have read the same bytes.
+    Runs that name the same participation, initial model and so on must have read the same bytes.
     """
-    for entry in _inputs(plan, evidence):
-        if len(entry.sha256) > 1:
-            digests = ", ".join(digest[:12] for digest in entry.sha256)
-            yield f"Input {entry.kind} of {entry.setting} at seed {entry.seed} is not the same for every method ({digests})."
+    for (kind, name), seeds in _read(plan, evidence).items():
+        unlike = {seed: digests for seed, digests in seeds.items() if len(digests) > 1}
+        if kind == "arrays" and len({digest for digests in seeds.values() for digest in digests}) > 1:
+            unlike = seeds
+        for seed, digests in unlike.items():
+            short = ", ".join(digest[:12] for digest in digests)
+            yield f"Not all runs read the same {kind} {name} at seed {seed} ({short})."
 
 
-def _inputs(plan: Plan, evidence: Evidence) -> list[Input]:
-    """Lists the inputs by kind, column and seed, with every sha256 that the runs report."""
-    inputs: dict[tuple, Input] = {}
-    for cell in plan.planned:
-        run = plan.run(cell)
-        for seed, receipt in evidence.get(run.run_id, {}).items():
+def _read(plan: Plan, evidence: Evidence) -> dict[tuple[str, str], dict[int, list[str]]]:
+    """Kind and identity of an input -> seed -> every sha256 that the runs report."""
+    found: dict[tuple[str, str], dict[int, list[str]]] = {}
+    for run_id in dict.fromkeys(cell.run_id for cell in plan.planned if cell.run_id):
+        for seed, receipt in evidence.get(run_id, {}).items():
             for kind, digest in sorted(receipt.inputs.items()):
-                name = str(run.inputs.get(kind, ""))
-                blank = Input(kind, name, seed, plan.column(cell.column).title)
-                entry = inputs.setdefault((kind, name, seed, cell.column), blank)
-                if digest is not None and digest not in entry.sha256:
-                    entry.sha256.append(digest)
-    return list(inputs.values())
+                known = found.setdefault((kind, str(plan.runs[run_id].inputs.get(kind, ""))), {}).setdefault(seed, [])
+                if digest is not None and digest not in known:
+                    known.append(digest)
+    return found

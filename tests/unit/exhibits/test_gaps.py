@@ -64,19 +64,26 @@ def test_a_cpu_and_a_gpu_are_told_apart():
     assert seeds() == "8: +1.00, 9: +2.00, 10: +0.00 (a GPU and a CPU)"
 
 
-def test_seeds_of_different_code_leave_no_measured_difference():
+@pytest.mark.parametrize(
+    ("key", "values", "what"),
+    [
+        ("code", ({"part fedlaw": "a"}, {"part fedlaw": "b"}), "different code of part fedlaw"),
+        ("inputs", ({"arrays": "a"}, {"arrays": "b"}), "different arrays of the data set"),
+    ],
+)
+def test_seeds_of_different_code_or_data_leave_no_measured_difference(key, values, what):
     """Nor a mean read in other ways, as the cell itself has none."""
     plan = make_plan("full")
     found = make_evidence(plan, FOUND | {("fedavg", B): [80.0] * 3, ("fedlaw", B): [81.0] * 3})
     fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))
     for seed, receipt in found[fedlaw].items():
-        receipt["code"] = {"part fedlaw": "b" if seed == 10 else "a"}
+        receipt[key] = values[seed == 10]
     table = exhibit(plan, found)
     (gap,) = table.gaps
     one = next(one for one in gap.settings if one.column.key == A)
-    assert (one.ours, one.per_seed, one.reason) == (None, {}, "the seeds are of different code")
+    assert (one.ours, one.per_seed, one.reason) == (None, {}, f"the seeds are of {what}")
     cell = table.cell("fedlaw", A)
-    assert (cell.mean, cell.readings) == (None, None)
+    assert (cell.mean, cell.readings, cell.reason) == (None, None, one.reason)
     assert table.cell("fedavg", A).readings is not None
 
 

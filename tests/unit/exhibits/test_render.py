@@ -314,8 +314,32 @@ def test_inputs_that_differ_between_methods_are_reported():
     plan = make_plan()
     found = make_evidence(plan, SOME)
     found[make_run("fedlaw", A)["run_id"]][8]["inputs"]["partition"] = "f" * 64
-    said = "Input partition of FashionMNIST · MLP, α = 100 at seed 8 is not the same for every method"
-    assert any(one.startswith(said) for one in exhibit(plan, found).warnings)
+    (said,) = [one for one in exhibit(plan, found).warnings if one.startswith("Not all runs read the same")]
+    assert re.search(r"partition \S+ at seed 8 \(\w{12}, f{12}\)\.", said)
+
+
+def test_a_data_set_that_differs_between_seeds_is_reported():
+    """Arrays that were made again leave the methods of a seed alike, and the seeds unlike."""
+    plan = make_plan()
+    found = make_evidence(plan, SOME)
+    for seeds in found.values():
+        for seed, receipt in seeds.items():
+            receipt["inputs"]["arrays"] = ("b" if seed == 10 else "a") * 64
+    said = [one for one in exhibit(plan, found).warnings if "same arrays" in one]
+    assert [re.search(r"at seed (\d+ \(\w\w)", one)[1] for one in said] == ["8 (aa", "9 (aa", "10 (bb"]
+
+
+@pytest.mark.parametrize(("key", "values"), [("arithmetic", ("native", "portable")), ("device", ("cpu", "cuda"))])
+def test_seeds_of_unlike_arithmetic_or_device_are_said_before_the_numbers(key, values):
+    """They make a mean, which no machine gives again."""
+    plan = make_plan()
+    found = make_evidence(plan, SOME)
+    assert not any("unlike" in one for one in exhibit(plan, found).warnings)
+    for seed, receipt in found[make_run("fedlaw", A)["run_id"]].items():
+        receipt["environment"] = receipt["environment"] | {key: values[seed == 9]}
+    what = "devices" if key == "device" else key
+    said = f"1 of 6 cells have seeds that were trained with unlike {what}: {values[0]} and {values[1]}."
+    assert said in exhibit(plan, found).warnings
 
 
 def test_an_edited_protocol_is_said():
