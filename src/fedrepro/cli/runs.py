@@ -208,12 +208,14 @@ def _project(options: Namespace) -> "Project":
 def _resolve(project: "Project", options: Namespace) -> "Plan":
     """The plan of paper/table at --scale; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
-    from fedrepro.config.ignored import require_effect
+    from fedrepro.config.ignored import require_effect, unused_seeds
 
     paper, _, table = options.target.partition("/")
     with asked.blaming_the_options(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
         require_effect(project, [resolved])
+    if not options.seeds and (line := unused_seeds(project, resolved)):
+        console.say(line)
     if not options.dry_run:
         from fedrepro.cli.drawing import draw_missing
         from fedrepro.engine.receipts import beside

@@ -1,4 +1,4 @@
-"""Edits of methods in params.yaml that change nothing because a row writes another value: they are refused.
+"""Edits of params.yaml that change nothing: of a method's argument they are refused, of seeds they are said.
 
 A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
 the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a
@@ -13,7 +13,7 @@ from fedrepro.config.places import table_path
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project
 from fedrepro.config.reading import EDITED
-from fedrepro.config.schema import Scalar
+from fedrepro.config.schema import Params, Scalar
 from fedrepro.errors import UserError
 from fedrepro.methods.parts import PARTS
 
@@ -36,6 +36,16 @@ def require_effect(project: Project, plans: Iterable[Plan]) -> None:
                         f"params.yaml: methods.{paper}.{name} = {value!r}: changes nothing, since the method is written with "
                         f"{argument}=... in {where}; change it there, or set this to null"
                     )
+
+
+def unused_seeds(project: Project, plan: Plan) -> str | None:
+    """A line where somebody edited the seeds of params.yaml, and this table names its own."""
+    seeds = project.params.seeds
+    if project.published or tuple(seeds) == plan.seeds or seeds == Params.model_validate({}).seeds:
+        return None
+    own, edited = (", ".join(map(str, some)) for some in (plan.seeds, seeds))
+    where = table_path(Path(), plan.paper, plan.table)
+    return f"params.yaml: seeds = {edited} changes nothing, since {where} names its own for scale {plan.scale} ({own})"
 
 
 def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:

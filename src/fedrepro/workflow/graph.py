@@ -5,6 +5,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 """
 
 import contextlib
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from fedrepro import arithmetic
 from fedrepro.choices import PUBLISHED
 from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
-from fedrepro.config.ignored import require_effect
+from fedrepro.config.ignored import require_effect, unused_seeds
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import Project, load_project
@@ -95,6 +96,8 @@ class Workflow:
                 project = self.project.as_published(scale) if scale else self.project
                 made = plan(project, paper, table, scale or project.params.scale)
                 require_effect(project, [made] if alone else [])
+                if alone and self.workflow.is_main_process and (line := unused_seeds(project, made)):
+                    print(f"fedrepro: {line}", file=sys.stderr, flush=True)
                 write_plan(place, made)
                 write_configs(project, made)
             self.made[place, table] = made
