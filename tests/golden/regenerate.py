@@ -6,6 +6,7 @@
 A change that is meant to alter results commits the new curves together with the reason; any other change leaves them alone.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -77,22 +78,25 @@ def differences(new: dict, old: dict | None, tolerance: float = 1e-9) -> list[st
 
 def main(arguments: list[str]) -> int:
     """Prints what has changed; with --write also writes it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.golden.regenerate", description=str(__doc__).splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the new curves; otherwise exit code 1 where one differs")
+    write = parser.parse_args(arguments).write
     changed = 0
     for name in CASES:
         new = compute(name)
         lines = differences(new, stored(name))
         changed += bool(lines)
         print(f"{name}: {'; '.join(lines) or 'unchanged'}")
-        if "--write" in arguments and lines:
+        if write and lines:
             write_json(FOLDER / f"{name}.json", new)
     for path in sorted(FOLDER.glob("*.json")):
         if path.stem not in CASES:
             changed += 1
             print(f"{path.stem}: no such part any more")
-            if "--write" in arguments:
+            if write:
                 path.unlink()
-    print(f"{changed} of {len(CASES)} curves {'written' if '--write' in arguments else 'differ'}")
-    return int(changed > 0 and "--write" not in arguments)
+    print(f"{changed} of {len(CASES)} curves {'written' if write else 'differ'}")
+    return int(changed > 0 and not write)
 
 
 if __name__ == "__main__":

@@ -262,7 +262,7 @@ def _verify(add: Add) -> None:
 def _publish(add: Add) -> None:
     publish = add("publish", "publish", "copy a table's finished seeds to reports/<scale>, where evidence is committed")
     publish.add_argument("target", help="table as paper/table, for example fedgh/table2")
-    publish.add_argument("--scale", choices=PUBLISHED, required=True)
+    publish.add_argument("--scale", choices=PUBLISHED, required=True, help="of the runs, and of the folder in reports/")
     publish.add_argument("--partial", action="store_true", help="what is finished, though some of the table is missing")
     publish.add_argument("--native", action="store_true", help="also what was trained on a GPU or in native arithmetic")
 
@@ -322,7 +322,7 @@ def _look(add: Add) -> None:
     )
 
     ui = add("ui", "track", "serve the MLflow UI over the runs of all tables asked for, brought up to date")
-    ui.add_argument("--host", default="127.0.0.1")
+    ui.add_argument("--host", default="127.0.0.1", help="address to listen on; default: 127.0.0.1, this machine alone")
     ui.add_argument("--port", type=_port, default=5000, help="default: 5000")
 
 
@@ -354,7 +354,7 @@ def _find_out(add: Add) -> None:
 def _draw(add: Add) -> None:
     """What the workflow draws once and saves."""
     data = add("data", "drawing", "download, verify and prepare a data set")
-    data.add_argument("dataset")
+    data.add_argument("dataset", help="see `fedrepro list datasets`")
     data.add_argument("--shape", help="CxHxW, for example 1x28x28; default: the data set's own")
     data.add_argument("--mirror", help="folder or URL to look in before the network; default: $FEDREPRO_MIRROR")
 

@@ -119,7 +119,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str
         said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
     of = {receipt.environment.commit for receipt in runs}
     if len(of) > 1:
-        where = "the JSON lists them" if plan.kind else "see the provenance below"
+        where = "the JSON lists them" if plan.kind else "“commit of the runs” below lists them"
         said.append(f"The runs come from {len(of)} different commits; {where}.")
     if any(receipt.environment.dirty for receipt in runs):
         said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")

@@ -80,6 +80,19 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
     assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1
 
 
+def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
+    """It stands under its own name where it is the only one of its run, as a row of another network would."""
+    plan = make_plan("demo")
+    first, second = [one for one in plan["cells"] if one["column"] == A and one["run_id"]][:2]
+    second["metric"] = second["metric"] | {"name": "test_loss"}
+    evidence = make_evidence(plan, {(one["row"], A): [80.0] * 3 for one in (first, second)})
+    table = exhibit(plan, evidence)
+    assert [one.row for one in learning.curves(table.plan, table.evidence, table.columns[A])] == [first["row"], second["row"]]
+    second["run_id"] = first["run_id"]
+    table = exhibit(plan, evidence)
+    assert [one.row for one in learning.curves(table.plan, table.evidence, table.columns[A])] == [first["row"]]
+
+
 def test_after_a_seed_diverged_a_line_is_of_the_others() -> None:
     """Three seeds have round 1, two of them round 2, and one alone the last two."""
     plan = make_plan("demo")

@@ -47,8 +47,11 @@ class Matrix(Kind):
         return Drawing(plan, tuple(found), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A field without a value stays empty. Every panel has its own colours."""
-        titles = panels.titles(figure)
+        """A field without a value stays empty. Panels of one metric share their colours."""
+        titles, shades = panels.titles(figure), dict[str, list[float]]()
+        for one in figure.series:
+            drawn = [value for x, y, value in zip(one.x, one.to, one.y, strict=True) if self.diagonal or x != y]
+            shades.setdefault(one.metric, []).extend(drawn)
         with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as every:
             for axes, one in zip(every, figure.series, strict=True):
                 size = int(max(*one.x, *one.to)) + 1
@@ -56,7 +59,8 @@ class Matrix(Kind):
                 for x, y, value in zip(one.x, one.to, one.y, strict=True):
                     if self.diagonal or x != y:
                         fields[int(x)][int(y)] = value
-                mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5)
+                ends = {"vmin": min(shades[one.metric]), "vmax": max(shades[one.metric])}
+                mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, **ends)
                 axes.set_aspect("equal")
                 axes.invert_yaxis()
                 ticks = range(0, size, max(1, math.ceil(size / 10)))

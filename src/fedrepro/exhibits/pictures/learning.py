@@ -1,5 +1,6 @@
 """Learning curves of a table: a picture for each column, by the kind `curves`."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +30,20 @@ def _title(column: Column) -> str:
 
 
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
-    """Makes a curve of the column's metric for each row with evidence."""
+    """Makes a curve of the column's metric for each row with evidence. A row that shows something else of a run is left out
+    where another row has that run's curve: the two lines would be one."""
+    own = [place for place in plan.planned if place.column == column.key]
+    drawn = {place.run_id: place for place in own if place.metric.name == column.metric.name}
     recorded = column.metric.model_copy(update={"diagnostic": None})
 
-    def of_the_column(place: Place) -> Place:
-        return place if place.metric.name == column.metric.name else replace(place, metric=recorded)
+    def places() -> Iterator[Place]:
+        for place in own:
+            if place.metric.name == column.metric.name:
+                yield place
+            elif drawn.setdefault(place.run_id, place) is place:
+                yield replace(place, metric=recorded)
 
-    return list(KIND.lines([of_the_column(place) for place in plan.planned if place.column == column.key], evidence))
+    return list(KIND.lines([*places()], evidence))
 
 
 def draw(plan: Plan, column: Column, title: str, lines: list[Series], path: Path) -> None:
