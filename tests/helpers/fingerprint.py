@@ -18,7 +18,16 @@ DROPPED = "dropped"  # the fingerprint of a claim that is gone
 WORDS = {"id", "text", "says", "where"}  # of a claim: how it is said, not what decides it
 
 _VALUES = ([1.0, 2.0, 4.0], [10.0, 10.1], [5.0, 5.0, 5.0, 9.0], [3.0])
-_SEEDS = ([0.2, 0.3, 0.4], [0.9, 1.1, 1.0], [-0.5, 0.6, 0.1], [2.0, 2.1, 2.2], [-3.0, -3.1, -3.2], [0.0, 0.0, 0.0], [1.5])
+_SEEDS = (
+    [0.2, 0.3, 0.4],
+    [0.9, 1.1, 1.0],
+    [-0.5, 0.6, 0.1],
+    [2.0, 2.1, 2.2],
+    [-3.0, -3.1, -3.2],
+    [0.0, 0.0, 0.0],
+    [1.5],
+    [6.2, 9.0, 11.8],
+)
 
 
 def rule_fingerprint() -> str:

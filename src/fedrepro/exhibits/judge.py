@@ -16,7 +16,7 @@ from fedrepro import units
 from fedrepro.config.claims import OVER_COLUMNS, Claim, Small
 from fedrepro.exhibits.claims import KINDS, Number, mean_of
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import LEVEL, MOST, holm, interval, mean, seeds_needed, t_test
+from fedrepro.exhibits.paired import LEVEL, MOST, POWER, holm, interval, mean, seeds_needed, t_test
 from fedrepro.exhibits.verdict import RULE
 
 Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]
@@ -25,12 +25,14 @@ DECIDED: tuple[Verdict, ...] = VERDICTS[:4]  # those that the measured numbers d
 
 PAIRED = (
     "Seed by seed (the same seed is the same partition, cohorts and initial model), then as the mean over seeds with its 95 % "
-    "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies in "
-    f"it or within {RULE.tolerance:g} point of our mean (0.01 where the unit is no percentage). Direction only: every seed, or "
-    "the whole interval, lies on the claimed side, and no more than that holds. Contradicted: the whole interval lies on the "
-    "other side. Otherwise, and where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± "
-    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight. A claim that "
-    "stays inconclusive says how many seeds it would take at the means and deviations measured."
+    "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies "
+    f"within {RULE.tolerance:g} point of our mean, or in the interval where that reaches {RULE.widest:g} points to either side "
+    "or less (a point is 1 of percent, rounds and epochs, 0.01 of ratios, shares and cosines, 0.005 of factors, 0.1 of "
+    "correlations, and 2 % of a printed loss, norm or eigenvalue). Direction only: every seed, or the whole interval, lies on "
+    "the claimed side, and no more than that holds. Contradicted: the whole interval lies on the other side. Otherwise, and "
+    "where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± 2.48 standard deviations, "
+    "and without any effect all three still lie on the claimed side one time in eight. A claim that stays inconclusive says "
+    f"how many seeds would decide it with a probability of {100 * POWER:.0f} %, if mean and deviation are truly those measured."
 )
 MANY = 4  # missing cells that a page still names one by one
 OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring says all
@@ -86,6 +88,8 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
     verdict, why = _overall([(verdict, why) for _, verdict, why in outcomes])
     if verdict == "inconclusive":
         why += _would_take([_seeds(claim, number, len(judged)) for number, verdict, _ in outcomes if verdict == "inconclusive"])
+    if verdict == "reproduced" and all(number.printed is None for number in judged):
+        why += ". The paper prints no number to compare the size with"
     if not table.plan.comparable:
         if any(number.per_seed for number in judged):
             verdict, why = "not comparable", table.why_not_comparable
@@ -138,20 +142,24 @@ def _p_against(claim: Claim, number: Number) -> float:
 
 
 def _seeds(claim: Claim, number: Number, numbers: int) -> int | None:
-    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; None where the mean
-    lies on the border itself. One that would contradict must do so among `numbers` (Bonferroni; Holm asks for no more)."""
+    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; 0 where the mean
+    lies on the border itself, None where there is nothing to tell it by. One that would contradict must do so among `numbers`
+    (Bonferroni; Holm asks for no more)."""
     beyond = _beyond(claim, number)
-    return seeds_needed(beyond, number.values, numbers if beyond > 0 else 1) if beyond and round(beyond, 6) else None
+    if beyond is None or not round(beyond, 6):
+        return None if beyond is None else 0
+    return seeds_needed(beyond, number.values, numbers if beyond > 0 else 1)
 
 
 def _would_take(seeds: Sequence[int | None]) -> str:
-    known = sorted({one for one in seeds if one is not None})
-    if not known:
-        return ""
-    least, most = (f"{one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
-    return f". Deciding it would take about {least} seeds" + (
-        f" for one of these numbers, {most} for all" if least != most else ""
-    )
+    said, known = [""], sorted({one for one in seeds if one})
+    if known:
+        least, most = (f"about {one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
+        what = f"one of these numbers, and {most} all of them" if least != most else "it"
+        said.append(f"With a probability of {100 * POWER:.0f} % {least} seeds would decide {what}")
+    if 0 in seeds:
+        said.append("A mean lies on the border itself, where no number of seeds decides")
+    return ". ".join(said)
 
 
 def _directed(number: Number, against: bool) -> Verdict:
@@ -172,7 +180,8 @@ def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
     if number.printed is None or ends is None:
         return ends is not None
     near = round(abs(mean(number.values) - number.printed), 6) <= RULE.tolerance * number.point
-    return near or ends[0] <= number.printed <= ends[1]
+    narrow = round((ends[1] - ends[0]) / 2, 6) <= round(RULE.widest * number.point, 6)
+    return near or (narrow and ends[0] <= number.printed <= ends[1])
 
 
 def _same(number: Number, against: bool) -> Verdict:

@@ -24,15 +24,15 @@ COUNTED = (
 )
 JUDGED = (
     "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
-    "rule decides it."
+    "rule decides it. Claims of a paper rest in part on the same runs, so that their verdicts are not independent."
 )
 CHANGED = (
-    " † Added or changed after results had been read. The rules for numbers were changed then, too. Each paper's page lists "
-    "these changes and what they moved."
+    " † Added or changed after results had been read. The rules for numbers were changed then, too. The details beside "
+    "each paper's page list these changes and what they moved."
 )
 WAITING = (
-    "Not run: some of a claim's numbers, or all, have no runs. Not comparable: scale full has no verdict and scale short has "
-    "runs, or the paper does not give the settings."
+    "Not run: some of a claim's numbers, or all, have no runs, or lack seeds. Not comparable: scale full has no verdict and "
+    "scale short has runs, or the paper does not give the settings."
 )
 LATE = " †"
 Paper = list[Placed]  # the pages of one paper, full before short

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
+POWER = 0.8  # with which the seeds that an open claim needs would decide it (our choice)
 MOST = 1000  # seeds beyond which counting stops
 
 
@@ -40,16 +41,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> int:
-    """How many seeds would make the t-interval of the mean shorter than `distance` to either side, if further ones varied as
-    `values` (at least 2) do; `MOST` where it is that many or more. Its level: 95 % for all of `tests` numbers together."""
-    from scipy.special import stdtrit
+    """How many seeds have a t-interval on one side with probability `POWER`, if their mean is truly `distance` away and they
+    vary as `values` (at least 2) do; `MOST` where it is that many or more. Level: 95 % for all of `tests` numbers together.
+
+    By the noncentral t-distribution. An interval just as long as the distance would lie on one side half of the time.
+    """
+    from scipy.special import nctdtr, stdtrit
 
     deviation = statistics.stdev(values)
 
-    def enough(n: int) -> bool:
-        return float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests)) * deviation / math.sqrt(n) < abs(distance)
+    def power(n: int) -> float:
+        least = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests))
+        return 1 - float(nctdtr(n - 1, math.sqrt(n) * abs(distance) / deviation, least))
 
-    return next((n for n in range(2, MOST) if enough(n)), MOST)
+    return next((n for n in range(2, MOST) if not deviation or power(n) >= POWER), MOST)
 
 
 def paired(first: Mapping[int, float | None], second: Mapping[int, float | None]) -> dict[int, float | None]:

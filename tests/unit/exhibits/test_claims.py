@@ -85,6 +85,9 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("difference", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("difference", {"b": [2.0, 2.1, 2.2]}, "reproduced"),
         ("difference", {"b": [8.9, 9.0, 9.1]}, "direction only"),
+        # 4 ± 2.98 holds the printed number; 7 ± 5.96 does, too, and is too wide to tell its size.
+        ("difference", {"b": [2.8, 4.0, 5.2]}, "reproduced"),
+        ("difference", {"b": [4.6, 7.0, 9.4]}, "direction only"),
         # 2.5 ± 7.5 reaches below 0 although every seed is ahead; one seed behind, and nothing can be said.
         ("difference", {"b": [0.5, 1.0, 6.0]}, "direction only"),
         ("difference", {"b": [-0.1, 1.0, 6.0]}, "inconclusive"),
@@ -255,7 +258,18 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
     assert list(numbers(found)[0].per_seed.values()) == shares
     assert [list(n.per_seed.values()) for n in numbers(found)[1:]] == [[t or 6 for t in reached], [4, 4, 4]]
     assert found.verdict == verdict
+    assert ("prints no number" in found.why) == (verdict == "reproduced")
     assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves).verdict == "not run"
+
+
+def test_what_is_open_says_how_many_seeds_it_takes() -> None:
+    """Of a mean on the border no number does: two rows that need the same rounds at every seed."""
+    curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [SLOW] * 3}}
+    found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
+    assert (found.verdict, found.numbers[0][0].values) == ("inconclusive", [1.0, 1.0, 1.0])
+    assert found.why.endswith(". A mean lies on the border itself, where no number of seeds decides")
+    found = verdict_on("difference", accuracies=gaps(b=[0.0, 1.0, 2.0]))
+    assert found.why.endswith(". With a probability of 80 % about 10 seeds would decide it")
 
 
 def test_speed_needs_values_of_the_metric() -> None:

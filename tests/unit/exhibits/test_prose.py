@@ -51,6 +51,10 @@ def facts() -> Facts:
         ("{gain:fedlaw-fedavg/mlp-a100|sign=no, digits=1}", "0.7"),
         ("{gains:fedlaw-fedavg/mlp-a01}", "+1.00, +1.00 and +1.60"),
         ("{printed_gain:fedlaw-fedavg/mlp-a100}", "−0.78"),
+        ("{printed_gain:fedlaw-fedavg/mlp-a100,mlp-a01|as=rise}", "+1.97"),  # 1.19 + 0.78
+        ("{gain:fedlaw-fedavg/mlp-a100,mlp-a01|as=rise}", "+1.87"),  # 1.2 + 0.6667
+        ("{gains:fedlaw-fedavg/mlp-a100,mlp-a01|as=rise}", "+2.00, +0.00 and +3.60"),
+        ("{interval:fedlaw-fedavg/mlp-a100,mlp-a01|as=rise}", "−2.61 to +6.35"),
         # mean 1.2, deviation 0.34641: 4.30265 * 0.34641 / sqrt(3) = 0.8605
         ("{interval:fedlaw-fedavg/mlp-a01}", "+0.34 to +2.06"),
         # FedAvg ends at 85.0, 85.2, 85.4; after four rounds FedLAW has 85.5, 85.7, 86.5 and FedAvg 84.5, 84.7, 84.9.
@@ -73,6 +77,7 @@ def facts() -> Facts:
         ("FedLAW is behind {holds:gain:fedlaw-fedavg/mlp-a100 < 0} FedAvg.", "FedLAW is behind FedAvg."),
         ("Higher {holds:70 < mean:fedavg/mlp-a01 < mean:fedavg/mlp-a100 <= 100}.", "Higher."),
         ("K1 falls {holds:verdict:K1 is contradicted}.", "K1 falls."),
+        ("Open {holds:0 < interval:fedlaw-fedavg/mlp-a100,mlp-a01|as=rise;largest < 6.4}.", "Open."),
         ("Ahead {holds:seeds:fedlaw/mlp-a01 > mean:fedavg/mlp-a01} at each seed.", "Ahead at each seed."),
     ],
 )

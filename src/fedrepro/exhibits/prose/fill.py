@@ -17,7 +17,8 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
 another curve of the same runs and how it is read, `seed=` one seed or several, apart by semicolons, `digits=`, `sign=no`
-without a sign, `as=range`, `largest`, `smallest` or `mean` of a list, `times=` and `plus=` for another unit. A mean may be of
+without a sign, `as=range`, `largest`, `smallest` or `mean` of a list, of gains over columns `as=rise`, how far a straight line
+through them rises, alone or as `as=rise;smallest`, `times=` and `plus=` for another unit. A mean may be of
 several metrics, apart by semicolons.
 """
 
@@ -116,7 +117,7 @@ def values(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     for key, _ in asked.options:
         require_known(f"{where}: {{{asked.text}}}", "option", key, sorted(OPTIONS))
     found = FORMS[asked.form](asked, facts, f"{where}: {{{asked.text}}}")
-    how = asked.option("as")
+    how = (asked.option("as") or "").rpartition(";")[2]
     if how in _REDUCED and found:
         numbers = [one.value for one in found if isinstance(one.value, float)]
         found = [Quantity(_REDUCED[how](numbers), found[0].unit, found[0].signed)]

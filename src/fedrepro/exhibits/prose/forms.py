@@ -13,11 +13,12 @@ from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.cells import COMPARED, Cell
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import interval, mean, paired, printed_gap
+from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.registry import named_arguments, unknown
 
 T = TypeVar("T")
+RISE = "rise"  # of gains over columns
 
 
 class Waits(Exception):
@@ -160,15 +161,19 @@ def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
 
 
 def _paired(asked: Field, facts: Facts, where: str) -> list[tuple[list[float], str]]:
-    """The differences of each pair at each seed, and their unit."""
-    found = []
+    """The differences of each pair at each seed, and their unit; with `as=rise` how far a line through them rises."""
+    found: list[dict[int, float]] = []
+    unit = "percent"
     for exhibit, rows, column in _places(asked, facts, where):
         couple = [_per_seed(asked, exhibit, row, column, where) for row in _pair(exhibit, rows, where)]
-        gaps = [gap for gap in paired(couple[0][0], couple[1][0]).values() if gap is not None]
-        if not gaps:
-            raise Waits(f"{asked.place}: the rows have no seed in common")
-        found.append((gaps, couple[0][1]))
-    return found
+        unit = couple[0][1]
+        found.append({seed: gap for seed, gap in paired(couple[0][0], couple[1][0]).items() if gap is not None})
+    if RISE in (asked.option("as") or "").split(";"):
+        seeds = [seed for seed in found[0] if all(seed in one for one in found)]
+        found = [{seed: slope_over([one[seed] for one in found]) for seed in seeds}]
+    if not all(found):
+        raise Waits(f"{asked.place}: the rows have no seed in common")
+    return [([*gaps.values()], unit) for gaps in found]
 
 
 def _gain(asked: Field, facts: Facts, where: str) -> list[Quantity]:
@@ -210,6 +215,8 @@ def _printed_gain(asked: Field, facts: Facts, where: str) -> list[Quantity]:
         if gap is None:
             raise UserError(f"{where}: {rows}, {column}: the paper does not print both numbers")
         found.append(Quantity(gap, row.metric.unit, signed=True))
+    if RISE in (asked.option("as") or "").split(";"):
+        return [Quantity(slope_over([one.number for one in found]), found[0].unit, signed=True)]
     return found
 
 

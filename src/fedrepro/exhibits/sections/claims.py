@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from fedrepro.console import some
 from fedrepro.exhibits.claims import Number
 from fedrepro.exhibits.judge import PAIRED, ClaimVerdict, rule
 from fedrepro.exhibits.paper import PaperPage
@@ -81,11 +82,28 @@ def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
 
 
 @section("paper", at=40)
+def changed(paper: PaperPage) -> list[b.Block]:
+    """How often a rule, a claim or evidence changed after results had been read, and where that is listed."""
+    if not paper.changes:
+        return []
+    verdicts = sum(len(places) for one in paper.changes for places in one.moved.get(paper.plan.paper, {}).values())
+    listed = b.Text("the details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
+    times = some(len(paper.changes), "time")
+    said = f"Rules or claims were changed, or evidence withdrawn, {times} when results had already been read"
+    moved = f". That moved {some(verdicts, 'verdict')}" if verdicts else ""
+    return [
+        b.Section(
+            "Changes after results were read", (b.Paragraph((f"{said}{moved}: ", listed, " list each with its reason.")),)
+        )
+    ]
+
+
+@section("details", at=8)
 def changes(paper: PaperPage) -> list[b.Block]:
     """Every change of a rule or a claim, or withdrawn evidence, after results had been read."""
     if not paper.changes:
         return []
-    blocks: list[b.Block] = [b.Paragraph(CHANGES)]
+    blocks: list[b.Block] = [b.Paragraph((b.Text(CHANGES, anchor="changes"),))]
     for one in paper.changes:
         moves, counted = one.moved.get(paper.plan.paper, {}), one.counts.get(paper.plan.paper)
         moved = [f"{move}: {'; '.join(places)}" for move, places in moves.items()] + ([counted] if counted else [])

@@ -113,7 +113,7 @@ def rule(plan: Plan) -> str:
         return f"At {plan.scale} scale a measured cell is not comparable with its printed number, whatever the two are."
     points = some(1, "point") if RULE.tolerance == 1 else f"{RULE.tolerance:g} points"
     return (
-        f"The margin is half the width of the {RULE.level:.0%} prediction interval of the difference between our mean "
+        f"The margin is half the width of the {100 * RULE.level:.0f} % prediction interval of the difference between our mean "
         "and the printed number. The standard deviation over seeds behind it is that of the cell, drawn towards what all "
         "measurements of this metric in this paper and at this scale have (Smyth, 2004). So a run has the same margin in every "
         "table. "
