@@ -2,7 +2,7 @@
 Table 11: Pearson correlations of accumulated weights with the data size DS, the heterogeneity degree HD and DS x HD.
 
 HD is the reciprocal of the variance of a client's distribution over classes. In spite of its name it is large where the classes
-are balanced.
+are balanced. DS counts all samples of a client, HD those that it trains on (our choice).
 """
 
 from collections.abc import Iterator

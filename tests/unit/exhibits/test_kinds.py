@@ -175,6 +175,13 @@ def test_a_histogram() -> None:
     assert sum(float(share) for row, share in shares if row == "fedlaw") == 1
 
 
+def test_a_histogram_of_runs() -> None:
+    """Gamma as the cells are read, over the last two rounds: FedAvg 1, and 0.9 in the other column; FedLAW 0.6, 0.6, 0.7."""
+    found = lines(made("histogram(bins=4, runs=true)", metric="gamma"), "row", "column", "from", "count")
+    assert [line[2:] for line in found if line[0] == "fedlaw"] == [("0.6", "2"), ("0.7", "1"), ("0.8", "0"), ("0.9", "0")]
+    assert [line[3] for line in found if line[:2] == ("fedavg", A)] == ["0", "0", "0", "3"]
+
+
 def test_scatter() -> None:
     """Gamma is read as the cells are, over the last two rounds: by seed 0.6, 0.6 and 0.7, mean 0.6333; or by `read`."""
     found = lines(made("scatter(x=gamma, band=std)"), "row", "column", "gamma", "value", "low", "high")

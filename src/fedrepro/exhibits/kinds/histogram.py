@@ -18,7 +18,8 @@ class Histogram(Kind):
     """The metric's values of every round from `first` to `last` (counted from 1; null: the run's last) and every seed.
 
     Rounds without a value are left out. `bins` are equally wide and the same for all cells. `share`: parts of the cell's values
-    instead of counts. `together`: all columns in one panel, their bins on top of each other.
+    instead of counts. `together`: all columns in one panel, their bins on top of each other. `runs`: instead of every round's
+    value one for each seed, as the table reads it.
     """
 
     bins: int = 20
@@ -26,6 +27,7 @@ class Histogram(Kind):
     last: int | None = None
     share: bool = False
     together: bool = False
+    runs: bool = False
 
     reads: ClassVar[bool] = False
 
@@ -53,6 +55,8 @@ class Histogram(Kind):
         return Drawing(plan, tuple(series), "from", "share" if self.share else "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
+        if self.runs:
+            return [value for one in receipts.values() if (value := one.value(cell.reading)) is not None]
         curves = [one.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for one in receipts.values()]
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
@@ -76,7 +80,7 @@ class Histogram(Kind):
                     axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=label)
                     below = list(above)
                 axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in shown]))
-                axes.set_ylabel("share of the values" if self.share else "values (rounds and seeds)")
+                axes.set_ylabel("share of the values" if self.share else "runs" if self.runs else "values (rounds and seeds)")
                 axes.grid(axis="y", alpha=0.25, linewidth=0.5)
 
 

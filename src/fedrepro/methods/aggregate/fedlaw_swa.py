@@ -5,7 +5,7 @@ Stage 1, half of the epochs, gamma = 1: lambda learned by Adam. Until `swa_start
 zero at `cosine_epochs`; from then on the logits after each epoch enter an equal average, while the rate moves along a half
 cosine of `swa_anneal` epochs to `swa_lr`. Stage 2, the other half, lambda as averaged: gamma learned, the rate halved every so
 often. The paper tells the stages the other way round and says that the order does not matter; this is its authors' code, which
-made the numbers. Limiting case: server_epochs < 2 is FedAvg.
+we assume made the numbers. Limiting case: server_epochs < 2 is FedAvg.
 """
 
 import math
