@@ -47,8 +47,9 @@ class PaperPage:
 
     @cached_property
     def own_tables(self) -> list[Exhibit]:
-        """The tables with evidence, without variants of other tables."""
-        return [table for table in self.tables if not table.plan.variant_of]
+        """The tables with evidence, without variants of other tables; first those that are compared with print."""
+        own = [table for table in self.tables if not table.plan.variant_of]
+        return sorted(own, key=lambda table: not (table.plan.comparable and table.plan.prints))
 
     @cached_property
     def figures(self) -> list[Exhibit]:

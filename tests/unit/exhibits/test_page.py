@@ -285,6 +285,19 @@ def test_changes_are_shown_where_they_moved_something():
     assert "**2026-11-20 (K1):** This claim. It was wrong.\n\n- no verdict of this paper moved" in text
     assert [one["what"] for one in read_json(pages["json"])["changes"]] == ["It moved a claim.", "This claim."]
     assert not re.search("another paper|nothing anywhere|Another claim|G1", text)
+    assert "<summary>2 changes, 1 verdict moved</summary>" in text.partition("# Fed")[2].partition("in detail")[0]
+
+
+def test_tables_that_are_compared_with_print_come_first():
+    """Whatever their numbers: a table of other data than the paper's stands below them."""
+    plans = [
+        make_plan("full", "table2", source="Table 2", comparable=False, stand_in="Digits."),
+        make_plan("full", source="Table 3"),
+    ]
+    write_evidence(folder_of() / "evidence", plans[1], SOME)
+    paths = [write_json(Path("results/plans", f"{plan['table']}.json"), plan) for plan in plans]
+    page = render_page(paths, Store((folder_of() / "evidence",)), folder_of(), Words([], changes=[], printed=96))[0]
+    assert re.findall(r"^## (Table \d)", page.read_text(), re.MULTILINE)[:2] == ["Table 3", "Table 2"]
 
 
 def test_the_answer_comes_first_and_all_else_folds():

@@ -87,15 +87,10 @@ def changed(paper: PaperPage) -> list[b.Block]:
     if not paper.changes:
         return []
     verdicts = sum(len(places) for one in paper.changes for places in one.moved.get(paper.plan.paper, {}).values())
-    listed = b.Text("the details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
-    times = some(len(paper.changes), "time")
-    said = f"Rules or claims were changed, or evidence withdrawn, {times} when results had already been read"
-    moved = f". That moved {some(verdicts, 'verdict')}" if verdicts else ""
-    return [
-        b.Section(
-            "Changes after results were read", (b.Paragraph((f"{said}{moved}: ", listed, " list each with its reason.")),)
-        )
-    ]
+    listed = b.Text("The details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
+    said = " list where rules or claims were changed, or evidence was withdrawn, when results had already been read, and why."
+    note = f"{some(len(paper.changes), 'change')}, {some(verdicts, 'verdict')} moved"
+    return [b.Section("Changes after results were read", (b.Paragraph((listed, said)),), folded=True, note=note)]
 
 
 @section("details", at=8)
