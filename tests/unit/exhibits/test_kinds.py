@@ -19,6 +19,7 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import KINDS, make_kind
+from fedrepro.exhibits.kinds.kind import Series
 from fedrepro.exhibits.kinds.style import quantities
 from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.pictures import learning
@@ -91,6 +92,17 @@ def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
     second["run_id"] = first["run_id"]
     table = exhibit(plan, evidence)
     assert [one.row for one in learning.curves(table.plan, table.evidence, table.columns[A])] == [first["row"]]
+
+
+def test_a_picture_begins_above_the_first_fifth_of_the_rounds(tmp_path: Path) -> None:
+    """Of six rounds the first lies below it; of two all are seen."""
+    import matplotlib.pyplot as plt
+
+    for rounds, low in ((6, 50.0), (2, 10.0)):
+        line = Series("fedavg", A, "test_accuracy", "x", (8,), y=(10.0, *range(50, 49 + rounds)), x=tuple(range(1, rounds + 1)))
+        axes = plt.figure().subplots()
+        make_kind("curves").plot(axes, [line], exhibit(make_plan("demo")).plan, "")
+        assert low - 5 < axes.get_ylim()[0] < low
 
 
 def test_after_a_seed_diverged_a_line_is_of_the_others() -> None:

@@ -107,8 +107,11 @@ def _finite(receipt: Receipt, name: str) -> dict[int, float]:
 
 
 def _bottom(lines: Sequence[Series]) -> float | None:
-    """Where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ."""
+    """Where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ. None where
+    that fifth is no whole round."""
     last = max(line.x[-1] for line in lines) - 1
+    if last < 5:
+        return None
     late = [low for line in lines for x, low in zip(line.x, line.low or line.y, strict=True) if x - 1 >= last / 5]
     if not late:
         return None

@@ -69,7 +69,8 @@ class PlaneKind(Kind):
                 for one in marks:
                     shape, colour, name = self.looks[one.metric.rpartition("/")[2].partition("_")[0]]
                     size = 9 if shape in "*X" else 6
-                    look: dict[str, Any] = {"marker": shape, "color": colour, "markeredgecolor": "black", "label": name}
+                    edge = "white" if colour == "black" else "black"  # seen on dark fields, too
+                    look: dict[str, Any] = {"marker": shape, "color": colour, "markeredgecolor": edge, "label": name}
                     axes.plot(one.x, one.to, linestyle="none", markersize=size, markeredgewidth=0.8, **look)
                 axes.set_aspect("equal")
                 self._frame(axes)
