@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from fedrepro.exhibits.claims import KINDS
+from fedrepro.exhibits.judge import VERDICTS
 from fedrepro.exhibits.spreads import measured, spreads, write_spreads
+from fedrepro.exhibits.verdict import STATUSES
 
 ROOT = Path(__file__).parents[3]
 JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
@@ -187,6 +190,14 @@ def test_every_key_of_the_records_is_told_in_the_docs() -> None:
                 keys |= record.keys() | {key for one in (numbers if isinstance(numbers, list) else []) for key in one}
     joined = {f"{side}_{word}" for side in ("printed", "measured") for word in told}
     assert keys - told - joined == set()
+
+
+def test_every_status_verdict_and_kind_of_claim_is_told_in_the_docs() -> None:
+    """In the tables that say when each is given, and in no other."""
+    text = (ROOT / "docs/verdicts.md").read_text()
+    numbers, _, claims = text.partition("## A claim")
+    first = [set(re.findall(r"^\| `([a-z ]+)` \|", part, re.MULTILINE)) for part in (numbers, claims)]
+    assert first == [{*STATUSES}, {*VERDICTS, *KINDS}]
 
 
 def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
