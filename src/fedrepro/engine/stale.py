@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fedrepro import arithmetic
 from fedrepro.console import say
 from fedrepro.engine import fingerprints, receipts
+from fedrepro.files import read_json
 
 if TYPE_CHECKING:
     from fedrepro.engine.run import Options
@@ -28,7 +30,15 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
     return {seed for those in found.values() for seed in those}
 
 
-def kept(run: dict[str, Any], seed: int, options: "Options") -> str:
-    """What to say of a result that stays."""
+def kept(run: dict[str, Any], seed: int, options: "Options", device: str) -> str:
+    """What to say of a result that stays: what is otherwise than a training on `device` would have it now."""
     changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
-    return f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
+    said = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
+    environment = read_json(receipts.receipt_path(options.root, run["run_id"], seed))["environment"]
+    made, now = _way(environment.get("device"), environment.get("arithmetic")), _way(device, arithmetic.current())
+    return said if made in (None, now) else f"{said}, trained {made} (--fresh trains it again {now})"
+
+
+def _way(device: str | None, kind: str | None) -> str | None:
+    """`on a GPU` or `in native arithmetic`; None where a record does not tell."""
+    return "on a GPU" if str(device).startswith("cuda") else kind and f"in {kind} arithmetic"

@@ -138,6 +138,8 @@ def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> No
     folder.add(line="# A comment.")
     before = folder.receipts()
     assert "seed 8 kept, seed 9 kept" in folder.run("run", *TABLE)
+    said = "seed 8 kept, trained in portable arithmetic (--fresh trains it again in native arithmetic), seed 9 kept"
+    assert said in folder.start("run", *TABLE, "--arithmetic", "native").communicate()[0]
     folder.add()
     assert "  stale: part fedprox changed\n" in folder.run("runs", "fedlaw/table3")
     doctor = folder.run("doctor")
