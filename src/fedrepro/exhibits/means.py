@@ -51,8 +51,8 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
     """Writes `{row: mean over the table's columns}`: few enough numbers, with names short enough, for `dvc exp show`.
 
     Beside the rows stands `mean_of`: the table, called as its report, the scale and the seeds, so that a diff shows where they
-    differ. Several tables are `{table: {row: mean}}`. A row has no mean where one of its runs is missing or has diverged.
-    Columns of several metrics have a mean each, `{row: {metric: mean}}`.
+    differ. Further tables stand there under their names, `{table: {row: mean}}`, so that one more renames nothing. A row has no
+    mean where one of its runs is missing or has diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
     """
     means: dict = {}
     for table in tables:
@@ -66,7 +66,8 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
             known = {metric: value for metric, value in each.items() if value is not None}
             if known:
                 means[name][row] = known[metrics[0]] if len(metrics) == 1 else known
-    return write_json(Path(path), next(iter(means.values())) if len(means) == 1 else means)
+    first, *_ = [*means.values(), {}]
+    return write_json(Path(path), first | dict([*means.items()][1:]))
 
 
 def _seeds(header: Record) -> str:
