@@ -209,7 +209,7 @@ def _run(add: Add) -> None:
     help = (
         "also keep the models of these rounds, for `fedrepro diagnose`; a finished seed is trained again up to the last of them"
     )
-    run.add_argument("--keep", action=Listed, nargs="*", type=_at_least_one, default=[], metavar="ROUND", help=help)
+    run.add_argument("--keep", action=Listed, nargs="+", type=_at_least_one, default=[], metavar="ROUND", help=help)
     help = "train finished seeds once more and say whether every number comes out the same; nothing is overwritten"
     once_more = run.add_mutually_exclusive_group()
     once_more.add_argument("--again", action="store_true", default=bool(os.environ.get("FEDREPRO_AGAIN")), help=help)

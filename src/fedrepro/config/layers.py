@@ -318,7 +318,9 @@ def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
     """A share of the paper's value; what is counted stays a whole number, at least 1."""
     value = below.value if below else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"papers/scales.yaml: settings.{key}: there is no number to multiply")
+        raise UserError(
+            f"{key} = {value!r}: papers/scales.yaml multiplies it at this scale; give a number in paper.yaml or the table"
+        )
     return max(1, round(times * value)) if isinstance(value, int) else times * value
 
 

@@ -30,9 +30,18 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
         if len(hits) > 1:
             raise UserError(f"{path}: two numbers for row {place[0]!r}, column {place[1]!r}; narrow `published`")
         for line in hits:
-            found[place] = (float(line["value"]) if line["value"] else None, line["note"])
+            found[place] = (_value(line["value"], path, place), line["note"])
     _require_all(path, table, lines, {place for place, wanted in cells.items() if wanted is not None}, found)
     return found
+
+
+def _value(text: str, path: Path, place: tuple[str, str]) -> float | None:
+    """None where the paper prints nothing. UserError for what is no number."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        where = f"{path}: value = {text!r} of row {place[0]!r}, column {place[1]!r}"
+        raise UserError(f"{where}: is no number; write it with a point and without its unit, for example 91.30") from None
 
 
 def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: set[tuple[str, str]], found: Printed) -> None:

@@ -125,6 +125,9 @@ class Fetcher:
             self._record(target, sha256)
         elif recorded != sha256:
             raise UserError(f"{path}: changed since it was downloaded; delete it and run the same command again")
+        elif not _is_published(file, path, unpack):
+            advice = f"delete the folder {self.folder} and run the same command again, or correct the checksum"
+            raise UserError(f"{path}: was downloaded by another checksum than data/registry.yaml has now; {advice}")
         return sha256
 
     def _records(self) -> dict[str, str]:
@@ -154,6 +157,14 @@ def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> Non
     if not (expected == found or _members_match(file, arrived) or file.trust_first_download):
         known = [f"expected {expected}"] * bool(expected) + ["and its members are not those listed"] * bool(file.members)
         raise Unfit(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
+
+
+def _is_published(file: SourceFile, path: Path, unpack: bool) -> bool:
+    """Whether what lies at `path` has the checksum of its content, as far as the registry knows one."""
+    expected = file.unpacked_md5 if unpack else file.md5
+    if expected and not file.members:
+        return _md5(path) == expected
+    return not file.members or _members_match(file, path)
 
 
 def _members_match(file: SourceFile, path: Path) -> bool:

@@ -94,6 +94,12 @@ def _check_source(entry: Entry, source: Source) -> None:
             raise UserError(
                 f"{entry.name}: the source's {split} images are {images.shape}, expected {expected} as in the registry"
             )
+        wanted = (np.uint8, np.int32) if entry.holds == "text" else (np.uint8,)
+        if images.dtype not in wanted:
+            what = "characters as whole numbers" if entry.holds == "text" else "bytes from 0 to 255 (uint8)"
+            raise UserError(f"{entry.name}: the source's {split} images are {images.dtype}; its reader must give {what}")
+        if not np.issubdtype(labels.dtype, np.integer):
+            raise UserError(f"{entry.name}: the source's {split} labels are {labels.dtype}; its reader must give whole numbers")
         if labels.min() < 0 or labels.max() >= entry.classes:
             found, known = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
             raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known} as in the registry")

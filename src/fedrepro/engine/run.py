@@ -89,7 +89,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             here = (other not in replaced and receipts.kept(options.root, run["run_id"], other) for other in ahead)
             after = len(ahead) if options.again else len(ahead) - sum(map(bool, here))
             if seed not in replaced and receipts.confirm(options.root, run["run_id"], seed, task.inputs):
-                said = {seed: stale.kept(run, seed, options, job.device)}
+                said = {seed: stale.kept(run, seed, options, job.device, job.engine)}
                 done |= again.repeat(job, task, after, seeds, images) if options.again else said
             elif job.engine == "vectorised":
                 waiting.append(task)

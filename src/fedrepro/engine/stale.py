@@ -30,12 +30,13 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
     return {seed for those in found.values() for seed in those}
 
 
-def kept(run: dict[str, Any], seed: int, options: "Options", device: str) -> str:
-    """What to say of a result that stays: what is otherwise than a training on `device` would have it now."""
+def kept(run: dict[str, Any], seed: int, options: "Options", device: str, engine: str) -> str:
+    """What to say of a result that stays: what is otherwise than a training on `device` by `engine` would have it."""
     changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
     said = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
     environment = read_json(receipts.receipt_path(options.root, run["run_id"], seed))["environment"]
-    made, now = _way(environment.get("device"), environment.get("arithmetic")), _way(device, arithmetic.current())
+    own = arithmetic.current() if engine == "sequential" else "native"
+    made, now = _way(environment.get("device"), environment.get("arithmetic")), _way(device, own)
     return said if made in (None, now) else f"{said}, trained {made} (--fresh trains it again {now})"
 
 

@@ -96,7 +96,7 @@ class Workflow:
                 project = self.project.as_published(scale) if scale else self.project
                 made = plan(project, paper, table, scale or project.params.scale)
                 require_effect(project, [made] if alone else [])
-                if alone and self.workflow.is_main_process and (line := unused_seeds(project, made)):
+                if alone and (line := unused_seeds(project, made)) and self.workflow.is_main_process:
                     print(f"fedrepro: {line}", file=sys.stderr, flush=True)
                 write_plan(place, made)
                 write_configs(project, made)

@@ -95,6 +95,7 @@ def test_every_diagnostic_can_be_described(name: str, capsys: pytest.CaptureFixt
     assert run("describe", name) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{name} (diagnostic)\n")
+    assert " ".join((DIAGNOSTICS.get(name).__doc__ or "").split()) in " ".join(said.split())
     assert all(f"\n  {field.name}: " in said for field in dataclasses.fields(DIAGNOSTICS.get(name)))
 
 

@@ -30,6 +30,7 @@ def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str
     for receipt in receipts:
         assert receipt["curves"]["test_loss"][-1] < receipt["curves"]["test_loss"][0]
         assert receipt["config"]["clients"] == 4
+        assert receipt["curves"]["test_map50"][-1] > 0.2
     cells = plan(load_project(project), "fedgh", "table6", "demo").cells
     assert [(cell.column, cell.read) for cell in cells[:3]] == [
         ("round5", "at(round=1, mean=1)"),

@@ -213,5 +213,6 @@ def test_the_sample(tmp_path: Path) -> None:
     assert len(sample(found, 0)) == 1
     assert sample(found, 0) == sample(found[::-1], 0)
     first = cost(sample(found, 0))
+    assert len(sample(found, first + 8)) > 1
     assert cost(sample(found, first + 8)) <= first + 8
     assert len(sample(found, 100)) == 4

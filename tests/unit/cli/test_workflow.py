@@ -62,7 +62,7 @@ def load(**changes) -> Workflow:
     params = yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes
     dag = SimpleNamespace(forcefiles=set())
     # As Snakemake's, where jobs run on this machine.
-    here = SimpleNamespace(remote_exec=False, non_local_exec=False, dryrun=False, dag=dag)
+    here = SimpleNamespace(remote_exec=False, non_local_exec=False, is_main_process=True, dryrun=False, dag=dag)
     return Workflow(load_project(Path(), params), here)
 
 

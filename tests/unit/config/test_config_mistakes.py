@@ -125,6 +125,10 @@ MISTAKES = {
         edit(lambda f: COLUMN(f).update(published={"data": "mist"})),
         ["numbers.csv", "no printed number for column 'mnist'", "published"],
     ),
+    "value that is no number": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace(f.numbers.splitlines()[1].split(",")[2], "91.30%", 1))),
+        ["numbers.csv: value = '91.30%' of row", "is no number", "91.30"],
+    ),
     "ambiguous column": (edit(lambda f: COLUMN(f).update(published={"note": ""})), ["numbers.csv", "two numbers", "'mnist'"]),
     "row like a printed one": (
         edit(lambda f: f.table["rows"][1].update(key="fedporx")),

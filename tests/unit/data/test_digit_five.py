@@ -144,6 +144,9 @@ def test_at_most_a_thousand_of_a_class_are_tested(monkeypatch: pytest.MonkeyPatc
     assert not np.intersect1d(train, test).size
     assert np.array_equal(test, digit_five.split(labels, "mnist", "here")[1])
     assert not np.array_equal(test, digit_five.split(labels, "svhn", "here")[1])
+    monkeypatch.setattr(digit_five, "TRAIN", 37_501)
+    with pytest.raises(UserError, match="has 37500 training images"):
+        digit_five.split(labels, "mnist", "here")
 
 
 def without(name: str) -> dict[str, bytes]:

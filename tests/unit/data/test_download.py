@@ -3,14 +3,18 @@
 import gzip
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from fedrepro.data import idx
 from fedrepro.data.arrays import load_arrays
 from fedrepro.data.download import Fetcher
 from fedrepro.data.prepare import prepare
@@ -269,8 +273,33 @@ def test_progress_moves_on_a_terminal_only(tiny, server, monkeypatch, capsys):
     prepare("tiny", root=tiny.root)
     said = capsys.readouterr().err
     assert f"\r{server.url}{FIRST}: 100%|" in said
-    assert "B/s]" in said
-    assert "\r" in said
+    assert re.search(r"\[\d\d:\d\d<\d\d:\d\d, .*B/s\]", said)
+
+
+def test_a_corrected_checksum_asks_for_the_file_again(tiny):
+    """What was fetched by the old one is named, and not taken for the new one."""
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    tiny.contents[FIRST] = tiny.contents[FIRST][:-1] + b"\x00"
+    (tiny.folder / FIRST).write_bytes(gzip.compress(tiny.contents[FIRST], mtime=1))
+    tiny.register()
+    with pytest.raises(UserError, match=f"{NAMES[0]}: was downloaded by another checksum than data/registry.yaml has now"):
+        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    shutil.rmtree(tiny.root / RAW)
+    arrays = load_arrays(prepare("tiny", root=tiny.root, mirror=str(tiny.folder)))
+    assert arrays.train_images[-1, 0, -1, -1] == 0
+
+
+@pytest.mark.parametrize(("name", "made", "said"), [("images", np.float32, "are float32"), ("labels", float, "are float64")])
+def test_a_reader_gives_bytes_and_whole_numbers(name, made, said, tiny, monkeypatch):
+    """Anything else would train as something that nobody meant."""
+    read = idx.read
+
+    def other(entry, fetcher):
+        source = read(entry, fetcher)
+        return replace(source, **{f"train_{name}": getattr(source, f"train_{name}").astype(made)})
+
+    monkeypatch.setattr(idx, "read", other)
+    refused(tiny, f"tiny: the source's train {name} {said}", mirror=str(tiny.folder))
 
 
 def test_a_killed_process_leaves_no_file_of_that_name(tiny, server):

@@ -47,6 +47,7 @@ def test_half_as_many_clients_until_they_fit(monkeypatch: pytest.MonkeyPatch, ca
         assert_close(found[task.seed], whole, 1e-12)
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("toy: the GPU's memory is full with 10 clients at once; going on with ")
+    assert said[0].endswith(" 5")
     assert said[-1].endswith(("going on with 2", "going on with 1"))
     assert smaller == dict.fromkeys((8, 9, 10), int(said[-1][-1]))
     assert max(rows for _, rows in card.asked[len(said) :]) <= 2

@@ -179,5 +179,5 @@ def test_divergence_is_noticed_between_evaluations() -> None:
     task = toy.make_task(rounds=9, evaluate_every=5, client_lr=1e300)
     outcome = train(task, compose("fedavg"))
     assert outcome.status == "diverged"
-    assert outcome.progress.round < 5
+    assert outcome.progress.round == 1
     assert toy.values_of(outcome.progress.rows, "test_loss")

@@ -17,26 +17,32 @@ from fedrepro.store import Store
 VALUES = {("fedavg", "mlp-a100"): [89.0, 89.5, 90.0], ("fedlaw", "mlp-a100"): [88.0, 88.9, 88.4]}
 
 
-@pytest.fixture(params=["table", "paper", "details", "list"])
-def text(request, tmp_path, monkeypatch) -> str:
+@pytest.fixture(scope="module", params=["table", "paper", "details", "list"])
+def text(request, tmp_path_factory) -> str:
     """The HTML of one kind of page."""
-    monkeypatch.chdir(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("page"))
+        return make(request.param)
+
+
+def make(kind: str) -> str:
     folder = Path("reports/full/fedlaw")
     plan = make_plan("full")
     write_evidence(folder / "evidence", plan, VALUES)
     path = write_json(Path("plan.json"), plan)
-    if request.param == "table":
+    if kind == "table":
         return render(path, Store((folder / "evidence",)), folder / "table3")[1].read_text()
     paper = render_page([path], Store((folder / "evidence",)), folder, Words())
-    if request.param == "list":
+    if kind == "list":
         return render_site(paper[2:3], Path("reports"))[1].read_text()
-    return paper[1 if request.param == "paper" else 4].read_text()
+    return paper[1 if kind == "paper" else 4].read_text()
 
 
 def test_tables_are_named_and_their_heads_say_what_they_head(text):
     """Every table has a caption, every head a scope, and every row of data a head of its own or a plain first cell."""
     page = Page(text)
     assert page.tables
+    assert not any("<tr><td" in body for body in re.findall("<tbody>.*?</tbody>", text, re.DOTALL))
     assert all(table["caption"].strip() for table in page.tables)
     assert {th.get("scope") for th in page.of("th")} <= {"col", "row", "colgroup", "rowgroup"}
 

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from html_page import Page
+from matplotlib.axes import Axes
 from small_table import exhibit, make_evidence, make_plan, write_evidence
 
 from fedrepro.config.table import Metric
@@ -132,7 +134,7 @@ def test_smoothed_curves() -> None:
     assert kind._smoothed({0: 1.0, 1: 2.0}) == {0: 1.0, 1: 2.0}  # too short for it
 
 
-def test_bars() -> None:
+def test_bars(tmp_path: Path) -> None:
     """Means 84 and 85, deviation 2 for both."""
     found = lines(made("bars"), "row", "column", "value", "low", "high", "seeds")
     assert found == [
@@ -140,6 +142,9 @@ def test_bars() -> None:
         ("fedavg", B, "72", "70", "74", "8 9 10"),
         ("fedlaw", A, "85", "83", "87", "8 9 10"),
     ]
+    with mock.patch.object(Axes, "bar", autospec=True, side_effect=Axes.bar) as bar:
+        make_kind("bars").draw(made("bars").figure, tmp_path / "a.svg")
+    assert [call.args[2] for call in bar.call_args_list] == [[84, 72], [85]]
     assert lines(made("bars(band=range)"), "low", "high")[2] == ("83", "87")
     assert "low" not in figure_csv(made("bars(band=none)")).splitlines()[0]
 

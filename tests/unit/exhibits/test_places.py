@@ -5,8 +5,11 @@ import io
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.diagnostics.diagnostic import canonical
@@ -176,7 +179,13 @@ def test_a_point_without_a_value_stays_empty(tmp_path: Path) -> None:
 
     of = made("plane", "plane_loss", holes, PLANE)
     assert len(of.figure.series[0].y) == 11
-    make_kind("plane").draw(of.figure, tmp_path / "a.svg")
+    fields = mock.patch.object(Axes, "contourf", autospec=True, side_effect=Axes.contourf)
+    points = mock.patch.object(Axes, "plot", autospec=True, side_effect=Axes.plot)
+    with fields as field, points as plot:
+        make_kind("plane").draw(of.figure, tmp_path / "a.svg")
+    assert np.isnan(field.call_args_list[0].args[3]).sum() == 1
+    marks = [one for one in of.figure.series if "/" in one.metric]
+    assert [call.args[1:3] for call in plot.call_args_list] == [(one.x, one.to) for one in marks]
 
 
 def test_what_they_refuse() -> None:
