@@ -14,7 +14,9 @@ from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
 from fedrepro.engine.receipts import RUNS, receipt_path
+from fedrepro.errors import UserError
 from fedrepro.exhibits.paired import mean
+from fedrepro.registry import unknown
 from fedrepro.units import unit
 
 MOST = 8  # runs that are named for a comparison
@@ -36,6 +38,9 @@ class Conclusion:
         own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
         own = [shown for shown in own if not shown.reading.diagnostic] or [last_round(evidence["config"]["model"])]
         shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
+        if shown.reading.curve not in evidence["curves"]:
+            where = f"{self.plan.paper}/{self.plan.table}: metric"
+            raise UserError(f"{where}: {unknown('recorded metric', shown.reading.curve, sorted(evidence['curves']))}")
         value, sign = shown.reading.of(evidence), unit(shown.unit).sign
         if value is None:
             return shown.number(None)

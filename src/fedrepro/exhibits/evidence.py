@@ -52,7 +52,7 @@ def load_record(path: Path, *metrics: str) -> Record:
     record = read(path)
     for metric in metrics if record["status"] == "finished" else ():
         if metric not in record["curves"]:
-            advice = f"check `metric` in the file of the table or figure, or {repair(path)}"
+            advice = f"correct `metric` in the file of the table or figure; if that is right, {repair(path)}"
             _, _, known = unknown("metric", metric, sorted(record["curves"])).partition("; ")
             raise UserError(f"{path}: curves have no {metric!r}; {known}; {advice}")
         if (record["curves"][metric] or [None])[-1] is None:
