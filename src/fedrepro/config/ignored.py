@@ -1,4 +1,4 @@
-"""Edits of params.yaml that change nothing: of a method's argument they are refused, of seeds they are said.
+"""Edits of params.yaml that have no effect. A method's argument is refused; for seeds the command prints a line.
 
 A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
 the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a
@@ -39,7 +39,7 @@ def require_effect(project: Project, plans: Iterable[Plan]) -> None:
 
 
 def unused_seeds(project: Project, plan: Plan) -> str | None:
-    """A line where somebody edited the seeds of params.yaml, and this table names its own."""
+    """Says that this table does not use the edited seeds of params.yaml; None if it does, or if they are not edited."""
     seeds = project.params.seeds
     if project.published or tuple(seeds) == plan.seeds or seeds == Params.model_validate({}).seeds:
         return None

@@ -160,7 +160,7 @@ def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> Non
 
 
 def _is_published(file: SourceFile, path: Path, unpack: bool) -> bool:
-    """Whether what lies at `path` has the checksum of its content, as far as the registry knows one."""
+    """Whether the file at `path` has the checksum that the registry gives; True if it gives none."""
     expected = file.unpacked_md5 if unpack else file.md5
     if expected and not file.members:
         return _md5(path) == expected

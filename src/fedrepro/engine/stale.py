@@ -31,7 +31,7 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
 
 
 def kept(run: dict[str, Any], seed: int, options: "Options", device: str, engine: str) -> str:
-    """What to say of a result that stays: what is otherwise than a training on `device` by `engine` would have it."""
+    """Says that a result is kept, and how its code, arithmetic or device differs from a training on `device` by `engine` today."""
     changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
     said = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
     environment = read_json(receipts.receipt_path(options.root, run["run_id"], seed))["environment"]
@@ -41,5 +41,5 @@ def kept(run: dict[str, Any], seed: int, options: "Options", device: str, engine
 
 
 def _way(device: str | None, kind: str | None) -> str | None:
-    """`on a GPU` or `in native arithmetic`; None where a record does not tell."""
+    """Returns `on a GPU` or `in native arithmetic`; None if the record does not say."""
     return "on a GPU" if str(device).startswith("cuda") else kind and f"in {kind} arithmetic"

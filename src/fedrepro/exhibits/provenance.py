@@ -158,7 +158,7 @@ def _edited(plan: Plan) -> list[str]:
 
 
 def _mixed(cells: Sequence[Cell]) -> Iterator[str]:
-    """A sentence where a cell's seeds were trained with unlike arithmetic, or on unlike devices."""
+    """Yields a sentence if seeds of a cell differ in arithmetic, and one if they differ in device."""
     ways = {
         "arithmetic": [{one.environment.arithmetic or "native" for one in cell.receipts.values()} for cell in cells],
         "devices": [{str(one.environment.device) for one in cell.receipts.values()} for cell in cells],
@@ -171,9 +171,9 @@ def _mixed(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
-    """A sentence for each input that the runs did not read alike: at a seed, or at all seeds for the data set's arrays.
+    """Yields a sentence for each input whose sha256 differs between runs of a seed; for the arrays also between seeds.
 
-    Runs that name the same participation, initial model and so on must have read the same bytes.
+    Runs with the same participation or initial model must have read the same bytes.
     """
     for (kind, name), seeds in _read(plan, evidence).items():
         unlike = {seed: digests for seed, digests in seeds.items() if len(digests) > 1}
@@ -185,7 +185,7 @@ def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
 
 
 def _read(plan: Plan, evidence: Evidence) -> dict[tuple[str, str], dict[int, list[str]]]:
-    """Kind and identity of an input -> seed -> every sha256 that the runs report."""
+    """Maps (kind, identity) of an input to seed -> the sha256 sums that the runs report."""
     found: dict[tuple[str, str], dict[int, list[str]]] = {}
     for run_id in dict.fromkeys(cell.run_id for cell in plan.planned if cell.run_id):
         for seed, receipt in evidence.get(run_id, {}).items():

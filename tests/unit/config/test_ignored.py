@@ -72,14 +72,14 @@ def test_a_sweep_beside_an_open_row(
 @pytest.mark.parametrize(
     ("seeds", "table", "said"),
     [
-        ([8, 9, 10], "table2", False),  # as committed: nobody expects another seed
+        ([8, 9, 10], "table2", False),  # params.yaml is not edited
         ([8, 9], "table3", False),  # takes them
         ([8], "table2", False),  # its own
         ([8, 9], "table2", True),
     ],
 )
 def test_seeds_that_a_table_does_not_take_are_said(seeds, table, said, monkeypatch, capsys, tmp_path) -> None:
-    """Only edited ones, with the file that names others; the command goes on."""
+    """The line names the table's file, and the command goes on. There is no line if the seeds are not edited."""
     real_papers.enter(tmp_path, monkeypatch, f"scale: demo\nseeds: {seeds}\n", "fedlaw")
     line = "params.yaml: seeds = 8, 9 changes nothing, since papers/fedlaw/tables/table2.yaml names its own for scale demo (8)"
     assert main(["run", f"fedlaw/{table}", "--dry-run"]) == 0

@@ -277,7 +277,7 @@ def test_progress_moves_on_a_terminal_only(tiny, server, monkeypatch, capsys):
 
 
 def test_a_corrected_checksum_asks_for_the_file_again(tiny):
-    """What was fetched by the old one is named, and not taken for the new one."""
+    """`prepare` refuses a file that was downloaded with the old checksum."""
     prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     tiny.contents[FIRST] = tiny.contents[FIRST][:-1] + b"\x00"
     (tiny.folder / FIRST).write_bytes(gzip.compress(tiny.contents[FIRST], mtime=1))
@@ -291,7 +291,7 @@ def test_a_corrected_checksum_asks_for_the_file_again(tiny):
 
 @pytest.mark.parametrize(("name", "made", "said"), [("images", np.float32, "are float32"), ("labels", float, "are float64")])
 def test_a_reader_gives_bytes_and_whole_numbers(name, made, said, tiny, monkeypatch):
-    """Anything else would train as something that nobody meant."""
+    """`prepare` refuses arrays of another type."""
     read = idx.read
 
     def other(entry, fetcher):

@@ -263,7 +263,7 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
 
 
 def test_what_is_open_says_how_many_seeds_it_takes() -> None:
-    """Of a mean on the border no number does: two rows that need the same rounds at every seed."""
+    """If the mean lies on the border, no number of seeds decides. Here two rows need the same rounds at every seed."""
     curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [SLOW] * 3}}
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
     assert (found.verdict, found.numbers[0][0].values) == ("inconclusive", [1.0, 1.0, 1.0])

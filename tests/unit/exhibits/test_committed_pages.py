@@ -196,7 +196,7 @@ def test_every_key_of_the_records_is_told_in_the_docs() -> None:
 
 
 def test_every_status_verdict_and_kind_of_claim_is_told_in_the_docs() -> None:
-    """In the tables that say when each is given, and in no other."""
+    """docs/verdicts.md has a line for each, in the table on numbers or in those on claims."""
     text = (ROOT / "docs/verdicts.md").read_text()
     numbers, _, claims = text.partition("## A claim")
     first = [set(re.findall(r"^\| `([a-z ]+)` \|", part, re.MULTILINE)) for part in (numbers, claims)]

@@ -84,7 +84,7 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
 
 
 def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
-    """It stands under its own name where it is the only one of its run, as a row of another network would."""
+    """It has a line only if no other row has one of that run."""
     plan = make_plan("demo")
     first, second = [one for one in plan["cells"] if one["column"] == A and one["run_id"]][:2]
     second["metric"] = second["metric"] | {"name": "test_loss"}
@@ -97,7 +97,7 @@ def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
 
 
 def test_a_picture_begins_above_the_first_fifth_of_the_rounds(tmp_path: Path) -> None:
-    """Of six rounds the first lies below it; of two all are seen."""
+    """The picture cuts off the first of six rounds. It shows both of two rounds."""
     import matplotlib.pyplot as plt
 
     for rounds, low in ((6, 50.0), (2, 10.0)):

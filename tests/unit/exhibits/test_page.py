@@ -289,7 +289,7 @@ def test_changes_are_shown_where_they_moved_something():
 
 
 def test_tables_that_are_compared_with_print_come_first():
-    """Whatever their numbers: a table of other data than the paper's stands below them."""
+    """Table 2 has other data than the paper's, so it comes after Table 3."""
     plans = [
         make_plan("full", "table2", source="Table 2", comparable=False, stand_in="Digits."),
         make_plan("full", source="Table 3"),

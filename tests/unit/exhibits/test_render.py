@@ -319,7 +319,7 @@ def test_inputs_that_differ_between_methods_are_reported():
 
 
 def test_a_data_set_that_differs_between_seeds_is_reported():
-    """Arrays that were made again leave the methods of a seed alike, and the seeds unlike."""
+    """Two methods of a seed read the same arrays, and two seeds do not."""
     plan = make_plan()
     found = make_evidence(plan, SOME)
     for seeds in found.values():
@@ -331,7 +331,7 @@ def test_a_data_set_that_differs_between_seeds_is_reported():
 
 @pytest.mark.parametrize(("key", "values"), [("arithmetic", ("native", "portable")), ("device", ("cpu", "cuda"))])
 def test_seeds_of_unlike_arithmetic_or_device_are_said_before_the_numbers(key, values):
-    """They make a mean, which no machine gives again."""
+    """The cell keeps its mean, and the page warns."""
     plan = make_plan()
     found = make_evidence(plan, SOME)
     assert not any("unlike" in one for one in exhibit(plan, found).warnings)

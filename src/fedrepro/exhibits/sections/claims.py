@@ -83,7 +83,7 @@ def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
 
 @section("paper", at=40)
 def changed(paper: PaperPage) -> list[b.Block]:
-    """How often a rule, a claim or evidence changed after results had been read, and where that is listed."""
+    """Counts the changes of rules, claims and evidence after results had been read, and links to their list."""
     if not paper.changes:
         return []
     verdicts = sum(len(places) for one in paper.changes for places in one.moved.get(paper.plan.paper, {}).values())
