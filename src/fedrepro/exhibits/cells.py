@@ -169,7 +169,7 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
 
 
 def _apart(receipts: Sequence[Receipt]) -> str:
-    """Says why these seeds have no mean: `different code of part gh`, `different arrays of the data set`. Empty if they have one."""
+    """Says why seeds have no mean: `different code of part gh`, `different arrays of the data set`. Empty if they have one."""
     code = fingerprints.apart(one.code for one in receipts)
     data = {digest for one in receipts if (digest := one.inputs.get("arrays"))}
     said = [f"different code of {fingerprints.listed(code)}"] if code else []
