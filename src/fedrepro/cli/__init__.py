@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
+from pathlib import Path
 
 from fedrepro import arithmetic, console, stopping
 from fedrepro.checkout import require_own_code
@@ -16,6 +17,8 @@ from fedrepro.errors import UserError
 
 # Commands whose results depend on the arithmetic.
 COMPUTE = ("run", "verify", "diagnose", "data", "draw", "doctor")
+# Folders to which a user adds a file of their own. An error that passes through such a file is told with its line.
+EXTENDED = ("methods", "diagnostics", "models", "data", "exhibits/kinds", "exhibits/sections")
 # Commands that save what they have done when SIGTERM comes.
 _STOPPABLE = ("run", "diagnose")
 
@@ -51,7 +54,7 @@ def _run(options: Namespace) -> int:
         expected, detail = _said(error)
         if not expected and os.environ.get("FEDREPRO_ERRORS"):
             console.note(traceback.format_exc())  # a job is not run again for it
-        detail += "" if expected else "; run again with --debug for the traceback"
+        detail += "" if expected else f" ({_where(error)}); run again with --debug for the traceback"
         console.fail("fedrepro: error: " + " ".join(detail.split()))
         return UserError.exit_code if expected else 1
 
@@ -61,3 +64,17 @@ def _said(error: Exception) -> tuple[bool, str]:
     if isinstance(error, OSError) and (named := error.filename2 or error.filename):
         return True, f"{named}: {(error.strerror or type(error).__name__).lower()}"
     return isinstance(error, UserError), str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+
+
+def _where(error: Exception) -> str:
+    """`src/fedrepro/methods/aggregate/median.py:12`: the innermost line in a folder to which users add files, otherwise in the
+    package, otherwise of all."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append((error.filename or "", error.lineno))
+    package = Path(__file__).parents[1]
+    for folders in ([package / name for name in EXTENDED], [package], [Path("/")]):
+        for name, line in reversed(frames):
+            if any(Path(name).is_relative_to(folder) for folder in folders):
+                return f"{os.path.relpath(name)}:{line}"
+    return "no line"

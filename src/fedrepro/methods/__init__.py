@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import sys
 
 from fedrepro.methods import parts
 
@@ -9,3 +10,9 @@ for _slot in parts.SLOTS:
     _package = importlib.import_module(f"fedrepro.methods.{_slot}")
     for _module in pkgutil.iter_modules(_package.__path__):
         importlib.import_module(f"{_package.__name__}.{_module.name}")
+
+for _name in parts.PARTS.names():
+    _part = parts.PARTS.get(_name)
+    if not getattr(vars(_part).get("__dataclass_params__"), "frozen", False):
+        _file = sys.modules[_part.__module__].__file__
+        raise TypeError(f"{_file}: part {_name!r} needs @dataclass(frozen=True) below @register")

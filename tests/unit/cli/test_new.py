@@ -177,3 +177,38 @@ def test_outside_of_a_project(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "no such folder; give the command in the project's root folder" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+PART = "from fedrepro.methods.parts import Aggregate, register\n"
+MISTAKES = {
+    "raises": (
+        "from dataclasses import dataclass\n@register('aggregate', 'mine')\n@dataclass(frozen=True)\nclass Mine(Aggregate):\n"
+        "    def __call__(self, x, state, ctx):\n        return {}[0], state\n",
+        "KeyError: 0 (src/fedrepro/methods/aggregate/mine.py:7)",
+    ),
+    "syntax": ("class Mine(Aggregate:\n", "(mine.py, line 2) (src/fedrepro/methods/aggregate/mine.py:2)"),
+    "twice": (
+        "@register('aggregate', 'mean')\nclass Mine(Aggregate): pass\n",
+        "method part 'mean' is registered twice (src/fedrepro/methods/aggregate/mine.py:2)",
+    ),
+    "plain class": (
+        "@register('aggregate', 'mine')\nclass Mine(Aggregate): pass\n",
+        "aggregate/mine.py: part 'mine' needs @dataclass(frozen=True) below @register",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_an_own_part_names_its_file_and_line(case: str, untouched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 1, since the line cannot say what is meant; without the line every command would end in words of Python's."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # files of one size, written in one second, would share theirs
+    code, words = MISTAKES[case]
+    own = untouched / "src/fedrepro/methods/aggregate/mine.py"
+    own.write_text(PART + code)
+    try:
+        said = fedrepro(untouched, "run", "--method", "mine", "--rounds", "1", "--seeds", "8", ok=False)
+    finally:
+        own.unlink()
+    last = said.strip().splitlines()[-1]
+    assert last.startswith("fedrepro: error: ")
+    assert words in last
