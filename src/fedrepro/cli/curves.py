@@ -6,7 +6,6 @@ from pathlib import Path
 from fedrepro import pictures
 from fedrepro.cli.stored import StoredRun
 from fedrepro.config.catalogue import Shown
-from fedrepro.errors import UserError
 from fedrepro.files import writing
 from fedrepro.looks import looks_of
 from fedrepro.units import unit
@@ -15,11 +14,9 @@ Point = tuple[int, list[float]]  # round from 1, value of each seed
 
 
 def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[Shown]) -> None:
-    """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run. UserError for another suffix."""
+    """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
-    if path.suffix != ".svg":
-        raise UserError(f"--plot {path}: give a file that ends in .svg")
     by_metric, looks = {shown.reading.metric: shown for shown in readings}, looks_of(runs)
     with pictures.styled(), writing(path):
         height = 2.4 * len(by_metric) + pictures.LINE * (len(runs) + 1)

@@ -166,6 +166,12 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _svg(text: str) -> Path:
+    if not text.endswith(".svg"):
+        raise argparse.ArgumentTypeError(f"{text}: give a file that ends in .svg")
+    return Path(text)
+
+
 def _by_hand(command: argparse.ArgumentParser) -> None:
     """What is wanted, whether or not a table has it."""
     help = 'any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
@@ -318,7 +324,7 @@ def _look(add: Add) -> None:
     compare = add("compare", "compare", "runs side by side: settings, values on the same seeds, rounds needed, cost, curves")
     _which(compare, "runs, or tables as paper/table; a run is its run_id, a part of it that no other has, or its folder")
     compare.add_argument(
-        "--plot", type=Path, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
+        "--plot", type=_svg, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
     )
 
     ui = add("ui", "track", "serve the MLflow UI over the runs of all tables asked for, brought up to date")

@@ -191,7 +191,6 @@ def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFix
     assert "unknown row 'fedavgg'; did you mean 'fedavg'?" in refused(capsys, "runs", "fedlaw/table3", "--rows", "fedavgg")
     assert "unknown setting 'cleints'; did you mean 'clients'?" in refused(capsys, "runs", "--set", "cleints=3")
     assert "no run is like that" in refused(capsys, "runs", "--dataset", "mnist")
-    assert "give a file that ends in .svg" in refused(capsys, "compare", "fedlaw/table3", "--plot", "x.png")
 
 
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,6 +384,7 @@ def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pyte
         (["verify", "a**b"], "a**b"),
         (["sweep", "--method", "fedavg", "--over", "alpha=[0.1,1]"], "--over alpha=[0.1,1]: write the values without brackets"),
         (["run", "fedlaw/table3", "--checkpoint-seconds", "inf"], "inf: must be a number of seconds"),
+        (["compare", "fedlaw/table3", "--plot", "x.png"], "argument --plot: x.png: give a file that ends in .svg"),
     ],
 )
 def test_a_mistake_is_one_line(command: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
