@@ -2,6 +2,7 @@
 fields alone."""
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,18 +66,40 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         # A misspelt key also leaves the true one missing: the misspelling is the better news.
         first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
-        key = ".".join(str(part) for part in loc) or "the whole file"
+        *inside, last = first["loc"] or [""]
         if first["type"] == "extra_forbidden":
-            *inside, last = first["loc"]
             what = unknown("key", last, _fields_at(model, tuple(inside)))
-            raise UserError(": ".join(filter(None, [where, ".".join(map(str, inside)), what]))) from error
+            raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
+        if first["type"] == "missing":
+            what = f"key {last!r} is missing"
+            raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
+        key = _place(loc, value) or "the whole file"
         message = first["msg"].removeprefix("Value error, ")
         if loc != first["loc"]:
             message = "give a number, a word, true, false or null"
-        value = repr(first["input"])
-        value = value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}..."
-        what = f"{key} = {value}: " if loc or first["type"] != "value_error" else ""
+        given = repr(first["input"])
+        given = given if len(given) <= LONGEST else f"{given[: LONGEST - 3]}..."
+        what = f"{key} = {given}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
+
+
+def _place(loc: Iterable[int | str], value: Any) -> str:
+    """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry that has a
+    `key` or an `id` is told by it."""
+    said: list[str] = []
+    for part in loc:
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            value = None
+        if isinstance(part, int):
+            named = value.get("key", value.get("id")) if isinstance(value, dict) else None
+            said += [f"entry {part + 1}" + (f" ({named})" if named else ""), ""]
+        elif said and said[-1]:
+            said[-1] += f".{part}"
+        else:
+            said[-1:] = [part]
+    return ": ".join(filter(None, said))
 
 
 def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:

@@ -173,7 +173,7 @@ def test_parts_of_both_axes_make_a_method(files: Files) -> None:
         ({"axes": [[{"key": "a", "label": "a", "read": "best()"}], [{"key": "b", "read": "last(1)"}]]}, ["two axes give read"]),
         ({"axes": [[NAMED | {"published": {"method": "a"}}], [NAMED | {"published": "b"}]]}, ["two axes give published"]),
         ({"axes": [[NAMED | {"published": {"data": "a"}}], [NAMED | {"published": {"data": "b"}}]]}, ["give published", "'a'"]),
-        ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns.0.read", "'last'"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns: entry 1 (a): read", "'last'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "at(999)"}], ["a: read", "200 rounds"]),
     ],
 )

@@ -165,7 +165,7 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
     "missing": (lambda f: f.update(kind="scatter()"), ["kind", "'x' is missing"]),
     "reading of x": (lambda f: f.update(kind="scatter(x=gamma, read='lats(1)')"), ["kind", "'lats'", "'last'"]),
     "two kinds": (lambda f: f.update(kind="curves+bars"), ["kind", "one kind of figure"]),
-    "no kind": (lambda f: f.pop("kind"), ["figures/figure3.yaml: kind"]),
+    "no kind": (lambda f: f.pop("kind"), ["figures/figure3.yaml: key 'kind' is missing"]),
     "row": (lambda f: f.update(kind="bars(minus=fedavgg)"), ["kind", "minus = 'fedavgg'", "unknown row", "mu0.1"]),
     "printed": (lambda f: f.update(published="numbers.csv"), ["figures/figure3.yaml", "`published`"]),
     "read": (lambda f: f["columns"][0].update(read="best()"), ["mnist: read", "curves shows every round"]),
