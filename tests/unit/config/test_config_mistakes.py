@@ -39,7 +39,10 @@ MISTAKES = {
         edit(lambda f: f.table.update(budget={"shrot": {"note": "x"}})),
         ["tables/table1.yaml: budget", "'shrot'", "'short'"],
     ),
-    "budget without a note": (edit(lambda f: f.table.update(budget={"short": {"rounds": 1}})), ["budget.short: key 'note' is missing"]),
+    "budget without a note": (
+        edit(lambda f: f.table.update(budget={"short": {"rounds": 1}})),
+        ["budget.short: key 'note' is missing"],
+    ),
     "budget's row": (
         edit(lambda f: f.table.update(budget={"short": {"note": "x", "rows": ["fedavgg"]}})),
         ["tables/table1.yaml", "budget of the table", "'fedavgg'", "'fedavg'"],
