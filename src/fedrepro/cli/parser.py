@@ -223,7 +223,7 @@ def _run(add: Add) -> None:
     once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
     run.add_argument(
-        "--cores", type=_at_least_one, metavar="N", help="with --dry-run: how many the workflow is to have; default: all"
+        "--cores", type=_at_least_one, metavar="N", help="with --dry-run: number of cores of the workflow (default: all)"
     )
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
     _done(run)
@@ -242,7 +242,9 @@ def _sweep(add: Add) -> None:
     sweep.set_defaults(fresh=False)
     sweep.add_argument("--over", action="extend", nargs="+", default=[], metavar="KEY=VALUES", help=help)
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
-    sweep.add_argument("--name", help="of its folder in sweeps/, its reports and its experiment (default: from its content)")
+    sweep.add_argument(
+        "--name", help="name of the sweep: of its folder in sweeps/, its reports, its experiment (default: from its content)"
+    )
     sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
     sweep.add_argument("--device", choices=DEVICES, help="default: params.yaml")
     sweep.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
@@ -253,7 +255,7 @@ def _verify(add: Add) -> None:
     verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
     verify.add_argument("--scale", choices=PUBLISHED, help="default: full if it has evidence, else short")
     _part_of_a_table(verify, seeds="only these seeds")
-    help = "a sample that took so long when it was published; at least one training (default: 10)"
+    help = "minutes that the sample's published runs took; at least one training runs (default: 10)"
     verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
     verify.add_argument("--all", action="store_true", help="no sample: everything that a CPU has trained")
     help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
@@ -268,8 +270,10 @@ def _verify(add: Add) -> None:
 def _publish(add: Add) -> None:
     publish = add("publish", "publish", "copy a table's finished seeds to reports/<scale>, where evidence is committed")
     publish.add_argument("target", help="table as paper/table, for example fedgh/table2")
-    publish.add_argument("--scale", choices=PUBLISHED, required=True, help="of the runs, and of the folder in reports/")
-    publish.add_argument("--partial", action="store_true", help="what is finished, though some of the table is missing")
+    publish.add_argument("--scale", choices=PUBLISHED, required=True, help="scale of the runs, and of their folder in reports/")
+    publish.add_argument(
+        "--partial", action="store_true", help="publish the finished part even if part of the table is missing"
+    )
     publish.add_argument("--native", action="store_true", help="also what was trained on a GPU or in native arithmetic")
 
 

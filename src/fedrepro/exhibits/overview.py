@@ -11,10 +11,10 @@ from fedrepro.exhibits.write import blocks as b
 
 TITLE = "Papers on federated learning, re-run: what holds and what does not"
 WHAT_HOLDS = (
-    "Made from the evidence beside the pages. What ran at scale full, with the paper's settings where it states them and ours "
-    "where it does not, is compared with the printed numbers. What ran at scale short, a tenth of the rounds or fewer, is "
-    "shown and not judged. What does not hold comes first. Intervals are 95 % intervals over paired seeds, not corrected for "
-    "how many there are."
+    "This page is made from the evidence beside the pages. Runs at scale full are compared with the printed numbers. They have "
+    "the paper's settings, but for the departures that each page lists, and ours where the paper states none. Runs at scale "
+    "short have fewer rounds or seeds; they are shown and not judged. What does not hold comes first. Intervals are 95 % "
+    "intervals over paired seeds, not corrected for how many there are."
 )
 COUNTED = (
     "Measured: at scale full. A number that several tables print is judged once, a claim when all its numbers are measured. "
@@ -23,8 +23,8 @@ COUNTED = (
     "that holds."
 )
 JUDGED = (
-    "A claim leads to its place on its paper's page, where the paper's own words stand; the details beside that page say which "
-    "rule decides it. Claims of a paper rest in part on the same runs, so that their verdicts are not independent."
+    "Each claim links to its paper's page, which quotes the paper. The details beside that page name the rule that decides the "
+    "claim. Claims of a paper share some of their runs, so their verdicts are not independent."
 )
 CHANGED = (
     " † Added or changed after results had been read. The rules for numbers were changed then, too. The details beside "

@@ -248,7 +248,7 @@ def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():
     values = {("fedavg", A): [90.19, 90.20, 90.18], ("fedavg", B): [88.11, 88.12, 88.10]}
     said = outside(tabulated(plan, make_evidence(plan, values)))
     assert said.startswith(
-        "Of 2 judged numbers 2 lie outside their margin, 1 of them reproduced all the same, since a difference of up to one "
+        "2 of 2 judged numbers lie outside their margin. 1 of them still counts as reproduced, since a difference of up to one "
         "point is tolerated. "
     )
     assert said.endswith("about 0.1 would lie outside by chance.")

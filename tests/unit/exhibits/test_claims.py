@@ -381,7 +381,7 @@ GOOD = "- {id: S-1, text: t, where: w, kind: difference, table: table1, pairs: {
         (GOOD.replace("columns", "colums"), "S-1: unknown key 'colums'; did you mean 'columns'?"),
         (GOOD.replace("difference", "diffrence"), "S-1: unknown kind 'diffrence'; did you mean 'difference'?"),
         (GOOD.replace("difference", "[difference]"), "S-1: unknown kind \\['difference'\\]"),
-        (GOOD.replace(", columns: [a]", ""), "S-1: columns"),
+        (GOOD.replace(", columns: [a]", ""), "S-1: key 'columns' is missing"),
         (GOOD.replace("[a]", "[]"), "S-1: columns = \\[\\]"),
         (GOOD + GOOD, "id = 'S-1' is used twice"),
         ("claims: 3\n", "give a list of claims"),

@@ -13,8 +13,8 @@ from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
 
 VARIED = (
-    "What the paper leaves open, tried after its numbers were known: each of these tables varies one of the paper's. No number "
-    "in them is judged."
+    "Each of these tables varies one of the paper's: another reading of what the paper leaves open, a control, or other seeds. "
+    "We made them after the paper's numbers were known. No number in them is judged."
 )
 LISTED = 20  # on the paper's page; of more the details have the titles
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "

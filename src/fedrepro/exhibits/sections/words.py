@@ -128,7 +128,7 @@ def _repetitions(plan: Plan) -> str:
     """Says how many seeds a printed number is the mean of, or what the margin assumes."""
     seeds = plan.printed_seeds
     if seeds.value is None:
-        return f"How many seeds a printed number is the mean of is unknown ({seeds.source}); the margin takes {seeds.assumed}."
+        return f"The number of seeds behind a printed number is unknown ({seeds.source}). The margin assumes {seeds.assumed}."
     return f"A printed number is the mean of {some(seeds.value, 'seed')} ({seeds.source})."
 
 
@@ -140,13 +140,14 @@ def outside(cells: Iterable[Cell]) -> str:
         return ""
     outer = [cell for cell in judged.values() if abs(cell.difference or 0.0) > (cell.margin or 0.0)]
     out, passed = len(outer), sum(cell.status == "reproduced" for cell in outer)
-    which = "and is" if out == 1 else f"{passed} of them"
-    one_point = f", {which} reproduced all the same, since a difference of up to one point is tolerated" if passed else ""
+    which = "It" if out == 1 else f"{passed} of them"
+    counts = f" {which} still count{'s' if passed == 1 else ''} as reproduced"
+    one_point = f"{counts}, since a difference of up to one point is tolerated." if passed else ""
     chance = (1 - RULE.level) * len(judged)
     lie = "lies outside its" if out == 1 else "lie outside their"
     borrowed = BORROWED if any(len(cell.per_seed) == 1 for cell in judged.values()) else "."
     return (
-        f"Of {len(judged)} judged numbers {out} {lie} margin{one_point}. If every printed number came from the same "
+        f"{out} of {len(judged)} judged numbers {lie} margin.{one_point} If every printed number came from the same "
         f"distribution as ours, about {chance:.1f} would lie outside by chance{borrowed}"
     )
 
@@ -155,10 +156,14 @@ def near(reproduced: int, shown: int) -> str:
     """Says of how many reproduced numbers more than nearness is known; empty without any."""
     if not reproduced:
         return ""
-    rest = "; for the others only our mean is known to be that near" if 0 < shown < reproduced else ""
-    rest = rest or ("" if shown else "; only our mean is known to be that near")
-    of = f"{shown or 'none'} of {some(reproduced, 'reproduced number')}"
-    return f"For {of} the whole margin lies within 1 point of print{rest}."
+    if not shown:
+        return (
+            f"None of {some(reproduced, 'reproduced number')} has its whole margin within 1 point of print. "
+            "Only our mean is known to be that near."
+        )
+    rest = " For the others only our mean is known to be that near." if shown < reproduced else ""
+    has = "has its" if shown == 1 else "have their"
+    return f"{shown} of {some(reproduced, 'reproduced number')} {has} whole margin within 1 point of print.{rest}"
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
