@@ -1,7 +1,7 @@
 """Results as tidy data frames: a line for each metric of each round of each seed."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +9,19 @@ import pandas as pd
 
 from fedrepro.choices import require_known
 from fedrepro.cli.stored import fitting
+from fedrepro.config.differing import columns, method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.plan import Plan
-from fedrepro.config.project import load_project
+from fedrepro.config.project import load_project, read_params
 from fedrepro.engine.records import read
+from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
-from fedrepro.registry import coerce
+from fedrepro.registry import coerce, parse
 from fedrepro.store import Store, is_published, seeds_in
 
 # Of a run, before the columns of a table, where it is one's.
-_RUN = ("run_id", "method", "setting", "dataset", "model", "partition")
+_RUN = ("run_id", "method", "dataset", "model", "partition")
 _SEED = ("source", "seed", "round", "metric", "value")
 _CELL = ("row", "column", "candidate")
 
@@ -64,10 +66,12 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.Data
 
     pattern: a part of the run_id, `mnist-two_nn`. wanted: settings as a run has them, `dataset="mnist"`, `clients=20`; and
     parts that the method must have, `method="fedprox(mu=0.1)+gh"`; "fedavg": no others than FedAvg's.
-    Columns: `run_id`; `method`, the parts that say more than FedAvg; `setting`, in words; `dataset`, `model`, `partition`;
-    `source`, published or local; `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
-    UserError for an unknown setting and for damaged evidence; an empty frame where nothing fits.
+    Columns: `run_id`; `method`, by the parts that say more than FedAvg and the arguments that differ between these runs;
+    `dataset`, `model`, `partition`; a column for each other setting that differs between them; `source`, published or local;
+    `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
+    UserError for an unknown setting, for damaged evidence and outside of a project; an empty frame where nothing fits.
     """
+    read_params(Path(root))
     settings = _settings(wanted)
     methods = [settings.pop("method")] if "method" in settings else []
     stored = _stored(Path(root))
@@ -112,26 +116,34 @@ def _where(key: str) -> str:
 
 def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> pd.DataFrame:
     """Evidence with what is known of its place, as one frame."""
-    columns: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *_SEED)}
-    records: dict[Path, dict[str, Any]] = {}
+    records = {path: read(path) for path in dict.fromkeys(seed.path for _, seed in parts)}
+    wanted = {path: one for path, one in records.items() if not fits or fits(one["config"] | {"method": one["method"]})}
+    described = _described(wanted.values())
+    more = [key for key in next(iter(described.values()), {}) if key not in _RUN]
+    found: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *more, *_SEED)}
     for place, seed in parts:
-        record = records[seed.path] = records.get(seed.path) or read(seed.path)
-        if fits and not fits(record["config"] | {"method": record["method"]}):
+        if (record := wanted.get(seed.path)) is None:
             continue
-        same = place | _described(record) | {"source": seed.source, "seed": seed.number}
+        same = place | described[record["run_id"]] | {"source": seed.source, "seed": seed.number}
         rounds = [number + 1 for number in record["curves"]["round"]]
         for metric, values in record["curves"].items():
             if metric != "round":
                 for key, value in (same | {"metric": metric}).items():
-                    columns[key] += [value] * len(rounds)
-                columns["round"] += rounds
-                columns["value"] += values
-    frame = pd.DataFrame(columns)
+                    found[key] += [value] * len(rounds)
+                found["round"] += rounds
+                found["value"] += values
+    frame = pd.DataFrame(found)
     return frame.astype({"seed": "int64", "round": "int64", "value": "float64"})
 
 
-def _described(record: dict[str, Any]) -> dict[str, Any]:
-    config = record["config"]
-    setting = f"{config['dataset']} {config['model']} {config['partition']}"
-    own = {key: config[key] for key in ("dataset", "model", "partition")}
-    return {"run_id": record["run_id"], "method": record["method_label"], "setting": setting, **own}
+def _described(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """run_id -> what is told of the run; the settings that differ between the runs are those that `fedrepro runs` lists."""
+    defaults = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+    runs = {record["run_id"]: defaults | record["config"] | {"method": record["method"]} for record in records}
+    names = method_names([config["method"] for config in runs.values()])
+    differ = [key for key in (columns([*runs.values()]) if runs else {}) if key not in _RUN]
+    told: dict[str, dict[str, Any]] = {}
+    for (run_id, config), name in zip(runs.items(), names, strict=True):
+        values = parse(config["partition"])[0].arguments | config
+        told[run_id] = {"run_id": run_id, "method": name} | {key: values.get(key) for key in (*_RUN[2:], *differ)}
+    return told

@@ -20,14 +20,17 @@ def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> t
     """(the model, its initial weights [D]: those that the module has now). `module` itself is left as it is.
 
     Its outputs are logits [B, classes]. Dropout draws from the run's seed. It trains one client at a time, and parts that read
-    the input of a last layer cannot use it. UserError for a module without weights, with tied ones, or whose running
-    statistics are cumulative means (`momentum=None`).
+    the input of a last layer cannot use it. UserError for a module without weights, with tied or frozen ones, or whose
+    running statistics are cumulative means (`momentum=None`).
     """
     named = dict(module.named_parameters())
     if not named:
         raise UserError(f"model = {type(module).__name__}: has no weights to train; give a module with parameters")
     if len(dict(module.named_parameters(remove_duplicate=False))) > len(named):
         raise UserError(f"model = {type(module).__name__}: two layers share weights, which is not supported; untie them")
+    if frozen := [name for name, weight in named.items() if not weight.requires_grad]:
+        what = f"model = {type(module).__name__}: {frozen[0]} is frozen (requires_grad=False)"
+        raise UserError(f"{what}, and all weights are trained; unfreeze it, or make it a buffer")
     if any(getattr(one, "track_running_stats", False) and one.momentum is None for one in module.modules()):
         raise UserError(f"model = {type(module).__name__}: BatchNorm(momentum=None) is not supported; give it a momentum")
     weights = Tree.from_tensors({name: weight.detach().float().cpu().clone() for name, weight in named.items()})
@@ -45,6 +48,20 @@ def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> t
         dropout=any(isinstance(one, nn.modules.dropout._DropoutNd) for one in module.modules()),
     )
     return model, weights
+
+
+def require_logits(model: Model, weights: Tree, x: Tensor) -> None:
+    """UserError unless the module makes logits [B, classes] of the samples x [B, ...]."""
+    try:
+        with torch.no_grad():
+            shape = tuple(model.forward(weights, model.first_buffers(), x, False)[0].shape)
+    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"model = {model.name}: cannot read x of shape {tuple(x.shape)}: {reason[:200]}") from error
+    wanted = (len(x), model.classes)
+    if shape != wanted:
+        more = f"; give classes={shape[1]} if this is meant" if len(shape) == 2 and shape[1] > model.classes else ""
+        raise UserError(f"model = {model.name}: makes outputs of shape {shape} of {len(x)} samples, not {wanted}{more}")
 
 
 class _Forward:

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedrepro.api.drawn import compose, index_arrays, whole_numbers
-from fedrepro.api.own_model import model_of
+from fedrepro.api.drawn import compose
+from fedrepro.api.given import class_count, clients_of, index_arrays, samples, whole, whole_numbers
+from fedrepro.api.own_model import model_of, require_logits
 from fedrepro.choices import DEVICES, ENGINES
 from fedrepro.config.defaults import SETTINGS
 from fedrepro.data import participation, proxy
@@ -59,7 +60,7 @@ class Trained:
             return {name: self.weights[name] for name in layout.names}
 
         params, buffers = (Tree.from_tensors(named(layout)) for layout in (self.model.layout, self.model.buffer_layout))
-        return predict(self.model, params, buffers, self.inputs(torch.as_tensor(x).cpu()))
+        return predict(self.model, params, buffers, self.inputs(samples("predict: x", x).cpu()))
 
 
 def train(
@@ -68,7 +69,7 @@ def train(
     *,
     model: str | nn.Module = "mlp",
     clients: int | Sequence[Any] = 10,
-    partition: str = "iid",
+    partition: str | None = None,
     seed: int = 8,
     classes: int | None = None,
     device: str = "cpu",
@@ -80,43 +81,46 @@ def train(
     x of type uint8 are pixels, scaled by the setting `normalise`; floating x are taken as they are. Of a model by name x is
     [N, C, H, W], or [N, H, W] or [N, F], which count as one channel; of a text model x is [N, T], y [N] what follows.
     model: a name of `fedrepro list models`, drawn at the seed, or a torch module, which starts from the weights that it has.
-    clients: how many, dealt by the scheme `partition`; or for each client the positions of its samples.
+    clients: how many, dealt by the scheme `partition` (iid); or for each client the positions of its samples.
+    classes: how many there are; the largest label and one more if it is not given, and then each class must have a sample.
     settings: any other of `fedrepro list settings`, with the defaults that it names: `rounds=20, client_lr=0.1`.
 
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
     does not fit.
     """
-    require(type(seed) is int and seed >= 0, "train: seed", seed, "must be a whole number from 0 up")
+    seed, given = whole("train: seed", seed, 0), clients_of("train", clients)
+    if partition is not None and not isinstance(given, int):
+        raise UserError(f"train(partition={partition!r}): goes with a number of clients; here clients has their samples")
     for key, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):
         require(value in known, f"train: {key}", value, f"must be one of {', '.join(known)}")
-    chosen, whole = _settings(settings), compose(method) if isinstance(method, str) else method
+    chosen, parts = _settings(settings), method if isinstance(method, Method) else compose(method)
     (train_x, train_y), (test_x, test_y) = _pairs(data)
     labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
     name = model if isinstance(model, str) else type(model).__name__
     reads_text = name in MODELS and MODELS[name].reads == "text"
-    there = int(max(each.max() for each in labels)) + 1
-    require(classes is None or classes >= there, "train: classes", classes, f"must be at least {there}, by the labels")
     spec = RunSpec(
         **chosen,
         dataset="own",
         dataset_sha="",
         input_shape=tuple(train_x.shape[1:]) if reads_text else _as_images(tuple(train_x.shape[1:])),
-        classes=classes or there,
+        classes=class_count("train", np.concatenate(labels), classes),
         model=name,
-        partition=partition if isinstance(clients, int) else "given",
-        clients=clients if isinstance(clients, int) else len(clients),
-        method=str(whole),
+        partition=partition or "iid" if isinstance(given, int) else "given",
+        clients=given if isinstance(given, int) else len(given),
+        method=str(parts),
     )
     device = environment.pick_device(device)
     inputs = partial(_inputs, spec=spec, shape=tuple(train_x.shape[1:]) if isinstance(model, nn.Module) else spec.input_shape)
     with _computing(device, spec.products):
         network, params = _model(model, spec)
-        batch = partial(_text if reads_text else partial(_batch, inputs), device=device)
+        if params is not None:
+            require_logits(network, params, inputs(train_x[:2].cpu()))
+        batch = partial(partial(_text, classes=spec.classes) if reads_text else partial(_batch, inputs), device=device)
         images = Images(batch(train_x, labels[0]), batch(test_x, labels[1]), None, "")
-        task = make_task(spec, seed, network, images, _draw(spec, seed, labels, clients, params), {})
+        task = make_task(spec, seed, network, images, _draw(spec, seed, labels, given, params), {})
         how = choose_engine(Options(device=device, engine=engine if network.stackable else "sequential"), device, spec)
-        outcome = run_rounds(task, whole, engine=how)
-    return _trained(outcome, task, whole, inputs)
+        outcome = run_rounds(task, parts, engine=how)
+    return _trained(outcome, task, parts, inputs)
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +129,10 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         if key not in _SETTINGS or key in ("partition", "clients"):
             raise UserError(f"train({key}=...): {unknown('setting', key, sorted(_SETTINGS))}")
     defaults = {key: value for key, value in SETTINGS.items() if key in _SETTINGS and key not in ("partition", "clients")}
-    return defaults | {key: coerce(f"train({key}=...)", value, _SETTINGS[key]) for key, value in given.items()}
+    return defaults | {
+        key: coerce(f"train({key}=...)", value.item() if isinstance(value, np.generic) else value, _SETTINGS[key])
+        for key, value in given.items()
+    }
 
 
 def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
@@ -133,8 +140,10 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
     try:
         (train_x, train_y), (test_x, test_y) = data
     except (TypeError, ValueError) as error:
-        raise UserError("train: data must be ((x, y) to train on, (x, y) to test on)") from error
-    xs = [torch.as_tensor(np.asarray(x) if isinstance(x, list) else x) for x in (train_x, test_x)]
+        raise UserError(
+            "train: data must be ((x, y) to train on, (x, y) to test on), arrays or tensors; stack the samples of a Dataset"
+        ) from error
+    xs = [samples(f"train: the {part} x", x) for part, x in (("training", train_x), ("test", test_x))]
     for what, x, y in (("training", xs[0], train_y), ("test", xs[1], test_y)):
         if x.dim() < 2 or not len(x) or len(x) != len(y):
             raise UserError(
@@ -160,8 +169,12 @@ def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:
 
 
 def _inputs(x: Tensor, spec: RunSpec, shape: tuple[int, ...]) -> Tensor:
-    """x as the model reads it: float32 [N, *shape], pixels of type uint8 scaled; text as it is."""
+    """x as the model reads it: float32 [N, *shape], pixels of type uint8 scaled; text as it is. UserError for x of
+    another shape or type."""
+    if not len(x.shape) or prod(x.shape[1:]) != prod(shape) or not len(x):
+        raise UserError(f"x of shape {tuple(x.shape)}; the model reads [N, {', '.join(map(str, shape))}]")
     if is_text(spec.input_shape):
+        _require_text(x, spec.classes)
         return x.long()
     if x.dtype == torch.uint8:
         none = np.zeros(len(x), np.int64)
@@ -171,13 +184,19 @@ def _inputs(x: Tensor, spec: RunSpec, shape: tuple[int, ...]) -> Tensor:
     return x.reshape(len(x), *shape).float()
 
 
+def _require_text(x: Tensor, classes: int) -> None:
+    if x.is_floating_point() or x.is_complex() or int(x.min()) < 0 or int(x.max()) >= classes:
+        raise UserError(f"x of type {x.dtype}; a text model reads windows of whole numbers from 0 to {classes - 1}")
+
+
 def _batch(inputs: Callable[[Tensor], Tensor], x: Tensor, y: np.ndarray, device: str) -> Batch:
     """Samples and labels on the device."""
     return Batch(inputs(x.cpu()).to(device), torch.from_numpy(y).to(device))
 
 
-def _text(x: Tensor, y: np.ndarray, device: str) -> Batch:
+def _text(x: Tensor, y: np.ndarray, classes: int, device: str) -> Batch:
     """Windows [N, T], and what follows each of their characters."""
+    _require_text(x, classes)
     return as_text(x.cpu().numpy(), y, device)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import real_papers
 import torch
@@ -61,16 +62,21 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     """Parts that a method must have, with or without arguments; FedAvg alone; settings that evidence leaves at a default."""
     gh = fedrepro.runs("mnist-two_nn", root=ROOT, method="gh")
     assert len(gh)
-    assert all("gh" in label.split("+") for label in {*gh.method})
+    assert all(re.search(r"(^|\+)gh\b", label) for label in {*gh.method})
     plain = fedrepro.runs(root=ROOT, dataset="mnist", method="fedavg", cohorts="drawn")
     assert len(plain)
-    assert not any("gh" in label for label in {*plain.method})
+    assert not any(re.search(r"(^|\+)gh\b", label) for label in {*plain.method})
     some = fedrepro.runs(root=ROOT, method="fedprox(mu=0.1)")
     every = fedrepro.runs(root=ROOT, method="fedprox")
     assert 0 < some.run_id.nunique() < every.run_id.nunique()
     assert fedrepro.runs("no such run", root=ROOT).empty
     beta = [fedrepro.runs(root=ROOT, partition=f"dirichlet_per_client({text})") for text in ("beta=1", "beta=1.0")]
     assert len(beta[0]) == len(beta[1]) > 0
+    frame = fedrepro.runs("mnist-two_nn-dirichlet_per_client", root=ROOT)
+    told = [name for name in frame.columns if name not in ("run_id", "source", "seed", "round", "metric", "value")]
+    assert {"clients", "participation", "normalise"} <= {*told}  # what differs between them, with defaults written out
+    assert frame.astype(dict.fromkeys(told, str)).groupby(told, dropna=False).run_id.nunique().max() == 1
+    assert {*frame[frame.run_id == frame.run_id.iloc[0]].clients} == {20}
     cropped = [fedrepro.runs("cifar10-", root=ROOT, augment=text) for text in ("crop+flip", "crop(padding=4)+flip")]
     assert len(cropped[0]) == len(cropped[1]) > 0
 
@@ -159,6 +165,26 @@ def test_clients_as_positions_are_those_of_the_scheme() -> None:
     assert str(fedrepro.compose("gh")) == str(compose("gh"))
 
 
+def test_numpys_numbers_arrays_and_data_frames_serve_as_well() -> None:
+    """The same curves from them as from Python's numbers and from arrays."""
+    (x, y), (test_x, test_y) = data = toy()
+    plain = fedrepro.train("fedavg", data, clients=4, rounds=2, client_lr=0.5, seed=3)
+    frames = ((pd.DataFrame(x), pd.Series(y)), (pd.DataFrame(test_x), pd.Series(test_y)))
+    how = {"rounds": np.int64(2), "client_lr": np.float64(0.5), "seed": np.int64(3)}
+    other = fedrepro.train("fedavg", frames, clients=np.int64(4), **how)
+    assert other.curves.equals(plain.curves)
+    assert torch.equal(other.predict(frames[1][0]), plain.predict(test_x))
+    assert np.array_equal(fedrepro.partition("iid", y, np.int64(3))[0], fedrepro.partition("iid", y, 3)[0])
+
+
+def test_a_class_without_a_sample_is_meant_if_it_is_said() -> None:
+    """Labels from 1 train with as many outputs as the caller names."""
+    (x, y), (test_x, test_y) = toy()
+    found = fedrepro.train("fedavg", ((x, y + 1), (test_x, test_y + 1)), clients=3, rounds=1, classes=3)
+    assert found.predict(test_x).shape == (75, 3)
+    assert len(fedrepro.partition("iid", y + 1, 3, classes=4)) == 3
+
+
 class Small(nn.Module):
     """BatchNorm, dropout and a constant of its own."""
 
@@ -209,6 +235,11 @@ class Tied(nn.Module):
         return self.other(self.one(x))
 
 
+def shifted(data: Any) -> Any:
+    (x, y), (test_x, test_y) = data
+    return (x, y + 1), (test_x, test_y + 1)
+
+
 TRAIN_MISTAKES = {
     "setting": (lambda d: fedrepro.train("fedavg", d, rouns=3), ["rouns", "'rounds'"]),
     "type": (lambda d: fedrepro.train("fedavg", d, rounds=2.5), ["rounds", "2.5", "whole number"]),
@@ -237,6 +268,32 @@ TRAIN_MISTAKES = {
     "no clients": (lambda d: fedrepro.partition("iid", d[0][1], clients=0), ["clients = 0", "from 1 up"]),
     "tied": (lambda d: fedrepro.train("fedavg", d, model=Tied()), ["Tied", "untie"]),
     "no weights": (lambda d: fedrepro.train("fedavg", d, model=nn.ReLU()), ["ReLU", "no weights"]),
+    "frozen": (
+        lambda d: fedrepro.train("fedavg", d, model=nn.Sequential(nn.Linear(12, 4).requires_grad_(False), nn.Linear(4, 2))),
+        ["0.weight is frozen", "unfreeze"],
+    ),
+    "too few outputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(12, 1)), ["Linear", "(2, 1)", "(2, 2)"]),
+    "too many outputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(12, 3)), ["(2, 3)", "classes=3"]),
+    "other inputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(5, 2)), ["cannot read x of shape (2, 12)"]),
+    "labels from 1": (lambda d: fedrepro.train("fedavg", shifted(d)), ["no sample has label 0", "classes=3"]),
+    "partition's labels": (lambda d: fedrepro.partition("iid", d[0][1] * 3), ["no sample has label 1, 2", "classes=4"]),
+    "partition's classes": (lambda d: fedrepro.partition("iid", d[0][1], classes=1), ["classes = 1", "at least 2"]),
+    "classes 0": (lambda d: fedrepro.partition("iid", d[0][1], classes=0), ["classes = 0", "from 1 up"]),
+    "groups' length": (lambda d: fedrepro.partition("by_group", d[0][1], 3, groups=[0, 1, 2]), ["groups = 3", "225 labels"]),
+    "clients as text": (lambda d: fedrepro.train("fedavg", d, clients="5"), ["clients = '5'", "whole number"]),
+    "clients as a dict": (lambda d: fedrepro.train("fedavg", d, clients={0: [0, 1]}), ["clients = {0: [0, 1]}"]),
+    "clients as a float": (lambda d: fedrepro.train("fedavg", d, clients=5.0), ["clients = 5.0"]),
+    "fractions": (lambda d: fedrepro.train("fedavg", d, clients=[[0.5, 1.7]]), ["positions of client 0", "float64"]),
+    "a mask": (lambda d: fedrepro.train("fedavg", d, clients=[d[0][1] > 0]), ["positions of client 0", "bool"]),
+    "two partitions": (lambda d: fedrepro.train("fedavg", d, clients=[[0], [1]], partition="iid"), ["number of clients"]),
+    "text on pixels": (lambda d: fedrepro.train("fedavg", d, model="char_lstm"), ["float32", "whole numbers from 0 to 1"]),
+    "not finite": (lambda d: fedrepro.train("fedavg", ((d[0][0] * np.nan, d[0][1]), d[1])), ["training x", "not finite"]),
+    "ragged": (lambda d: fedrepro.train("fedavg", (([[1.0], [1.0, 2.0]], [0, 1]), d[1])), ["training x", "not an array"]),
+    "no method": (lambda d: fedrepro.train(None, d), ["compose(None)", "as text"]),  # pyright: ignore[reportArgumentType]
+    "no scheme": (lambda d: fedrepro.partition(None, d[0][1]), ["partition(None)"]),  # pyright: ignore[reportArgumentType]
+    "predicts another width": (lambda d: fedrepro.train("fedavg", d, rounds=1).predict(d[1][0][:, :5]), ["(75, 5)", "12"]),
+    "predicts one sample": (lambda d: fedrepro.train("fedavg", d, rounds=1).predict(d[1][0][0]), ["(12,)", "[N, "]),
+    "outside of a project": (lambda d: fedrepro.runs(root="/nowhere"), ["params.yaml", "root folder"]),
 }
 
 

@@ -125,8 +125,8 @@ def test_the_readme_says_how_much_is_measured() -> None:
     assert f"{measured} at full scale, all on MNIST or FashionMNIST. They have the papers' settings, but for the" in words
     assert {cell["dataset"] for _, paper, _, cell in cells() if cell["status"] in JUDGED} == {"mnist", "fashion_mnist"}
     assert (
-        f"These are {sum(counts.values())} different numbers. {counts['reproduced']} are reproduced (our mean is within one point of "
-        f"print; for {sum(page['well_within'] for page in pages)} of them the whole 95 % margin is), "
+        f"These are {sum(counts.values())} different numbers. {counts['reproduced']} are reproduced (our mean is within one "
+        f"point of print; for {sum(page['well_within'] for page in pages)} of them the whole 95 % margin is), "
         f"{counts['consistent']} consistent (further off, but within the margin), "
         f"{counts['inconclusive']} inconclusive and {counts['not reproduced']} not reproduced." in words
     )
@@ -174,8 +174,8 @@ def test_the_readme_says_how_many_seeds_there_are() -> None:
     }
     assert few == 7
     said = (
-        "Most cells of FedIMA and one cell of FedLAW's Table 3 have one seed. Six cells of variants and controls have one or two "
-        "seeds. Two comparisons have seven and twenty seeds."
+        "Most cells of FedIMA and one cell of FedLAW's Table 3 have one seed. Six cells of variants and controls have one or "
+        "two seeds. Two comparisons have seven and twenty seeds."
     )
     assert said in " ".join((ROOT / "README.md").read_text().split())
 
