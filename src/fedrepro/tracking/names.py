@@ -80,20 +80,23 @@ def _apart(
 ) -> dict[str, str]:
     """Returns run_id -> the values that differ between runs of one group and method, and the values of the keys in `always`.
 
-    Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group.
+    Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group. A partition
+    is in all names if a pool has several: they are what runs are compared over.
     """
     found: dict[str, list[str]] = {run_id: [] for run_id in values}
     groups = dict(groups)
     for key in dict.fromkeys([*FACETS, *(key for one in values.values() for key in one)]):
         value = {run_id: one.get(key, "") for run_id, one in values.items()}
         usual = {pool: _usual(value[run_id] for run_id in here) for pool, here in _grouped(pools).items()}
+        varied = {pool for pool, here in _grouped(pools).items() if len({value[run_id] for run_id in here}) > 1}
         for here in _grouped(groups).values():
             pairs = {(methods[run_id], value[run_id]) for run_id in here}
             split = len(pairs) > len({method for method, _ in pairs})
             common = usual[pools[here[0]]]
             unsaid = common if common in {value[run_id] for run_id in here} else _usual(value[run_id] for run_id in here)
             for run_id in here:
-                if value[run_id] and ((split and value[run_id] != unsaid) or key in always[run_id]):
+                told = pools[run_id] in varied if key == "partition" else split and value[run_id] != unsaid
+                if value[run_id] and (told or key in always[run_id]):
                     found[run_id].append(value[run_id])
                 groups[run_id] += f", {value[run_id]}" if split else ""
     return {run_id: " ".join(said) for run_id, said in found.items()}

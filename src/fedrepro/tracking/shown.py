@@ -14,7 +14,7 @@ from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
 from fedrepro.exhibits.paired import mean
 from fedrepro.files import canonical_hash
-from fedrepro.registry import named_arguments
+from fedrepro.registry import named_arguments, parse
 from fedrepro.tracking.wanted import FORMAT, Wanted
 
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
@@ -90,9 +90,10 @@ class Seed:
 
 @dataclass(frozen=True)
 class MeanRun:
-    """The mean over those seeds of a run that have finished; at least one."""
+    """The mean over those seeds of a run that have finished; at least one. `planned`: how many seeds the tables ask for."""
 
     seeds: tuple[Seed, ...]
+    planned: int
 
     @property
     def key(self) -> str:
@@ -100,14 +101,14 @@ class MeanRun:
 
     @property
     def digest(self) -> str:
-        return canonical_hash([FORMAT, *(seed.digest for seed in self.seeds)], 32)
+        return canonical_hash([FORMAT, self.planned, *(seed.digest for seed in self.seeds)], 32)
 
     @property
     def tags(self) -> dict[str, str]:
         """As its seeds have them, without what is a single seed's."""
         first = self.seeds[0]
         found = {
-            "mlflow.runName": str(first.wanted.name),
+            "mlflow.runName": f"{first.wanted.name}{self._share}",
             "seed": f"{MEAN}{self._numbers}",
             COLOUR: first.wanted.colour,
             LEVEL: "mean",
@@ -139,6 +140,12 @@ class MeanRun:
     @property
     def span(self) -> tuple[int, int]:
         return min(seed.span[0] for seed in self.seeds), max(seed.span[1] for seed in self.seeds)
+
+    @property
+    def _share(self) -> str:
+        """` (1 of 3 seeds)` while others have not finished."""
+        here = len(self.seeds)
+        return f" ({here} of {self.planned} seeds)" if here < self.planned else ""
 
     @property
     def _numbers(self) -> str:
@@ -230,7 +237,10 @@ def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
 
 
 def _parameters(receipt: Record) -> dict[str, str]:
-    return {key: str(value) for key, value in (receipt["config"] | named_arguments(receipt["method"])).items()}
+    """Every setting, the arguments of the partition as `partition.alpha`, and those of the method as `fedprox.mu`."""
+    (scheme,) = parse(receipt["config"]["partition"])
+    dealt = {f"partition.{key}": value for key, value in scheme.arguments.items()}
+    return {key: str(value) for key, value in (receipt["config"] | dealt | named_arguments(receipt["method"])).items()}
 
 
 def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:

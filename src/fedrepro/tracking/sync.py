@@ -153,7 +153,7 @@ class _Sync:
             parent = parents.get(first.cell, "")
             pending.drop(first.run_id)  # the mean, if a table had shown it
         elif seeds:
-            parent = pending.place(MeanRun(same))
+            parent = pending.place(MeanRun(same, len(wanted)))
         for one in (*seeds, *training):
             pending.place(one, parent or None)
         here = {one.key for one in (*seeds, *training)}

@@ -22,7 +22,7 @@ from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names, tried
 
 PLANS = Path("results/plans")
-FORMAT = 5  # raise it when the way a run is shown changes: every run is then written again
+FORMAT = 6  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass

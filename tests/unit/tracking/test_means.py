@@ -36,6 +36,7 @@ def test_seeds_hang_below_their_mean(root):
     sync([path], root)
     (fewer,) = means_in(root)[run["run_id"]]
     assert (fewer.data.tags["seed"], fewer.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
+    assert fewer.info.run_name == "FedAvg α100 (1 of 2 seeds)"
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
 

@@ -55,7 +55,7 @@ def test_a_changed_argument_is_in_the_name(tmp_path):
     [
         ({"clients": 9}, "FedAvg α100 9 clients"),
         ({"dataset": "mnist"}, "FedAvg α100 mnist"),
-        ({"model": "lenet"}, "FedAvg LeNet"),
+        ({"model": "lenet"}, "FedAvg LeNet α100"),
         ({"participation": 0.2}, "FedAvg α100 participation=0.2"),
         ({"partition": "dirichlet_balanced(alpha=100.0, min_size=10)"}, "FedAvg α100 balanced"),
         ({"client_lr": 0.1}, "FedAvg α100 lr=0.1"),

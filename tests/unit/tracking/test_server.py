@@ -76,6 +76,7 @@ print(get(b""), "<!-- and -->", get(b"ui"))
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
     first, _, ui_page = done.stdout.partition("<!-- and -->")
     assert '<div id="root"' in ui_page, done.stderr
+    assert 'location.replace("/?ui" + (location.hash || "#" + address))' in first  # a link to a run of MLflow's usual form
     with opened(root) as client:
         demo, other = (client.get_experiment_by_name(name).experiment_id for name in ("fedlaw/demo", "fedlaw/full"))
     assert f'"address": "/experiments/{demo}/runs?compareRunsMode=CHART&workflowType=machine_learning"' in first

@@ -63,7 +63,7 @@ def test_a_run_as_it_is_shown(root):
     assert run.info.run_name == "FedLAW α100 · seed 8"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795168800000, 1795168808000)
     arguments = {"fedlaw.server_lr": "0.01", "fedlaw.server_epochs": "100"}
-    assert ({"client_lr": "0.08", "seed": "8"} | arguments).items() <= run.data.params.items()
+    assert ({"client_lr": "0.08", "seed": "8", "partition.alpha": "100.0"} | arguments).items() <= run.data.params.items()
     tags = {
         "paper": "fedlaw",
         "scale": "demo",
