@@ -32,11 +32,16 @@ def test_seeds_hang_below_their_mean(root):
         histories = [client.get_metric_history(one.info.run_id, "accuracy/curve") for one in (mean, *seeds.values())]
     for of_mean, *of_seeds in zip(*histories, strict=True):
         assert of_mean.value == pytest.approx(sum(one.value for one in of_seeds) / 2)
+    (root / "results" / "runs" / run["run_id"] / "seed9.json").rename(root / "kept.json")
+    sync([path], root)
+    (part,) = means_in(root)[run["run_id"]]
+    assert (part.info.run_name, part.data.tags["seed"]) == ("FedAvg α100 (1 of 2 seeds)", "mean of 8")
+    (root / "kept.json").rename(root / "results" / "runs" / run["run_id"] / "seed9.json")
     write_json(path, make_plan(seeds=[8]))
     sync([path], root)
     (fewer,) = means_in(root)[run["run_id"]]
     assert (fewer.data.tags["seed"], fewer.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
-    assert fewer.info.run_name == "FedAvg α100 (1 of 2 seeds)"
+    assert fewer.info.run_name == "FedAvg α100"
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
 
