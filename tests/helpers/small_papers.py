@@ -82,8 +82,8 @@ TABLE = {
         for dataset in ("mnist", "fashion_mnist")
     ],
 }
-NUMBERS = "data,method,value,note\n" + "".join(
-    f"{data},{method},{50 + i},\n"
+NUMBERS = "data,method,value,unit,note\n" + "".join(
+    f"{data},{method},{50 + i},percent,\n"
     for data in ("mnist", "fashion_mnist")
     for i, method in enumerate(("fedavg", "fedprox", "fedlaw", "feddyn"))
 )

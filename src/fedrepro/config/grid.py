@@ -48,7 +48,6 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, file)
-    edited = bool(project.params.settings or project.params.methods)
     runs: dict[str, Run] = {}
     cells: list[Place] = []
     tried: list[Candidate] = []
@@ -69,8 +68,9 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
-            if not (project.own or edited):  # else equal cells run once, and the page says so
-                _refuse_twin(read, [cell, *own], file, scale_name)
+            if not project.own:  # else equal cells run once, and the page says so
+                new = [one for one in (cell, *own) if one.run_id and not _edited({one.run_id: runs[one.run_id]}, [])]
+                _refuse_twin(read, new, file, scale_name)
             cells.append(replace(cell, tuned=bool(own)))
             tried += own
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
@@ -162,13 +162,14 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
 
 def _refuse_twin(known: dict[tuple, str], new: list[Place], file: str, scale: str) -> None:
     """Two columns of one row that read the same of the same run would print one number twice under two headings. `known`: what
-    is read so far -> its column; what `new` cells read is added."""
-    own = {(one.row, one.run_id, one.metric.name, one.diagnostic, one.read): one.column for one in new if one.run_id}
+    is read so far -> its column; what `new` cells read is added. Cells that params.yaml changes are not among them: it may make
+    two of them alike, and the page says so."""
+    own = {(one.row, one.run_id, one.metric.name, one.diagnostic, one.read): one.column for one in new}
     for what, column in own.items():
         if what in known:
             raise UserError(
                 f"{file}: at scale {scale} the columns {known[what]} and {column} are the same run; "
-                "papers/scales.yaml: settings must leave what tells them apart"
+                "the table's settings and papers/scales.yaml must leave what tells them apart"
             )
     known |= own
 

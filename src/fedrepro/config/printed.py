@@ -2,12 +2,17 @@
 
 import csv
 import difflib
+import re
 from pathlib import Path
+from typing import Any
 
 from fedrepro.config.table import Header, Table
 from fedrepro.errors import UserError
 
 Printed = dict[tuple[str, str], tuple[float | None, str]]
+NEEDED = {"value", "note"}  # columns of every file, beside those that `published` names
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
+WITHOUT_UNIT = "dimensionless"
 
 
 def printed_numbers(folder: Path, table: Table) -> Printed:
@@ -22,26 +27,49 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
     if not path.is_file():
         raise UserError(f"{path}: no such file; check `published` in the table file")
     with path.open(newline="", encoding="utf-8") as stream:
-        lines = list(csv.DictReader(stream))
+        reader = csv.DictReader(stream)
+        lines = list(reader)
+    for key in NEEDED - {*(reader.fieldnames or ())}:
+        raise UserError(f"{path}: has no column {key!r}; it has {', '.join(reader.fieldnames or ()) or 'none'}")
     cells = {(row.key, column.key): table.criteria(row, column) for row in table.rows for column in table.columns}
     found: Printed = {}
+    units = {(row.key, column.key): _unit(table, row, column) for row in table.rows for column in table.columns}
+    shared = table.variant_of is not None or any(entry.variant for entry in (*table.rows, *table.columns))
+    users: dict[int, tuple[str, str]] = {}
     for place, wanted in cells.items():
         hits = [] if wanted is None else [line for line in lines if all(line.get(key) == wanted[key] for key in wanted)]
         if len(hits) > 1:
-            raise UserError(f"{path}: two numbers for row {place[0]!r}, column {place[1]!r}; narrow `published`")
+            raise UserError(f"{path}: two numbers for {_said(place)}; narrow `published`")
         for line in hits:
-            found[place] = (_value(line["value"], path, place), line["note"])
+            found[place] = (_value(line, units[place], path, place), line["note"])
+            if (other := users.setdefault(id(line), place)) != place and not shared:
+                raise UserError(
+                    f"{path}: one number for {_said(other)} and for {_said(place)}; each needs a `published` of its own"
+                )
     _require_all(path, table, lines, {place for place, wanted in cells.items() if wanted is not None}, found)
     return found
 
 
-def _value(text: str, path: Path, place: tuple[str, str]) -> float | None:
-    """None where the paper prints nothing. UserError for what is no number."""
-    try:
-        return float(text) if text else None
-    except ValueError:
-        where = f"{path}: value = {text!r} of row {place[0]!r}, column {place[1]!r}"
-        raise UserError(f"{where}: is no number; write it with a point and without its unit, for example 91.30") from None
+def _unit(table: Table, row: Header, column: Header) -> str:
+    return (row.metric or column.metric or table.metric).unit
+
+
+def _said(place: tuple[str, str]) -> str:
+    return f"row {place[0]!r}, column {place[1]!r}"
+
+
+def _value(line: dict[Any, str], unit: str, path: Path, place: tuple[str, str]) -> float | None:
+    """The printed number of a line; None where the paper prints nothing. UserError for what is no number, for a line with more
+    fields than the file has columns (a comma in a number), and where its `unit` is another than the cell's."""
+    text = line["value"]
+    if not text:
+        return None
+    where = f"{path}: value = {text!r} of {_said(place)}"
+    if None in line or not NUMBER.fullmatch(text):
+        raise UserError(f"{where}: is no number; write it with a point and without its unit, for example 91.30")
+    if line.get("unit", unit) not in (unit, WITHOUT_UNIT):
+        raise UserError(f"{where}: is in {line['unit'] or 'no unit'}, and the cell shows {unit}; give both in one unit")
+    return float(text)
 
 
 def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: set[tuple[str, str]], found: Printed) -> None:
@@ -58,9 +86,7 @@ def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: 
             _require_own(row, path, names)
     for row, column in sorted(wanted - found.keys()):
         if row in printed:
-            raise UserError(
-                f"{path}: no printed number for row {row!r}, column {column!r}; check `published` in the table file"
-            )
+            raise UserError(f"{path}: no printed number for {_said((row, column))}; check `published` in the table file")
 
 
 def _require_own(row: Header, path: Path, unused: set[str]) -> None:

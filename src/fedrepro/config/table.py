@@ -198,12 +198,23 @@ class Table(Strict):
         for row, column in itertools.product(rows, self.columns):
             self._check_cell(row, column)
         self._check_sources()
+        self._check_axes(rows)
         for row in rows:
             for key, values in row.replace.items():
                 for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
                     raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
         self._check_budgets([row.key for row in rows])
         return self
+
+    def _check_axes(self, rows: list[Header]) -> None:
+        """Refuses what would have no effect on its axis, and a companion with the key of another row."""
+        for kind, entries, useless in (("row", rows, ("budget", "demo")), ("column", self.columns, ("replace",))):
+            for entry, key in itertools.product(entries, useless):
+                if getattr(entry, key):
+                    raise ValueError(f"{kind} {entry.key}: {key} has no effect on a {kind}; leave it out")
+        for row in self.companions:
+            if any(row.key == other.key and row != other for other in self.rows):
+                raise ValueError(f"companion {row.key}: another row has this key; give it its own")
 
     def _check_sources(self) -> None:
         for key in self.sources.keys() - {key for column in self.columns for key in column.setting}:

@@ -80,8 +80,8 @@ def _apart(
 ) -> dict[str, str]:
     """Returns run_id -> the values that differ between runs of one group and method, and the values of the keys in `always`.
 
-    Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group. A partition
-    is in all names if a pool has several: they are what runs are compared over.
+    Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group. A
+    partition is in all names if a pool has several: they are what runs are compared over.
     """
     found: dict[str, list[str]] = {run_id: [] for run_id in values}
     groups = dict(groups)

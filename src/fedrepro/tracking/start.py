@@ -1,7 +1,8 @@
 """MLflow's server with a first page that leads to the runs; `fedrepro ui` starts it through MLflow's entry point `mlflow.app`.
 
 MLflow opens as a tool for language models, beside a chat. What it shall show is only settable in the browser, so the first page
-sets what this browser has no setting for yet, and goes on: to the page that a link names, or to the newest runs. Without it, by a plain `mlflow ui`, the same runs are there.
+sets what this browser has no setting for yet, and goes on: to the page that a link names, or to the newest runs. Without
+it, by a plain `mlflow ui`, the same runs are there.
 """
 
 import json

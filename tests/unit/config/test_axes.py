@@ -70,9 +70,10 @@ def test_axes_stand_for_every_combination(files: Files) -> None:
     first, second = files.table["columns"]
     top = {"name": "test_top3_accuracy", "unit": "percent", "description": "top-3"}
     data = [{key: one[key] for key in ("key", "group", "demo", "setting", "published")} for one in (first, second)]
-    files.table["columns"] = {
-        "axes": [data, [{"key": "top1", "label": "top-1"}, {"key": "top3", "label": "top-3", "metric": top}]]
-    }
+    tops = [{"key": f"top{k}", "label": f"top-{k}", "published": {"top": str(k)}} for k in (1, 3)]
+    files.table["columns"] = {"axes": [data, [tops[0], tops[1] | {"metric": top}]]}
+    lines = [(line, k) for line in files.numbers.splitlines()[1:] for k in (1, 3)]
+    files.numbers = "data,method,value,unit,note,top\n" + "".join(f"{line},{k}\n" for line, k in lines)
     short = files.plan(FULL)
     assert [one["key"] for one in short["columns"]] == ["mnist-top1", "mnist-top3", "fashion_mnist-top1", "fashion_mnist-top3"]
     assert [one["metric"]["name"] for one in short["columns"]][:2] == ["test_accuracy", "test_top3_accuracy"]

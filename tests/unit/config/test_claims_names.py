@@ -57,7 +57,7 @@ def test_what_is_not_there_is_one_line(files: Files, changes: dict[str, Any], sa
 @pytest.mark.parametrize("changes", [{"combine": "mean"}, {"kind": "trend", "direction": "rises"}])
 def test_columns_of_two_metrics_have_no_mean_and_no_trend(files: Files, changes: dict[str, Any]) -> None:
     """Each by itself may be looked at."""
-    files.table["columns"][1]["metric"] = {"name": "test_loss", "unit": "loss", "description": "loss"}
+    files.table["columns"][1] |= {"metric": {"name": "test_loss", "unit": "loss", "description": "loss"}, "published": None}
     columns = {"columns": ["mnist", "fashion_mnist"]}
     checked(files, **columns)
     with pytest.raises(UserError, match="A-C1: columns hold test_accuracy and test_loss, which have no mean or trend"):

@@ -92,7 +92,7 @@ MISTAKES = {
     ),
     "twin columns": (
         edit(lambda f: f.table["columns"][1]["setting"].update(dataset="mnist")),
-        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "papers/scales.yaml: settings"],
+        ["tables/table1.yaml: at scale full", "mnist and fashion_mnist are the same run", "papers/scales.yaml"],
     ),
     "unit of a second reading": (
         edit(lambda f: f.table.update(tune={"client_lr": [0.1, 0.2], "also": {"name": "test_loss", "unit": "los"}})),
@@ -131,6 +131,39 @@ MISTAKES = {
     "value that is no number": (
         edit(lambda f: setattr(f, "numbers", f.numbers.replace(f.numbers.splitlines()[1].split(",")[2], "91.30%", 1))),
         ["numbers.csv: value = '91.30%' of row", "is no number", "91.30"],
+    ),
+    "comma in a number": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "50,30,percent", 1))),
+        ["numbers.csv: value = '50' of row", "is no number", "with a point"],
+    ),
+    "number that is not finite": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "nan,percent", 1))),
+        ["numbers.csv: value = 'nan' of row", "is no number"],
+    ),
+    "number in another unit": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "0.50,fraction", 1))),
+        ["numbers.csv: value = '0.50' of row", "is in fraction, and the cell shows percent"],
+    ),
+    "column of the file renamed": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("value", "vale", 1))),
+        ["numbers.csv: has no column 'value'", "vale"],
+    ),
+    "one number for two cells": (
+        edit(lambda f: ROW(f).update(published="fedavg")),
+        ["numbers.csv: one number for row 'fedavg'", "and for row 'fedprox'", "`published` of its own"],
+    ),
+    "budget of a row": (
+        edit(lambda f: ROW(f).update(budget={"full": {"rounds": 3}})),
+        ["tables/table1.yaml: row fedprox: budget has no effect on a row"],
+    ),
+    "demo of a row": (edit(lambda f: ROW(f).update(demo=True)), ["row fedprox: demo has no effect on a row"]),
+    "replace of a column": (
+        edit(lambda f: COLUMN(f).update(replace={"rounds": {"200": 3}})),
+        ["column mnist: replace has no effect on a column"],
+    ),
+    "companion with a row's key": (
+        edit(lambda f: f.table.update(companions=[{"key": "fedavg", "label": "x", "method": "fedprox"}])),
+        ["tables/table1.yaml", "companion fedavg: another row has this key"],
     ),
     "ambiguous column": (edit(lambda f: COLUMN(f).update(published={"note": ""})), ["numbers.csv", "two numbers", "'mnist'"]),
     "row like a printed one": (
@@ -206,3 +239,14 @@ def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files
         load_project(files.root)
     assert "params.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("methods", [{"fedprox": {"mu": None}}, {"fedprox": {"mu": 0.5}}])
+def test_columns_that_the_table_makes_alike_are_refused_whatever_else_is_edited(files: Files, methods: dict[str, Any]) -> None:
+    """As params.yaml comes, with its nulls, and with an edit of another row; an edit that makes columns alike is the user's."""
+    files.table["columns"][1]["setting"]["dataset"] = "mnist"
+    with pytest.raises(UserError, match="mnist and fashion_mnist are the same run"):
+        files.plan(FULL | {"methods": {"some": methods}})
+    files.table["columns"][1]["setting"]["dataset"] = "fashion_mnist"
+    made = files.plan(FULL | {"settings": {"dataset": "mnist"}})
+    assert len({cell["run_id"] for cell in made["cells"] if cell["row"] == "fedavg"}) == 1
