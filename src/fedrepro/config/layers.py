@@ -171,7 +171,7 @@ class Layers:
         text = self.row.read or self.column.read or "last()"
         read = make(text).window(protocol) if self.table.reads else range(protocol)
         if self.metric.diagnostic and not {*keep} & {number + 1 for number in read}:
-            raise UserError(f"keep = {keep}: {self.metric.name} is read at {text}, of which no round is kept; add it to keep")
+            raise UserError(f"keep = {keep}: {self.metric.name} is read by {text}, of which no round is kept; add one to keep")
         kept = self._kept(rounds)
         return sorted({*kept, *self._earlier(kept, rounds)})
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from fedrepro import tree
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
 from fedrepro.registry import require
@@ -40,4 +42,4 @@ class ClientDistance(Diagnostic):
         for client, value in zip(kept.clients, each, strict=True):
             yield Value(kept.round, metric, value, client=client)
         if each:
-            yield Value(kept.round, largest, max(each))
+            yield Value(kept.round, largest, float(np.max(each)))  # NaN if one of them is

@@ -73,9 +73,10 @@ class Hessian:
         size = len(self.params.flat)
         if size <= count:
             raise UserError(f"{self.model.name}: has {size} weights, too few for {count} eigenvalues")
-        if not self.params.flat.isfinite().all():  # a run that diverged in this round
-            return np.full(count, np.nan), np.full((size, count), np.nan)
         start_D = rng.stream(seed, "hessian", round).standard_normal(size)
+        # A run that diverged in this round, or is about to: its loss or its second derivatives are not finite.
+        if not self.params.flat.isfinite().all() or not np.isfinite(self.times(start_D)).all():
+            return np.full(count, np.nan), np.full((size, count), np.nan)
         operator = LinearOperator((size, size), matvec=self.times, dtype=np.float64)  # type: ignore[call-arg]
         values, vectors = eigsh(operator, count, which="LA", v0=start_D, tol=TOLERANCE)  # type: ignore[arg-type]
         order = np.argsort(-values, kind="stable")

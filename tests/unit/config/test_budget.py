@@ -16,6 +16,9 @@ def test_average_last_is_the_tables_and_not_the_runs(files: Files) -> None:
     found = cell(after, "fedavg", "mnist")
     assert (found["average_last"], found["average_last_source"], after["comparable"]) == (3, "params.yaml", False)
     assert cell(after, "feddyn", "mnist")["average_last"] is None
+    files.paper["protocol"]["rounds"]["value"] = 16
+    assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 2  # a tenth, rounded
+    files.paper["protocol"]["rounds"]["value"] = 200
     files.scales["short"]["settings"]["average_last"] = {"times": 0.5}
     assert cell(files.plan({"scale": "short"}), "fedavg", "mnist")["average_last"] == 5
 

@@ -313,6 +313,14 @@ def test_terms_take_clients_that_trained_in_all_rounds() -> None:
     found = numbers(measured("decomposition(draws=2)", rounds_of(shared), shared))
     assert found["covariance"] == pytest.approx(0, abs=1e-15), "of one client alone"
     assert found["variance"] > 0
+    last = rounds_of(shared)
+    found = numbers(measured("decomposition(draws=2, outputs=logits)", last, shared))
+    label = torch.nn.functional.one_hot(shared.evaluation.y, shared.model.classes).double()
+    errors = []
+    for one in (last.others[1], last):  # the average of one client is its model
+        weights = torch.tensor([float(client == 1) for client in one.clients])
+        errors.append(float((label - predict(shared.model, *model(one, weights), shared.evaluation.x)).square().sum(-1).mean()))
+    assert found["squared_error"] == pytest.approx(sum(errors) / 2, rel=1e-6)
 
 
 def test_a_client_that_has_all_data_has_no_heterogeneous_bias() -> None:

@@ -53,6 +53,14 @@ def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
     assert measured(text, models(torch.float32)) == measured(text, models()), "float32 models are measured in float64"
 
 
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_client_that_diverged_leaves_no_largest_distance(row: int) -> None:
+    """Whichever of the cohort it is."""
+    found = models()
+    found.params.flat[row, 0] = float("nan")
+    assert math.isnan(measured("client_distance", found)[-1].value or 0)
+
+
 def test_nothing_to_measure() -> None:
     """No clients: no values. Relative to a model of norm 0: not a number, which the file has as null."""
     found = models()

@@ -72,6 +72,9 @@ def test_coherence_by_hand() -> None:
     assert len(matrix) == 16
     assert matrix[1.0, 9.0] == matrix[9.0, 1.0] == pytest.approx(-1)
     assert matrix[3.0, 7.0] == pytest.approx(-ROOT)
+    mixed = numbers(measured("coherence(groups=5)", kept(UPDATES, p, [1, 7, 9, 3])))  # groups {0, 3} and {1, 2}
+    assert mixed["coherence_first"] == pytest.approx(2 * 0.8 * 0.2 * -1 / 2, rel=1e-14)
+    assert mixed["coherence_second"] == pytest.approx(2 * 0.6 * 0.4 * -ROOT / 2, rel=1e-14)
     learned = kept(UPDATES, p, [1, 3, 7, 9], **{"lambda": doubles(0.5, 0.5, 0, 0)})
     assert numbers(measured("coherence(weights=learned)", learned))["coherence"] == pytest.approx(2 * 0.25 * ROOT / 4)
 

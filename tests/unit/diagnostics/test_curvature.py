@@ -156,9 +156,10 @@ def test_what_has_no_hessian() -> None:
         measured("hessian", of, odd)
 
 
-def test_a_round_that_diverged_has_no_curvature() -> None:
-    """Nothing is raised: a table shows that there is no value."""
-    of = kept([], [0.5, float("nan"), 0.0])
+@pytest.mark.parametrize("weight", [float("nan"), 1e308])
+def test_a_round_that_diverged_has_no_curvature(weight: float) -> None:
+    """Nothing is raised: a table shows that there is no value. Of weights that are still finite the products are not."""
+    of = kept([], [0.5, weight, 0.0])
     values = [v.value for v in measured("eigenvector_line(reach=2, points=5)", of, quadratic())]
     top, vectors = Hessian(quadratic().model, of.after, quadratic().evaluation).top(2, 8, 1)
     assert all(value is None or math.isnan(value) for value in values)

@@ -117,6 +117,13 @@ def test_a_line_of_a_quadratic() -> None:
     )
 
 
+def test_a_line_that_only_rises_loses() -> None:
+    """From the centre to (2, 4, 1): between the ends all is above the first of them, so the gain is negative."""
+    others = {1: kept([], [1.0, 2.0, 0.5], 1)}
+    found = numbers(measured("line(apart=4, points=9)", kept([], [2.0, 4.0, 1.0], 5, others), quadratic()))
+    assert found["line_loss/gain"] == pytest.approx(-bowl(torch.zeros(3)) / 16)  # at a quarter of the way
+
+
 @pytest.mark.parametrize(("between", "first", "last"), [("client", [1.0, 1, 1], ROWS[0]), ("mean", [4.0, 4, 3], [1.0, 1, 1])])
 def test_other_lines(between: str, first: list[float], last: list[float]) -> None:
     """Mean of (0,0,0), (2,0,0), (1,3,0), (9,9,9): (3, 3, 2.25)."""

@@ -1,10 +1,12 @@
 """Dropout by key: rates, scale, and that a mask depends on what it is for and on nothing else."""
 
+import pytest
 import torch
 
 from fedrepro import tree
 from fedrepro.models import build, initial
 from fedrepro.models.dropout import JoinedKeys, Keys, dropout
+from fedrepro.tree import Tree
 
 KEY = torch.tensor(2**62 + 12345)
 
@@ -62,3 +64,14 @@ def test_the_network_drops_in_training_only() -> None:
     g = tree.gradient(lambda p: model.forward(p, model.first_buffers(), x[:1], True, key=KEY)[0].sum(), params)
     dropped = (g["fc1.bias"] == 0).float().mean()
     assert 0.3 < float(dropped) <= 1.0
+
+
+@pytest.mark.parametrize("name", ["fedgh_cnn", "fedgh_cnn_relu"])
+def test_fedghs_network_drops_a_quarter_and_then_a_half(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its two rates, in the order of its layers."""
+    rates = []
+    monkeypatch.setattr("fedrepro.models.fedgh_cnn.dropout", lambda h, rate, key, layer: rates.append((rate, layer)) or h)
+    model = build(name, (3, 32, 32), 10)
+    params = Tree(model.layout, torch.zeros(model.parameters))
+    model.forward(params, model.first_buffers(), torch.zeros(2, 3, 32, 32), True, key=KEY)
+    assert rates == [(0.25, 1), (0.5, 2)]
