@@ -56,8 +56,8 @@ def stacked(models: Sequence[Global]) -> Global:
 
 def combined(weights_PM: Tensor, models: Global) -> Global:
     """P sums of M models by weights [P, M], float64: params [P, D], buffers [P, D']. A weight of 1 alone gives that model, to
-    the bit. Running statistics are summed alike (our choice). Outside of the models a running variance may fall below 0; then the
-    loss is not a number."""
+    the bit. Running statistics are summed alike (our choice). Outside of the models a running variance may fall below 0; then
+    the loss is not a number."""
 
     def summed(models_MD: Tree) -> Tree:
         flat = models_MD.flat

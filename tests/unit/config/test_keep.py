@@ -116,8 +116,8 @@ def test_tables_that_share_a_run_keep_the_rounds_of_both(files: Files) -> None:
         (lambda t: t.update(keep=[1, 50, 201, 200]), ["table1.yaml", "keep = [1, 50, 201, 200]", "200 rounds"]),
         (lambda t: t.update(keep=[0, 200]), ["table1.yaml", "keep: entry 1 = 0"]),
         (lambda t: t.pop("keep"), ["table1.yaml", "client_distance", "add `keep:`"]),
-        (lambda t: t["columns"][1].update(read="at(100)"), ["table1.yaml", "at(round=100", "add it to keep"]),
-        (lambda t: t.update(keep=[50]), ["table1.yaml", "last()", "add it to keep"]),
+        (lambda t: t["columns"][1].update(read="at(100)"), ["table1.yaml", "at(round=100", "add one to keep"]),
+        (lambda t: t.update(keep=[50]), ["table1.yaml", "last()", "add one to keep"]),
         (
             lambda t: t["columns"][1]["metric"].update(diagnostic="client_distnce"),
             ["table1.yaml", "'client_distnce'", "'client_distance'"],
