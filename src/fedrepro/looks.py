@@ -7,7 +7,7 @@ from it. Rows that vary one method (`τ = 0.1`) go along a ramp. Add a new metho
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -142,17 +142,22 @@ def look_of(label: str) -> Look | None:
     return next((look for head in _heads(label) if (look := _look(head))), None)
 
 
-def looks_of(labels: Iterable[str]) -> dict[str, Look]:
+def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) -> dict[str, Look]:
     """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, as far as
-    there are dashes. Labels that no list has take what is free, in the order of the alphabet."""
+    there are dashes. Labels that no list has take what is free, in the order of the alphabet. `methods`: label -> the method as
+    runs name it (`gh`), of labels that say something else."""
     labels, found = list(dict.fromkeys(labels)), {}
     for label in sorted(labels, key=len):
-        if look := look_of(label):
+        if look := _look_of_method(methods[label]) if methods else look_of(label):
             others = (look, *(Look(look.colour, dash) for dash in DASHES))
             found[label] = next((one for one in others if one not in found.values()), look)
     every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
     free = itertools.cycle([look for look in every if look not in found.values()])
     return found | {label: next(free) for label in sorted(labels) if label not in found}
+
+
+def _look_of_method(name: str) -> Look | None:
+    return look_of(name_of(name)) or look_of(name_of(f"fedavg+{name}"))
 
 
 def _look(label: str) -> Look | None:

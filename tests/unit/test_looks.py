@@ -34,6 +34,11 @@ def test_a_method_has_one_look():
     assert looks.look_of("elastic") == looks.look_of("FedAvg + elastic") != looks.look_of("FedAvg")
     assert looks.look_of("FedProx + GH").colour == looks.look_of("FedProx + IMA").colour != looks.look_of("FedProx").colour
     assert looks.look_of("my method") is None
+    names = {"A  gh, alpha 1": "gh", "B  gh, alpha 2": "gh", "C  fedavg": "fedavg", "D  mine": "mine"}
+    first, second, third, last = (looks.looks_of(names, names)[label] for label in names)
+    assert (first.colour, third.colour) == (looks.look_of("FedAvg + GH").colour, looks.look_of("FedAvg").colour)
+    assert (second.colour, second.dash != first.dash) == (first.colour, True)
+    assert last.colour not in (first.colour, third.colour)
 
 
 def test_what_no_list_has_takes_what_is_free():

@@ -6,6 +6,7 @@ from pathlib import Path
 from fedrepro import pictures
 from fedrepro.cli.stored import StoredRun
 from fedrepro.config.catalogue import Shown
+from fedrepro.config.differing import method_names
 from fedrepro.files import writing
 from fedrepro.looks import looks_of
 from fedrepro.units import unit
@@ -14,12 +15,15 @@ Point = tuple[int, list[float]]  # round from 1, value of each seed
 
 
 def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[Shown]) -> None:
-    """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run."""
+    """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run. A method has the colour that it
+    has in all figures; its runs differ in the dash."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
-    by_metric, looks = {shown.reading.metric: shown for shown in readings}, looks_of(runs)
+    names = method_names([run.config["method"] for run in runs.values()])
+    by_metric = {shown.reading.metric: shown for shown in readings}
+    looks = looks_of(runs, dict(zip(runs, names, strict=True)))
     with pictures.styled(), writing(path):
-        height = 2.4 * len(by_metric) + pictures.LINE * (len(runs) + 1)
+        height = 2.4 * len(by_metric) + 1.25 * pictures.LINE * (len(runs) + 1)  # lines of a legend stand farther apart
         figure = Figure(figsize=(pictures.WIDTH, height), layout="constrained")
         panels = figure.subplots(len(by_metric), sharex=True, squeeze=False)[:, 0]
         for axes, (metric, shown) in zip(panels, by_metric.items(), strict=True):
