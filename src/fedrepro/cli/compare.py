@@ -122,7 +122,8 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
 
 
 def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: Shown) -> tuple[str, str, str, str]:
-    """Returns mean, deviation, paired difference to A and its interval; "–" if a seed diverged or seeds have different code."""
+    """Returns mean, deviation, paired difference to A and its interval; "–" if a seed diverged or seeds have different code.
+    Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
     alike = {one: len(by_code(ROOT, runs[one].receipts)) == 1 for one in ("A", letter)}
     own = [*values[letter].values()]
     known = [value for value in own if value is not None]
@@ -131,11 +132,18 @@ def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | Non
     deviation = shown.number(statistics.stdev(known)) if complete and len(known) > 1 else "–"
     pairs = [(values["A"].get(seed), value) for seed, value in values[letter].items()]
     gaps = [other - one for one, other in pairs if one is not None and other is not None] if letter != "A" else []
-    if not gaps or not all(alike.values()):
+    if not gaps or not all(alike.values()) or runs["A"].config["dataset"] != runs[letter].config["dataset"]:
         return middle, deviation, "" if letter == "A" else "–", "" if letter == "A" else "–"
-    bounds = interval(gaps)
+    bounds = interval(gaps) if _on_one_partition(runs["A"], runs[letter]) else None
     said = " to ".join(shown.number(bound, "+") for bound in bounds) if bounds else "–"
     return middle, deviation, shown.number(mean(gaps), "+"), said
+
+
+def _on_one_partition(one: StoredRun, other: StoredRun) -> bool:
+    both = one.receipts.keys() & other.receipts.keys()
+    return all(
+        one.receipts[seed]["inputs"].get("partition") == other.receipts[seed]["inputs"].get("partition") for seed in both
+    )
 
 
 def _unlike(runs: Lettered) -> Iterator[str]:

@@ -230,6 +230,7 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
     assert "test accuracy in %, mean of the last 3 of 8 rounds; B: mean of all 3 rounds" in lines
     assert any(re.fullmatch(r"A  clients 10, rounds 8 +\d+\.\d\d +– .*", line) for line in lines)
     assert "B and A do not share at a seed: partition, cohorts; the pairs share less than they could" in lines
+    assert any(re.fullmatch(r"B  clients 4, rounds 3 .* [+−]\d+\.\d\d +– +\d+", line) for line in lines), "an interval"
     path = project / f"results/runs/{b}/seed8.json"
     receipt = json.loads(path.read_text())
     write_json(path, seal(receipt | {"status": "diverged", "environment": receipt["environment"] | {"torch": "1.0"}}))

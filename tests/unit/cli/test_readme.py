@@ -31,3 +31,12 @@ def test_output_in_the_readme(
     printed = iter(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for line in filter(lambda line: line != "...", lines.splitlines()):
         assert line in printed, line
+
+
+def test_runs_on_other_data_have_no_difference(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of MNIST and FashionMNIST, whose seeds are published."""
+    monkeypatch.chdir(ROOT)
+    assert main(["compare", "b79f960d", "5e6c95cf"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (row, *_) = (line.split() for line in lines if line.startswith("B  85.77"))
+    assert row[6:8] == ["–", "–"]
