@@ -13,7 +13,7 @@ from fedrepro.config.differing import columns, method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.plan import Plan
-from fedrepro.config.project import load_project, read_params
+from fedrepro.config.project import load_project, read_params, unknown_table
 from fedrepro.engine.records import read
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
@@ -48,6 +48,10 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
     cells share is there for both. UserError for an unknown table or scale, for damaged evidence, and where there is none.
     """
     project = load_project(Path(root))
+    if table not in project.table_names():
+        raise UserError(f"load: {unknown_table(str(table), project.table_names())}")
+    if scale is not None:
+        require_known("load", "scale", scale, sorted(project.scales))
     paper, _, name = table.partition("/")
     made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
     stored = _stored(Path(root))

@@ -109,6 +109,7 @@ def train(
         clients=given if isinstance(given, int) else len(given),
         method=str(parts),
     )
+    require(device != "cuda" or torch.cuda.is_available(), "train: device", device, "torch finds no GPU here; leave it out")
     device = environment.pick_device(device)
     inputs = partial(_inputs, spec=spec, shape=tuple(train_x.shape[1:]) if isinstance(model, nn.Module) else spec.input_shape)
     with _computing(device, spec.products):

@@ -67,8 +67,22 @@ def diagnose(options: Namespace) -> None:
         values = [value for _, found in sorted((before | measured).items()) for value in found]
         diagnosed.write(target, about | {"reached": index["reached"]}, values)
         (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
+        if not options.train:
+            for line in _told(values):
+                console.show(f"seed {seed}, {line}")
     if options.done:
         write_text(options.done, content_of(diagnosed.measured_path(ROOT, run["run_id"], call, seed) for seed in options.seeds))
+
+
+def _told(values: list[Value]) -> Iterator[str]:
+    """Yields a line for each round: what is measured of the whole of it, without clients and curves."""
+    by_round: dict[int, list[str]] = {}
+    for one in values:
+        if one.client is None and one.x is None and one.y is None:
+            number = "none" if one.value is None else f"{one.value:.6g}"
+            by_round.setdefault(one.round, []).append(f"{one.metric} {number}")
+    for number, told in by_round.items():
+        yield f"round {number}: {', '.join(told)}"
 
 
 def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
@@ -114,12 +128,14 @@ def _configuration(text: str) -> Path:
     found = [*ROOT.glob(f"results/runs/*{glob.escape(text)}/config.json")]
     if len(found) != 1:
         many = f"{len(found)} runs" if found else "no run"
-        raise UserError(f"{text}: {many} in results/runs with a run_id that ends so; `fedrepro runs` lists them")
+        where = "in results/runs with a run_id that ends so; published runs have no models, `fedrepro runs` lists all"
+        raise UserError(f"{text}: {many} {where}")
     return found[0]
 
 
 def _seeds(run_id: str) -> list[int]:
     found = [*seeds_in(ROOT / KEPT / run_id)]
     if not found:
-        raise UserError(f"{KEPT}/{run_id}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
+        how = "train it with --keep and the rounds, for example `fedrepro run PAPER/TABLE --rows METHOD --keep 1 10`"
+        raise UserError(f"{KEPT}/{run_id}: no models are kept; {how}")
     return found

@@ -110,6 +110,14 @@ class _Top(argparse.ArgumentParser):
                 lines.append(f"{'':<12}$ {example}")
         return "\n".join([*lines, "", EPILOG, ""])
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # pyright: ignore
+        """A word that no command takes is told with the command's own help."""
+        options, more = self.parse_known_args(args, namespace)
+        if more:
+            what = f"{options.command}: unrecognized arguments: {' '.join(more)}"
+            self.exit(2, f"fedrepro: error: {what}; see `fedrepro {options.command} --help`\n")
+        return options
+
     def error(self, message: str) -> NoReturn:
         """For an unknown command the near one among those for people."""
         if "COMMAND: invalid choice: " in message:

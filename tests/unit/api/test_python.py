@@ -85,7 +85,8 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     ("call", "words"),
     [
         (lambda: fedrepro.load("fedgh/tabel2", root=ROOT), ["'fedgh/tabel2'", "'fedgh/table2'"]),
-        (lambda: fedrepro.load("fedgh/table2", scale="ful", root=ROOT), ["'ful'", "'full'"]),
+        (lambda: fedrepro.load("fedgh/table2", scale="ful", root=ROOT), ["load: unknown scale 'ful'", "'full'"]),
+        (lambda: fedrepro.load("table4", root=ROOT), ["load: ", "write elastic/table4 or fedgh/table4"]),
         (lambda: fedrepro.load("fedgh/table4", root=ROOT), ["fedgh/table4: no evidence at scale full", "snakemake"]),
         (lambda: fedrepro.runs(datset="mnist", root=ROOT), ["datset", "'dataset'"]),
         (

@@ -135,6 +135,10 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
         run("rnus")
     assert end.value.code == 2
     assert "unknown command 'rnus'; did you mean 'runs'? Known: run, sweep, verify" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        run("runs", "--seeds", "8")
+    assert end.value.code == 2
+    assert "runs: unrecognized arguments: --seeds; see `fedrepro runs --help`" in capsys.readouterr().err
     for seeds, wrong in (("8,nine", "nine"), ("-1", "-1")):
         with pytest.raises(SystemExit) as end:
             run("run", "fedlaw/table3", "--seeds", seeds)

@@ -248,3 +248,16 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     assert main(["diagnose", "plane(through=rounds)", name]) == 2
     assert "round 4 of " in (said := capsys.readouterr().err)
     assert "is measured with others, and 2 3 not kept; `fedrepro run --keep`" in said
+
+
+def test_what_is_measured_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line a round, with the numbers of its file."""
+    assert main([*RUN, "--keep", "1", "3"]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", "client_distance", run_id(project)[-8:]]) == 0
+    (first, last) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("seed 8, round "))
+    (path,) = project.glob("results/diagnostics/*/*/seed8.parquet")
+    values = {(v.round, v.metric): v.value for v in diagnosed.read(path).values if v.client is None}
+    for line, number in ((first, 1), (last, 3)):
+        mean, largest = (values[number, metric] for metric in ("client_distance", "client_distance_max"))
+        assert line == f"seed 8, round {number}: client_distance {mean:.6g}, client_distance_max {largest:.6g}"
