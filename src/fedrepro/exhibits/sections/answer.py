@@ -106,7 +106,7 @@ def _counted(paper: PaperPage) -> b.Line:
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
     share = f" {paper.printed_measured or 'none'} of {paper.words.printed} that the paper prints "
-    here = f"{share}{'was' if paper.printed_measured < 2 else 'were'} run here on the paper's data, and none is comparable"
+    here = f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
     measured = f"{share}are measured, {total} different ones judged: "
     numbers = (measured, *words.counted(judged)) if total else (here,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
