@@ -1,11 +1,14 @@
 """Keeps MLflow up to date while trainings run."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fedrepro import console
+from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.live import is_running
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.tracking.sync import sync
 from fedrepro.tracking.wanted import plan_files
@@ -15,19 +18,36 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
     """Syncs every `every_s` seconds, and says what changed: these plans, or all that there are by then.
 
     `beside`: a process that this ends with. What goes wrong is said, and tried again the next time: the database may be busy,
-    a server may not answer.
+    a server may not answer. While nothing trains and no file is another than before, there is nothing to sync.
     """
-    before = ""
+    before, seen = "", None
     while beside is None or is_running(beside):
-        try:
-            report = sync(plans or plan_files(root), root)
-            said, changed = str(report), bool(report.written or report.retagged or report.retired)
-        except Exception as error:
-            said, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
-        plain = said.rpartition(" (")[0] or said  # without the seconds
-        if changed or plain != before:
-            console.say(said)
-        before = plain
+        now = _files(plans, root)
+        if now is None or now != seen:
+            try:
+                report = sync(plans or plan_files(root), root)
+                said, changed = str(report), bool(report.written or report.retagged or report.retired)
+                seen = now if not report.problems else None
+            except Exception as error:
+                said, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
+                seen = None
+            plain = said.rpartition(" (")[0] or said  # without the seconds
+            if changed or plain != before:
+                console.say(said)
+            before = plain
         until = time.monotonic() + every_s
         while time.monotonic() < until and (beside is None or is_running(beside)):
             time.sleep(min(1.0, every_s))
+
+
+def _files(plans: Sequence[Path], root: Path) -> dict[Path, int] | None:
+    """Plans, receipts and folders of evidence, each with the time of its last change; None while something trains: a training
+    that dies changes no file."""
+    if any(root.glob(f"{CHECKPOINTS}/*/seed*.json")):
+        return None
+    patterns = f"{RUNS}/*/seed*.json", "reports/*/*/evidence/*/"
+    found: dict[Path, int] = {}
+    for path in (*(plans or plan_files(root)), *(path for pattern in patterns for path in root.glob(pattern))):
+        with contextlib.suppress(FileNotFoundError):  # it was replaced just now
+            found[path] = path.stat().st_mtime_ns
+    return found

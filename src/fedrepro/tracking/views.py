@@ -20,6 +20,7 @@ BROWSER = {
 }
 _PAGE = 'MLflowLocalStorage-1.1-ExperimentPage-["{}"]-ReactComponentState'
 SAVED = "mlflow.sharedViewState.fedrepro-"  # a tag for each saved view of ours
+_NAMED = 6  # metrics, in a description
 _FIRST = 10  # runs whose curves are drawn, unless one asks for others
 ONLY_MEANS, CANDIDATES = f"tags.{LEVEL} = 'mean'", f"tags.{TRIES} != ''"
 
@@ -33,12 +34,26 @@ def looks(wanted: Iterable[Wanted]) -> dict[str, str]:
     saved |= {"Candidates of tuning": CANDIDATES} if any(one.tried for one in wanted) else {}
     saved |= {"Seeds and trials below their means": ""}
     return {
+        "mlflow.note.content": _note(wanted),
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": f"{[*metrics, 'accuracy'][0]}/{TABLE}",
     } | {
         SAVED + canonical_hash(name, 8): _envelope(name, len(saved) - place, _state(metrics, search))
         for place, (name, search) in enumerate(saved.items())
     }
+
+
+def _note(wanted: Sequence[Wanted]) -> str:
+    """The description of the experiment: what its numbers are."""
+    places = sorted({f"papers/{one.paper} at scale {one.scale}" for one in wanted})
+    read = {f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(one.run.config) for one in wanted for r in one.reported}
+    numbers = "; ".join(f"`{name}`, for example: {words}" for name, words in [*read.items()][:_NAMED])
+    return (
+        f"Runs of {', '.join(places)}. A line is the mean over the seeds of one method in one setting; its seeds lie below.\n\n"
+        f"`/{TABLE}` is what the paper's tables read, over the rounds that they name ({numbers}). `/{SPREAD}` is its standard "
+        "deviation over seeds, `/curve` has every round. Accuracies and errors are in percent.\n\n"
+        f"`{COST}wall_s`: seconds of a seed. `{COST}peak_mib`: its memory. `{COST}mb_sent`: MB between server and clients."
+    )
 
 
 def address(experiment: str | None) -> str:

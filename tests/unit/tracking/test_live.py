@@ -15,6 +15,7 @@ from tracked import means_in, opened, runs_in
 from fedrepro.engine import live
 from fedrepro.tracking import store, sync
 from fedrepro.tracking.shown import DIGEST, PARENT, REACHED, ROUNDS
+from fedrepro.tracking.sync import SyncReport
 
 STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it
 
@@ -163,3 +164,26 @@ def test_following_outlives_a_busy_database(root, training, monkeypatch, capsys)
     assert len(done) == 2
     said = capsys.readouterr().err
     assert said.index("OperationalError: database is locked") < said.index("1 running")
+
+
+def test_following_syncs_only_what_is_new(root, training, monkeypatch):
+    """Nothing trains: one sync, and another when a receipt changes. While something trains, every time."""
+    module = importlib.import_module("fedrepro.tracking.follow")
+    path, done, turns = write_results(root, make_plan(seeds=[8])), [], []
+    monkeypatch.setattr(module, "sync", lambda plans, where: done.append(len(turns)) or SyncReport())
+
+    def turn(pid: int) -> bool:
+        turns.append(pid)
+        if len(turns) == 5:
+            receipt = next((root / "results/runs").glob("*/seed8.json"))
+            os.utime(receipt, ns=(0, receipt.stat().st_mtime_ns + 1))
+        return len(turns) < 10
+
+    monkeypatch.setattr(module, "is_running", turn)
+    module.follow([path], root, 0.0, beside=1)
+    assert len(done) == 2
+    training.reach(2)
+    done.clear()
+    turns.clear()
+    module.follow([training.path], root, 0.0, beside=1)
+    assert len(done) > 2
