@@ -82,7 +82,8 @@ def train(
     [N, C, H, W], or [N, H, W] or [N, F], which count as one channel; of a text model x is [N, T], y [N] what follows.
     model: a name of `fedrepro list models`, drawn at the seed, or a torch module, which starts from the weights that it has.
     clients: how many, dealt by the scheme `partition` (iid); or for each client the positions of its samples.
-    classes: how many there are; the largest label and one more if it is not given, and then each class must have a sample.
+    classes: how many there are; the largest label and one more if it is not given, and then each class must have a sample
+    (of text: the characters of the alphabet, which need not all occur).
     settings: any other of `fedrepro list settings`, with the defaults that it names: `rounds=20, client_lr=0.1`.
 
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
@@ -98,6 +99,8 @@ def train(
     labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
     name = model if isinstance(model, str) else type(model).__name__
     reads_text = name in MODELS and MODELS[name].reads == "text"
+    if reads_text and classes is None:  # not every character of an alphabet occurs
+        classes = 1 + max(int(each.max()) for each in (*labels, train_x, test_x))
     spec = RunSpec(
         **chosen,
         dataset="own",

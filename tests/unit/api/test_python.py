@@ -178,6 +178,16 @@ def test_numpys_numbers_arrays_and_data_frames_serve_as_well() -> None:
     assert np.array_equal(fedrepro.partition("iid", y, np.int64(3))[0], fedrepro.partition("iid", y, 3)[0])
 
 
+def test_not_every_character_of_an_alphabet_occurs() -> None:
+    """Windows of text over the even numbers up to 8: nine classes."""
+    generator = np.random.default_rng(0)
+    text = 2 * generator.integers(0, 5, size=(60, 9))
+    text[0, 0] = 8
+    data = ((text[:40, :-1], text[:40, -1]), (text[40:, :-1], text[40:, -1]))
+    found = fedrepro.train("fedavg", data, model="char_lstm", clients=2, rounds=1)
+    assert found.model.classes == 9
+
+
 def test_a_class_without_a_sample_is_meant_if_it_is_said() -> None:
     """Labels from 1 train with as many outputs as the caller names."""
     (x, y), (test_x, test_y) = toy()
@@ -287,7 +297,7 @@ TRAIN_MISTAKES = {
     "fractions": (lambda d: fedrepro.train("fedavg", d, clients=[[0.5, 1.7]]), ["positions of client 0", "float64"]),
     "a mask": (lambda d: fedrepro.train("fedavg", d, clients=[d[0][1] > 0]), ["positions of client 0", "bool"]),
     "two partitions": (lambda d: fedrepro.train("fedavg", d, clients=[[0], [1]], partition="iid"), ["number of clients"]),
-    "text on pixels": (lambda d: fedrepro.train("fedavg", d, model="char_lstm"), ["float32", "whole numbers from 0 to 1"]),
+    "text on pixels": (lambda d: fedrepro.train("fedavg", d, model="char_lstm"), ["float32", "windows of whole numbers"]),
     "not finite": (lambda d: fedrepro.train("fedavg", ((d[0][0] * np.nan, d[0][1]), d[1])), ["training x", "not finite"]),
     "ragged": (lambda d: fedrepro.train("fedavg", (([[1.0], [1.0, 2.0]], [0, 1]), d[1])), ["training x", "not an array"]),
     "no method": (lambda d: fedrepro.train(None, d), ["compose(None)", "as text"]),  # pyright: ignore[reportArgumentType]
