@@ -33,7 +33,8 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
     require_port(root, host, port)
     console.say(f"MLflow UI: http://{host}:{port} (Ctrl-C ends it)")
     # Telemetry and background jobs are off: nothing here uses them, and they write into the database.
-    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    environment = {"PYTHONWARNINGS": "ignore"} | os.environ  # of MLflow's own imports
+    environment |= {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment |= {DATABASE: store.uri}
     _follow(root)
     os.execve(sys.executable, command(root, host, port), environment)
@@ -50,10 +51,11 @@ def _follow(root: Path) -> None:
 
 
 def command(root: Path, host: str, port: int) -> list[str]:
-    """The server's command line: one worker, artifacts read from where the runs say they are."""
+    """The server's command line: one worker, no line for each request, artifacts read from where the runs say they are."""
     app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
     where = [*app, "--backend-store-uri", find(root).uri, "--artifacts-destination", str(root / ARTIFACTS)]
-    return [sys.executable, "-m", "mlflow", "server", *where, "--host", host, "--port", str(port), "--workers", "1"]
+    server = ["--host", host, "--port", str(port), "--workers", "1", "--uvicorn-opts", "--log-level warning"]
+    return [sys.executable, "-m", "mlflow", "server", *where, *server]
 
 
 def require_port(root: Path, host: str, port: int) -> None:

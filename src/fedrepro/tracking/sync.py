@@ -35,7 +35,7 @@ class SyncReport:
 
     def __str__(self) -> str:
         parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
-        more = ("retagged", self.retagged), ("running", self.running), ("without a result", self.waiting)
+        more = ("retagged", self.retagged), ("running", self.running), ("not run yet", self.waiting)
         for name, items in (*more, ("retired", self.retired)):
             parts += [f"{len(items)} {name}"] if items else []
         return "; ".join([f"MLflow: {', '.join(parts)} ({self.seconds:.1f} s)", *self.problems])
