@@ -16,6 +16,7 @@ from fedrepro.registry import unknown
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 100  # characters of a wrong value that are shown
+NAMES = ("key", "id", "name")  # what tells an entry of a list from others
 _SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
 
 
@@ -84,8 +85,8 @@ def check(model: type[Model], value: Any, where: str) -> Model:
 
 
 def _place(loc: Iterable[int | str], value: Any) -> str:
-    """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry that has a
-    `key` or an `id` is told by it."""
+    """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry that has
+    one of NAMES is told by it."""
     said: list[str] = []
     for part in loc:
         try:
@@ -93,7 +94,7 @@ def _place(loc: Iterable[int | str], value: Any) -> str:
         except (LookupError, TypeError):
             value = None
         if isinstance(part, int):
-            named = value.get("key", value.get("id")) if isinstance(value, dict) else None
+            named = next((value[key] for key in NAMES if key in value), None) if isinstance(value, dict) else None
             said += [f"entry {part + 1}" + (f" ({named})" if named else ""), ""]
         elif said and said[-1]:
             said[-1] += f".{part}"

@@ -99,7 +99,7 @@ def test_doctor_looks_for_the_mirror(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder, an address, or neither."""
-    for mirror, good in ((str(project), "ok"), ("https://example.org/data", "ok"), ("/nonexistent", "BAD")):
+    for mirror, good in ((str(project), "ok"), ("https://example.org/data", "ok"), (str(project / "nothing"), "BAD")):
         monkeypatch.setenv("FEDREPRO_MIRROR", mirror)
         main(["doctor"])
         assert f"{good:<4} mirror              {mirror}" in capsys.readouterr().out

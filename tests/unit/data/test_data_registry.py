@@ -86,8 +86,8 @@ def test_sha_prefers_the_unpacked_checksum(tmp_path):
 
 REFUSED = [
     ({"licens": "MIT"}, r"mnist: unknown key 'licens'; did you mean 'licence'"),
-    ({"files": [{"nam": "x.gz", "md5": "0" * 32}]}, r"mnist: files\.0: unknown key 'nam'; did you mean 'name'"),
-    ({"channel_std": [0.0]}, r"channel_std\.0 = .*greater than 0"),
+    ({"files": [{"nam": "x.gz", "md5": "0" * 32}]}, r"mnist: files: entry 1: unknown key 'nam'; did you mean 'name'"),
+    ({"channel_std": [0.0]}, r"channel_std: entry 1 = .*greater than 0"),
     ({"channel_mean": [0.1, 0.2], "channel_std": [1.0]}, r"channel_mean and channel_std need 1 values each"),
     ({"class_names": ["a"] * 10}, r"class_names has a name twice"),
     ({"class_names": []}, r"kind idx needs the key class_names"),
@@ -98,17 +98,17 @@ REFUSED = [
     ({"kind": "cifar", "torchvision_class": "CIFAR10", "files": [{"name": "x.gz", "trust_first_download": True}]}, r"members"),
     ({"files": [{"name": "x.gz", "md5": "0" * 32, "trust_first_download": True}]}, r"x\.gz has a checksum; take trust_first"),
     ({"files": [{"name": "x.gz", "md5": "0" * 32, "split": "train"}]}, r"kind idx has no key split"),
-    ({"channel_mean": [33.3]}, r"channel_mean\.0 = .*less than or equal to 1"),
-    ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files\.0\.md5"),
+    ({"channel_mean": [33.3]}, r"channel_mean: entry 1 = .*less than or equal to 1"),
+    ({"files": [{"name": "x.gz", "md5": "12"}]}, r"files: entry 1 \(x.gz\): md5"),
     ({"classes": 9}, r"class_names has 10 names for 9 classes"),
     ({"kind": "idxx"}, r"mnist: kind = 'idxx': unknown kind 'idxx'; did you mean 'idx'\? Known: digits, idx, parquet"),
     ({"native_shape": [28, 28]}, r"mnist: native_shape"),
     ({"files": []}, r"kind idx needs the key files"),
     ({"files": [{"name": "x.gz"}]}, r"x\.gz has no checksum"),
-    ({"files": [{"name": "../x.gz", "md5": "0" * 32}]}, r"files\.0\.name"),
-    ({"files": [{"name": "x.gz", "md5": "0" * 32, "in_mirror": "../x.gz"}]}, r"files\.0\.in_mirror"),
+    ({"files": [{"name": "../x.gz", "md5": "0" * 32}]}, r"files: entry 1 \(../x.gz\): name"),
+    ({"files": [{"name": "x.gz", "md5": "0" * 32, "in_mirror": "../x.gz"}]}, r"files: entry 1 \(x.gz\): in_mirror"),
     ({"kind": "plays"}, r"mnist: kind plays needs the key speakers"),
-    ({"urls": ["ftp://example.org/"]}, r"urls\.0"),
+    ({"urls": ["ftp://example.org/"]}, r"urls: entry 1"),
 ]
 
 
@@ -130,7 +130,11 @@ def test_refuses_in_one_line(change, line, tmp_path):
     [
         ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32}]}, "each needs split: train or split: test, and both must"),
         ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32, "split": "train"}]}, "and both must occur"),
-        ("cifar10-jpeg", {"files": [{"name": "x", "md5": "0" * 32, "split": "val"}]}, r"files\.0\.split = .*'train' or 'test'"),
+        (
+            "cifar10-jpeg",
+            {"files": [{"name": "x", "md5": "0" * 32, "split": "val"}]},
+            r"files: entry 1 \(x\): split = .*'train' or 'test'",
+        ),
         ("pacs", {"domains": ["photo", "photo"]}, "domains has a name twice"),
         ("pacs", {"native_shape": [4, 8, 8]}, "images of kind folders have 1 or 3 channels, not 4"),
         ("pacs", {"test_share": 1}, "test_share = .*less than 1"),
