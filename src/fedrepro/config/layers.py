@@ -130,7 +130,7 @@ class Layers:
         if text is None:
             return Last() if self.metric.diagnostic else Last(average_last)
         protocol, call = self._protocol_rounds, make(text)
-        latest = {At: "round", Mean: "last"}.get(type(call))
+        latest = {At: "round", Mean: "last", Last: "rounds"}.get(type(call))
         if latest and getattr(call, latest) > protocol:
             entry = self.row if self.row.read else self.column
             raise UserError(f"{entry.key}: read = {text!r}: the protocol has {protocol} rounds")

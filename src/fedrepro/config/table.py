@@ -183,6 +183,11 @@ class Table(Strict):
         keys = [item.key for item in items]
         if len(set(keys)) != len(keys):
             raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
+        names: dict[tuple[str | None, str], str] = {}
+        for item in items:
+            other = names.setdefault((item.group, item.shown), item.key)
+            if other != item.key:
+                raise ValueError(f"{other} and {item.key} have one label, {item.shown!r}; give each its own")
         return items
 
     @model_validator(mode="after")

@@ -69,7 +69,8 @@ def test_axes_stand_for_every_combination(files: Files) -> None:
     long = files.plan(FULL)
     first, second = files.table["columns"]
     top = {"name": "test_top3_accuracy", "unit": "percent", "description": "top-3"}
-    data = [{key: one[key] for key in ("key", "group", "demo", "setting", "published")} for one in (first, second)]
+    kept = ("key", "demo", "setting", "published")
+    data = [{key: one[key] for key in kept} | {"group": one["key"]} for one in (first, second)]
     tops = [{"key": f"top{k}", "label": f"top-{k}", "published": {"top": str(k)}} for k in (1, 3)]
     files.table["columns"] = {"axes": [data, [tops[0], tops[1] | {"metric": top}]]}
     lines = [(line, k) for line in files.numbers.splitlines()[1:] for k in (1, 3)]
@@ -176,6 +177,7 @@ def test_parts_of_both_axes_make_a_method(files: Files) -> None:
         ({"axes": [[NAMED | {"published": {"data": "a"}}], [NAMED | {"published": {"data": "b"}}]]}, ["give published", "'a'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns: entry 1 (a): read", "'last'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "at(999)"}], ["a: read", "200 rounds"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "last(201)"}], ["a: read", "200 rounds"]),
     ],
 )
 def test_mistakes_are_named(files: Files, columns: Any, words: list[str]) -> None:

@@ -118,6 +118,10 @@ MISTAKES = {
     ),
     "row's key": (edit(lambda f: ROW(f).update(metod="x")), ["tables/table1.yaml: rows: entry 2 (", "'metod'", "'method'"]),
     "row twice": (edit(lambda f: ROW(f).update(key="fedavg")), ["tables/table1.yaml: rows", "'fedavg' is used twice"]),
+    "row with another's label": (
+        edit(lambda f: ROW(f).update(label=f.table["rows"][0]["label"])),
+        ["tables/table1.yaml: rows", "fedavg and fedprox have one label", "give each its own"],
+    ),
     "row without method": (edit(lambda f: ROW(f).pop("method")), ["tables/table1.yaml: row fedprox", "method", "pending"]),
     "row's method": (
         edit(lambda f: ROW(f).update(method="fedporx")),

@@ -25,8 +25,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(tmp_path)
     made = Files(tmp_path)
     column = made.table["columns"][0]
-    of = lambda key, **more: copy.deepcopy({k: v for k, v in column.items() if k != "published"} | {"key": key} | more)  # noqa: E731
-    made.table["columns"] = [column, of("middle", metric=METRIC, read="at(50)"), of("end", metric=METRIC)]
+    own = {name: value for name, value in column.items() if name != "published"}
+    found: list[dict[str, Any]] = [{"key": "middle", "metric": METRIC, "read": "at(50)"}, {"key": "end", "metric": METRIC}]
+    made.table["columns"] = [column, *(copy.deepcopy(own | one | {"label": one["key"]}) for one in found)]
     made.table["keep"] = [1, 50, 200]
     return made
 
