@@ -99,6 +99,7 @@ VARIED = (
 )
 # From one end to the other: of methods, and of methods with a part.
 RAMPS = (("#5A2A82", "#2A6F97", "#2FA36B", "#B5B82E"), ("#8F1D6B", "#D0424F", "#EE7B30", "#E3B23C"))
+SHADES = (("#FFFFFF", 0.0), ("#FFFFFF", 0.45), ("#000000", 0.4), ("#FFFFFF", 0.7), ("#000000", 0.65), ("#FFFFFF", 0.25))
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 
@@ -143,13 +144,14 @@ def look_of(label: str) -> Look | None:
 
 
 def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) -> dict[str, Look]:
-    """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, as far as
-    there are dashes. Labels that no list has take what is free, in the order of the alphabet. `methods`: label -> the method as
-    runs name it (`gh`), of labels that say something else."""
+    """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, from the
+    fifth on in the shade, too. Labels that no list has take what is free, in the order of the alphabet. `methods`: label -> the
+    method as runs name it (`gh`), of labels that say something else."""
     labels, found = list(dict.fromkeys(labels)), {}
     for label in sorted(labels, key=len):
         if look := _look_of_method(methods[label]) if methods else look_of(label):
-            others = (look, *(Look(look.colour, dash) for dash in DASHES))
+            shades = (_mixed(look.colour, end, share) for end, share in SHADES)
+            others = (look, *(Look(shade, dash) for shade in shades for dash in DASHES))
             found[label] = next((one for one in others if one not in found.values()), look)
     every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
     free = itertools.cycle([look for look in every if look not in found.values()])
@@ -176,9 +178,13 @@ def _on_ramp(step: int, steps: int, part: bool) -> Look:
     ends = RAMPS[part]
     place = step / max(1, steps - 1) * (len(ends) - 1)
     low = min(int(place), len(ends) - 2)
-    pairs = zip(_channels(ends[low]), _channels(ends[low + 1]), strict=True)
-    mixed = "".join(f"{round(a + (b - a) * (place - low)):02X}" for a, b in pairs)
-    return Look(f"#{mixed}", DASHES[2 * part + step % 2])
+    return Look(_mixed(ends[low], ends[low + 1], place - low), DASHES[2 * part + step % 2])
+
+
+def _mixed(start: str, end: str, share: float) -> str:
+    """The colour that lies `share` of the way from one to another."""
+    pairs = zip(_channels(start), _channels(end), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in pairs)
 
 
 def _channels(colour: str) -> tuple[int, int, int]:

@@ -81,6 +81,7 @@ def index_arrays(clients: Sequence[Any], samples: int) -> list[np.ndarray]:
         require(is_whole, f"clients: the positions of client {number}", str(part.dtype), "must be whole numbers")
     parts = [part.astype(np.int64).reshape(-1) for part in parts]
     taken = np.concatenate(parts)
+    require(len(taken) > 0, "clients", len(parts), "no client has a sample")
     outside = taken[(taken < 0) | (taken >= samples)]
     require(not len(outside), "clients: position", int(outside[0]) if len(outside) else 0, f"there are {samples} samples")
     values, counts = np.unique(taken, return_counts=True)

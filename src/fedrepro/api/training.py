@@ -155,6 +155,10 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
             )
     if xs[0].shape[1:] != xs[1].shape[1:]:
         raise UserError(f"train: training x are {tuple(xs[0].shape[1:])}, test x {tuple(xs[1].shape[1:])}; make them alike")
+    if len({x.dtype == torch.uint8 for x in xs}) > 1:
+        raise UserError(
+            f"train: training x are {xs[0].dtype}, test x {xs[1].dtype}; give both as pixels (uint8) or both scaled"
+        )
     return (xs[0], train_y), (xs[1], test_y)
 
 

@@ -129,6 +129,18 @@ def _tar(path: Path) -> Iterator[tuple[str, bool, Callable[[], IO[bytes]]]]:
         for member in archive:
             if not member.isdir():
                 yield member.name, member.isreg(), lambda member=member: _opened(archive, member)
+        _require_end(archive)
+
+
+def _require_end(archive: tarfile.TarFile) -> None:
+    """tarfile takes a damaged header, and a file that was cut off, for the end. Reading on checks a packed file."""
+    stream = archive.fileobj
+    assert stream is not None, "it was opened from a file"
+    stream.seek(archive.offset)
+    if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("ends without the mark of its end, or a header is damaged")
+    while stream.read(_CHUNK):
+        pass
 
 
 def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

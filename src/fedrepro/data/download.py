@@ -108,6 +108,8 @@ class Fetcher:
             ready = partial if unpack else arriving
             sha256 = sha256_file(ready)
             self._record(target, sha256)
+            if unpack and file.md5 and not file.unpacked_md5:
+                self._record(_packed(target), _md5(arriving))
             with writing(path):
                 ready.replace(path)
             return sha256
@@ -125,7 +127,7 @@ class Fetcher:
             self._record(target, sha256)
         elif recorded != sha256:
             raise UserError(f"{path}: changed since it was downloaded; delete it and run the same command again")
-        elif not _is_published(file, path, unpack):
+        elif not _is_published(file, path, unpack, self._records().get(_packed(target))):
             advice = f"delete the folder {self.folder} and run the same command again, or correct the checksum"
             raise UserError(f"{path}: was downloaded by another checksum than data/registry.yaml has now; {advice}")
         return sha256
@@ -159,11 +161,19 @@ def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> Non
         raise Unfit(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
 
 
-def _is_published(file: SourceFile, path: Path, unpack: bool) -> bool:
-    """Whether the file at `path` has the checksum that the registry gives; True if it gives none."""
+def _packed(target: str) -> str:
+    """What the record calls the md5 of the packed file that `target` was unpacked from."""
+    return f"{target}, packed (md5)"
+
+
+def _is_published(file: SourceFile, path: Path, unpack: bool, packed_md5: str | None) -> bool:
+    """Whether the file at `path` has the checksum that the registry gives; True if it gives none. `packed_md5`: of what it was
+    unpacked from; None where that is not on record."""
     expected = file.unpacked_md5 if unpack else file.md5
     if expected and not file.members:
         return _md5(path) == expected
+    if unpack and file.md5 and packed_md5:
+        return packed_md5 == file.md5
     return not file.members or _members_match(file, path)
 
 

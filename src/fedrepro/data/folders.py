@@ -24,6 +24,7 @@ from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 _SPLITS = ("train", "test")
+_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 
 
 class _Image(NamedTuple):
@@ -79,10 +80,37 @@ def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> di
         place = PurePosixPath(name).parts[:-1][-len(levels) :]
         if len(place) == len(levels) and place[0] in levels[0]:
             names_at.setdefault(place, []).append(name)
+    _require_one_tree(path, names_at)
+    _require_all_read(
+        path, names, {name for each in names_at.values() for name in each}, 0 if levels[0] == _SPLITS else len(levels)
+    )
     if strangers := sorted(names_at.keys() - set(itertools.product(*levels))):
         folder = "/".join(strangers[0])
         raise UserError(f"{path}: folder {folder} is not of a class in data/registry.yaml; add it to class_names")
     return names_at
+
+
+def _require_one_tree(path: Path, names_at: dict[tuple[str, ...], list[str]]) -> None:
+    """UserError where one class lies in two places: images of a copy would be trained on and tested."""
+    for names in names_at.values():
+        folders = sorted({str(PurePosixPath(name).parent) for name in names})
+        if len(folders) > 1:
+            raise UserError(f"{path}: {folders[0]} and {folders[1]} hold the same class; keep one of them")
+
+
+def _require_all_read(path: Path, names: list[str], read: set[str], levels: int) -> None:
+    """UserError for an image below a folder of a class, and for one in a folder beside those that the entry names on `levels`
+    levels. 0: folders beside train and test are passed over."""
+    classes = {PurePosixPath(name).parent for name in read}
+    beside = {(len(each.parts), each.parents[levels - 1]) for each in classes} if levels else set[tuple[int, PurePosixPath]]()
+    for name in names:
+        folder = PurePosixPath(name).parent
+        if name in read or PurePosixPath(name).suffix.lower() not in _ENDINGS:
+            continue
+        if classes & {*folder.parents}:
+            raise UserError(f"{path}: {name}: lies below the folder of a class, not in it; move it up or delete it")
+        if any(len(folder.parts) == depth and above in folder.parents for depth, above in beside):
+            raise UserError(f"{path}: folder {folder} is not in data/registry.yaml; add it there, or delete it")
 
 
 def _test_numbers(count: int, share: float, group: int, label: int) -> set[int]:

@@ -12,18 +12,20 @@ from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
+_CONTENTS = ("images-idx3-ubyte", "labels-idx1-ubyte")
+
 
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when a file cannot be had, or does not hold what the registry says."""
+    needed = {f"{part}-{what}" for part in ("train", "t10k") for what in _CONTENTS}
+    if missing := needed - {file.name.removesuffix(".gz") for file in entry.files}:
+        raise UserError(f"data/registry.yaml: {entry.name}: files: kind idx needs {min(missing)}, packed as .gz or not; add it")
     raw = f"{entry.torchvision_class}/raw"
     files = {}
     for file in entry.files:
         target = f"{raw}/{file.name.removesuffix('.gz')}"
         files[target] = fetcher.fetch(file, target, unpack=file.name.endswith(".gz"))
-    train, test = (
-        load(*(fetcher.folder / raw / f"{part}-{what}" for what in ("images-idx3-ubyte", "labels-idx1-ubyte")))
-        for part in ("train", "t10k")
-    )
+    train, test = (load(*(fetcher.folder / raw / f"{part}-{what}" for what in _CONTENTS)) for part in ("train", "t10k"))
     return Source(*train, *test, files)
 
 

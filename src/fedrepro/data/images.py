@@ -15,7 +15,7 @@ def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Seque
     """Images uint8 [count, C, H, W] from `count` pairs (where it is from, encoded bytes), in their order.
 
     A grey image becomes three equal channels where C = 3, a colour image its luminance where C = 1. UserError naming the image
-    that cannot be decoded or is not of size HxW.
+    that cannot be decoded, is not of size HxW, has more than 8 bits a channel, or is transparent anywhere.
     """
     channels, height, width = shape
     images = np.empty((count, channels, height, width), dtype=np.uint8)
@@ -28,6 +28,7 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
     try:
         with Image.open(io.BytesIO(content or b"")) as image:
             if image.size == size:  # asked before anything is decoded: the header of a bomb is cheap to read
+                _require_plain(where, image)
                 pixels = np.asarray(image.convert(_MODES[channels]))
                 return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
             found = image.size
@@ -36,3 +37,11 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
         raise UserError(f"{where}: not a readable image ({problem}); get the file again from its source") from error
     expected = f"{size[0]}x{size[1]}"
     raise UserError(f"{where}: {found[0]}x{found[1]} pixels, expected {expected}; correct native_shape in data/registry.yaml")
+
+
+def _require_plain(where: str, image: Image.Image) -> None:
+    """UserError for what Pillow would convert without a word: values above 255 become 255, and transparency goes."""
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        raise UserError(f"{where}: has more than 8 bits a channel ({image.mode}); save it with values from 0 to 255")
+    if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
+        raise UserError(f"{where}: is transparent; save it on a background")

@@ -52,8 +52,11 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     assert entry.test_share is not None  # kind plays needs both
     assert entry.speakers is not None
     said: dict[str, list[str]] = {}
-    for role, speech in {"colon": with_colons, "capitals": in_capitals}[entry.speakers](text):
-        said.setdefault(role, []).append(speech)
+    try:
+        for role, speech in {"colon": with_colons, "capitals": in_capitals}[entry.speakers](text):
+            said.setdefault(role, []).append(speech)
+    except UserError as error:
+        raise UserError(f"{path}: {error}; delete {path.parent} and run the same command again") from error
     (length,) = entry.native_shape
     roles = {role: _split(lines, entry.test_share, length) for role, lines in said.items()}
     roles = {role: windows for role, windows in roles.items() if len(windows["train"][1])}
@@ -117,6 +120,8 @@ def in_capitals(text: str) -> Iterator[Speech]:
     below and the paragraphs that follow, until a role or a heading comes. Lists of persons, paragraphs that are indented
     (directions and songs) and what stands in brackets are left out, and marks of emphasis.
     """
+    if _END not in text:
+        raise UserError(f"speakers: capitals: the text has no line `{_END}`: it broke off, or is none of Project Gutenberg's")
     paragraphs = _paragraphs(text)
     titles: set[str] = set()
     for lines in paragraphs:

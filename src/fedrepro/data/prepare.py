@@ -1,5 +1,6 @@
 """From a registry entry to the arrays folder: read (downloading if need be), check, resize, write, all or nothing."""
 
+import contextlib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.console import say
 from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-from fedrepro.files import fresh_folder, sha256_file, write_json
+from fedrepro.files import fresh_folder, read_json, sha256_file, write_json
 
 _CHUNK_VALUES = 1 << 19  # resized at a time, in float64: small enough for a processor's cache, large enough for its speed
 
@@ -21,7 +23,8 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
     """Writes `data/arrays/<dataset>/<CxHxW>/` with its manifest and returns the folder. `shape` (C, H, W); default: native.
     `mirror`: a folder or an address that files are looked for in first; default: $FEDREPRO_MIRROR.
 
-    Same registry entry and shape, same bytes. UserError for an unknown data set, an impossible shape or a failed download.
+    Same registry entry and shape, same bytes. Partitions and proxy splits that were drawn from other arrays are drawn again.
+    UserError for an unknown data set, an impossible shape or a failed download.
     """
     root = Path(root)
     entry = load_registry(root / REGISTRY)[dataset]
@@ -36,7 +39,28 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
             array = getattr(source, name)
             np.save(temporary / f"{name}.npy", fit(array, target) if name.endswith("images") else array)
         write_json(temporary / MANIFEST, _manifest(entry, target, source, temporary))
+    if target == entry.native_shape:
+        _draw_again(root, entry, sha256_file(folder / MANIFEST))
     return folder
+
+
+def _draw_again(root: Path, entry: Entry, arrays_sha256: str) -> None:
+    """Draws again what was drawn from other arrays of this entry, an archive without a checksum that changed, say. What cannot
+    be drawn from the new ones is deleted: the command that needs it then says why."""
+    from fedrepro.data import partition, proxy
+
+    for module, drawn in ((partition, partition.PARTITIONS), (proxy, proxy.PROXY)):
+        for path in sorted((root / drawn).glob(f"{entry.name}-*/seed*.json")):
+            manifest = read_json(path)
+            definition = manifest["definition"]
+            if definition["dataset"] != entry.name or definition["dataset_sha"] != entry.sha:
+                continue
+            if manifest["arrays_manifest_sha256"] != arrays_sha256:
+                say(f"{path}: was drawn from other arrays of {entry.name}; drawing it again")
+                for suffix in (".json", ".npz", ".svg"):
+                    path.with_suffix(suffix).unlink(missing_ok=True)
+                with contextlib.suppress(UserError):
+                    module.create(definition, manifest["seed"], root)
 
 
 def fit(images: np.ndarray, shape: Sequence[int]) -> np.ndarray:

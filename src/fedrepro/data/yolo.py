@@ -67,11 +67,13 @@ def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, 
             "test": [n for i, n in enumerate(names) if i in test],
         }
     else:
-        folders = {name: set(PurePosixPath(name).parts[:-1]) for name in names}
+        folders = {name: _around(name) for name in names}
         tested = [word for word in _TEST_NAMES if any(word in folder for folder in folders.values())]
         if len(tested) > 1:
             raise UserError(f"{path}: has folders {' and '.join(tested)}; keep the one to be tested on")
         found = {"train": [n for n in names if "train" in folders[n]], "test": [n for n in names if folders[n] & {*tested}]}
+        if both := sorted({*found["train"]} & {*found["test"]}):
+            raise UserError(f"{path}: {both[0]}: lies in a folder of training and in one of test images; keep one of them")
     for part, chosen in found.items():
         if not chosen:
             folder = "train" if part == "train" else " or ".join(_TEST_NAMES)
@@ -79,6 +81,13 @@ def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, 
                 f"{path}: no {part} images in a folder {folder}; add them, or give test_share in data/registry.yaml"
             )
     return found
+
+
+def _around(name: str) -> set[str]:
+    """The folders directly above and below that of the images: one of them may say the split."""
+    parts = PurePosixPath(name).parts[:-1]
+    place = len(parts) - 1 - parts[::-1].index(_IMAGES)
+    return {*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2]}
 
 
 def _rows(where: str, content: bytes, classes: int) -> list[Row]:

@@ -261,6 +261,11 @@ TRAIN_MISTAKES = {
     "argument": (lambda d: fedrepro.partition("dirichlet_per_client(alpha=1)", d[0][1]), ["'alpha'", "beta"]),
     "proxy": (lambda d: fedrepro.train("fedlaw", d, clients=3), ["proxy_per_class"]),
     "twice": (lambda d: fedrepro.train("fedavg", d, clients=[[1, 2], [2]]), ["position = 2", "twice"]),
+    "no samples": (lambda d: fedrepro.train("fedavg", d, clients=[[], []]), ["clients = 2", "no client has a sample"]),
+    "pixels and floats": (
+        lambda d: fedrepro.train("fedavg", (d[0], ((d[1][0] * 255).astype(np.uint8), d[1][1]))),
+        ["float32", "uint8", "both"],
+    ),
     "outside": (lambda d: fedrepro.train("fedavg", d, clients=[[1], [225]]), ["position = 225", "225 samples"]),
     "data": (lambda d: fedrepro.train("fedavg", d[0]), ["x"]),
     "lengths": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1][:9]), d[1])), ["training", "(225, 12)", "9 y"]),

@@ -86,6 +86,29 @@ def test_truncated_archives_are_refused(packing, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("packing", ["tar", "tar.gz"])
+@pytest.mark.parametrize("damage", ["header", "cut between members", "cut within a header"])
+def test_a_tar_that_ends_early_is_refused(damage, packing, tmp_path):
+    """tarfile itself takes all three for the end of the archive."""
+    content = bytearray(tar(CONTENT, ""))
+    second = 512 + 3072  # header and padded content of the first member
+    if damage == "header":
+        content[second + 150] ^= 1  # its checksum
+    packed = bytes(content if damage == "header" else content[: second + (200 if "within" in damage else 0)])
+    (tmp_path / "x").write_bytes(gzip.compress(packed) if packing == "tar.gz" else packed)
+    with pytest.raises(UserError, match="ends without the mark of its end, or a header is damaged"):
+        everything(tmp_path / "x")
+
+
+def test_the_checksum_of_a_packed_tar_is_read(tmp_path):
+    """The tar is whole; the last eight bytes are gzip's checksum and length."""
+    content = bytearray(tar(CONTENT))
+    content[-8] ^= 1
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match=r"damaged or truncated.*CRC"):
+        everything(tmp_path / "x")
+
+
 def test_a_damaged_member_is_named(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(zipped({"first": b"x", "bad": bytes(range(256)) * 40}, zipfile.ZIP_STORED))

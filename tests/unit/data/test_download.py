@@ -230,6 +230,12 @@ def test_content_that_belies_the_registry(tiny):
     refused(tiny, r"train labels are 0\.\.2, expected 0\.\.1", mirror=str(tiny.folder))
 
 
+def test_idx_needs_four_files(tiny):
+    del tiny.contents[FIRST]
+    tiny.register()
+    refused(tiny, f"tiny: files: kind idx needs {NAMES[0]}, packed as .gz or not; add it", mirror=str(tiny.folder))
+
+
 def test_a_full_disk_is_one_line(tiny):
     """/dev/full takes the place of the arriving file; the message names it, and nothing stays."""
     folder = tiny.root / RAW / "MNIST/raw"
@@ -276,12 +282,14 @@ def test_progress_moves_on_a_terminal_only(tiny, server, monkeypatch, capsys):
     assert re.search(r"\[\d\d:\d\d<\d\d:\d\d, .*B/s\]", said)
 
 
-def test_a_corrected_checksum_asks_for_the_file_again(tiny):
-    """`prepare` refuses a file that was downloaded with the old checksum."""
+@pytest.mark.parametrize("checksums", ["md5 unpacked_md5", "md5"])
+def test_a_corrected_checksum_asks_for_the_file_again(checksums, tiny):
+    """`prepare` refuses a file that was downloaded with the old checksum, packed or not."""
+    tiny.register(checksums=checksums)
     prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     tiny.contents[FIRST] = tiny.contents[FIRST][:-1] + b"\x00"
     (tiny.folder / FIRST).write_bytes(gzip.compress(tiny.contents[FIRST], mtime=1))
-    tiny.register()
+    tiny.register(checksums=checksums)
     with pytest.raises(UserError, match=f"{NAMES[0]}: was downloaded by another checksum than data/registry.yaml has now"):
         prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     shutil.rmtree(tiny.root / RAW)

@@ -1,9 +1,15 @@
 """Archives of folders: domains as groups, our split where there is none, and what is said of a folder that does not belong."""
 
+import io
+import shutil
+
 import numpy as np
 import pytest
+from PIL import Image
 
+from fedrepro.data import partition, proxy
 from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
+from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
 from tests.helpers.published import image, tar, zipped
 
@@ -109,10 +115,24 @@ def test_both_splits_and_domains(published):
     assert arrays.train_groups.tolist() == arrays.test_groups.tolist() == [0, 0, 0, 1, 1]
 
 
+def encoded(values):
+    stream = io.BytesIO()
+    Image.fromarray(values).save(stream, "PNG")
+    return stream.getvalue()
+
+
 FAULTS = [
     ({"PACS/photo/horse/1.png": image(pixels(1))}, r"folder photo/horse is not of a class in data/registry\.yaml"),
     ({"PACS/sketch/cat/pic_001.png": b"no image"}, r"pacs\.tar: PACS/sketch/cat/pic_001\.png: not a readable image"),
     ({"PACS/sketch/cat/pic_001.png": image(pixels(1)[:, :1])}, r"pic_001\.png: 2x1 pixels, expected 2x2"),
+    ({"PACS/oil/cat/1.png": image(pixels(1))}, r"pacs\.tar: folder PACS/oil/cat is not in data/registry\.yaml; add it there"),
+    ({"PACS/photo/cat/more/1.png": image(pixels(1))}, r"PACS/photo/cat/more/1\.png: lies below the folder of a class"),
+    ({"copy/photo/cat/1.png": image(pixels(1))}, r"PACS/photo/cat and copy/photo/cat hold the same class; keep one of them"),
+    (
+        {"PACS/photo/cat/1.png": encoded(np.full((2, 2), 999, np.uint16))},
+        r"cat/1\.png: has more than 8 bits a channel \(I;16\)",
+    ),
+    ({"PACS/photo/cat/1.png": encoded(np.zeros((2, 2, 4), np.uint8))}, r"cat/1\.png: is transparent; save it on a background"),
 ]
 
 
@@ -145,6 +165,34 @@ def test_without_a_published_checksum_the_first_download_holds(published):
     published.put("pacs.tar", tar(domains(((20, 10), (5, 28)))))
     with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file to start afresh"):
         published.prepare()
+
+
+def test_what_was_drawn_from_other_arrays_is_drawn_again(published, capsys):
+    """The archive has no published checksum, so the entry is the same; its new labels must not meet the old partition."""
+    file = published.put("pacs.tar", tar(domains()))
+    del file["md5"]
+    published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}]})
+    published.prepare()
+    entry = load_registry(published.root / "data/registry.yaml")["small"]
+    definitions = {
+        partition: partition.definition(entry, "label_sets(sets='0 1')", 2, 0),
+        proxy: proxy.definition(entry, 1, "balanced"),
+    }
+    for module, definition in definitions.items():
+        module.create(definition, 8, published.root)
+    for _ in range(2):  # nothing is said of what fits
+        published.prepare()
+    assert "drawn from other arrays" not in capsys.readouterr().err
+    shutil.rmtree(published.root / "data/raw")
+    published.put("pacs.tar", tar(domains(((10, 20), (20, 9)))))
+    published.prepare()
+    assert capsys.readouterr().err.count("was drawn from other arrays of small; drawing it again") == 2
+    labels = load_arrays(arrays_folder(published.root, "small", (3, 2, 2))).train_labels
+    drawn = partition.load(published.root, partition.artifact_id(definitions[partition]), 8)
+    assert np.diag(drawn.manifest["class_counts"]).tolist() == np.bincount(labels).tolist()
+    assert all((labels[drawn.train(client)] == client).all() for client in range(2))
+    tests = load_arrays(arrays_folder(published.root, "small", (3, 2, 2))).test_labels
+    assert sorted(tests[proxy.load(published.root, proxy.artifact_id(definitions[proxy]), 8).proxy_index]) == [0, 1]
 
 
 def test_damaged_groups_are_one_line(published):

@@ -201,6 +201,11 @@ def test_another_place_in_the_mirror(published) -> None:
         (
             TINY.encode(),
             {"speakers": "capitals"},
+            r"input\.txt: speakers: capitals: the text has no line `\*\*\* END OF`: it broke",
+        ),
+        (
+            f"{TINY}\n*** END OF THE PROJECT\n".encode(),
+            {"speakers": "capitals"},
             r"no role has 5 characters to train on with speakers: capitals; correct either",
         ),
         (TINY.encode(), {"native_shape": [80]}, r"no role has 81 characters to train on"),

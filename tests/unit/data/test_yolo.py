@@ -104,6 +104,7 @@ FAULTS = [
     ({"faces/train/images/a.jpg": b"GIF"}, r"images/a\.jpg: not a readable image"),
     ({"faces/train/images/a.jpg": image(PIXELS[0, :, :8], "JPEG")}, r"images/a\.jpg: 24x8 pixels, expected 24x16"),
     ({"faces/valid/images/g.jpg": jpeg(0)}, r"has folders test and valid; keep the one to be tested on"),
+    ({"faces/train/images/test/g.jpg": jpeg(0)}, r"test/g\.jpg: lies in a folder of training and in one of test images"),
 ]
 
 

@@ -67,7 +67,7 @@ class Matrix(Kind):
                 axes.set_xticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
                 axes.set_yticks([tick + 0.5 for tick in ticks], [str(tick) for tick in ticks])
                 axes.tick_params(length=0)
-                axes.set_xlabel("y")
-                axes.set_ylabel("x")
-                said = f"{style.quantities([figure.metrics[one.metric]])} of x to y"
+                axes.set_xlabel("client y")
+                axes.set_ylabel("client x")
+                said = f"{style.quantities([figure.metrics[one.metric]])} of client x to client y"
                 axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.7, aspect=30, label=said)

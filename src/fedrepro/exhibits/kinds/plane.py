@@ -64,6 +64,7 @@ class PlaneKind(Kind):
         """Every panel has its own colours."""
         names = [name for *_, name in self.looks.values()]
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as every:
+            every[0].figure.get_layout_engine().set(h_pad=0.1)  # inches: a scale does not touch the title of the panel below
             for axes, (surface, *marks) in zip(every, figure.places.values(), strict=True):
                 mesh = self._contours(axes, surface)
                 for one in marks:
@@ -87,7 +88,7 @@ class PlaneKind(Kind):
     def _frame(self, axes: Any) -> None:
         """What stands around a panel."""
         axes.set_xlabel("x (distance in weights)")
-        axes.set_ylabel("y")
+        axes.set_ylabel("y (distance in weights)")
 
     def _contours(self, axes: Any, surface: Series) -> Any:
         """Fields between contours, dark where the value is high; None where all values are the same."""

@@ -6,6 +6,7 @@ from functools import partial
 from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED
 from fedrepro.exhibits.comparisons import Gap, proposed
+from fedrepro.exhibits.judge import DECIDED
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.pictures import agreement
 from fedrepro.exhibits.pictures import gaps as gap_pictures
@@ -88,7 +89,10 @@ def _headline(paper: PaperPage) -> str:
     others += [f"{own} of ours without printed numbers"] if own else []
     apart = sum(plan.prints and not plan.comparable for plan in plans)
     others += [f"{apart} whose printed numbers are of another setting"] if apart else []
-    also = f" Also on the page: {'; '.join(others)}. Numbers there count for claims only." if others else ""
+    elsewhere = {plan.table for plan in plans} - {plan.table for plan in compared}
+    judged = any(one.claim.table in elsewhere and one.verdict in DECIDED for one in paper.claims)
+    count = "Numbers there count for claims only." if judged else "No number there is judged."
+    also = f" Also on the page: {'; '.join(others)}. {count}" if others else ""
     return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
 
 

@@ -42,7 +42,8 @@ def caption(plan: Plan) -> str:
         "Bold: best measured of the column, if all rows have run at the same seeds; underlined: best printed."
     )
     if plan.comparable:
-        text += f" Third line: measured minus printed, and {words.LEGEND}. Below it the margin, where there is one."
+        signs = "" if plan.varied else f", and {words.LEGEND}"
+        text += f" Third line: measured minus printed{signs}. Below it the margin, where there is one."
     return text
 
 
@@ -70,7 +71,7 @@ def _measured(cell: Cell, look: b.Look) -> b.Line:
 def _difference(cell: Cell, sign: bool) -> b.Text:
     mark, look = words.SIGNS[cell.status]
     text = signed(cell.difference, cell.digits)
-    return b.Text(f"{text} {mark}" if sign else text, look)
+    return b.Text(f"{text} {mark}" if sign and mark else text, look)
 
 
 def listed(table: Exhibit) -> b.Grid:

@@ -31,7 +31,7 @@ SIGNS: dict[str, tuple[str, Look]] = {
     "not printed": ("–", ""),
     "not judged": ("", ""),
 }
-BORROWED = ", and more where one seed stands with a deviation that other cells have."
+BORROWED = ", and more of the cells with one seed, whose deviation comes from other cells."
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
     f"✓ reproduced: our mean is within 1 point of print, and the 95 % margin is at most {RULE.widest:g} points; "
