@@ -245,12 +245,12 @@ def holder(stream: TextIO) -> str:
     return stream.read().strip() or "unknown"
 
 
-def sign(path: Path, stream: TextIO) -> None:
+def sign(path: Path, stream: TextIO, doing: str = "") -> None:
     """Says in the lock's file that this process has it. A process id alone means nothing on another machine."""
     with writing(path):
         stream.seek(0)
         stream.truncate()
-        stream.write(f"{os.getpid()} on {socket.gethostname()}")
+        stream.write(f"{os.getpid()} on {socket.gethostname()}{doing}")
         stream.flush()
 
 

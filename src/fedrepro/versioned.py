@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from fedrepro.console import say
 from fedrepro.engine import diagnosed, receipts
 from fedrepro.files import read_json, write_json, writing
 
@@ -24,6 +25,7 @@ def arrive(root: Path = Path()) -> None:
     was computed here since then stays as it is."""
     there = dict(_files(root / FOLDER))
     known = _known(root) if there else {}
+    replaced = set[str]()
     brought = {name: inode for name, inode in there.items() if known.get(name) != inode}
     for name in sorted(brought, key=lambda one: one.endswith(".json")):  # a receipt comes last
         own, came = root / "results" / name, root / FOLDER / name
@@ -35,6 +37,9 @@ def arrive(root: Path = Path()) -> None:
                 _link(own, came)  # DVC had made a copy of it
             else:
                 _link(came, own)
+                replaced.add(Path(name).parts[1])
+    for run_id in sorted(replaced):
+        say(f"results/{NAMES[0]}/{run_id}: DVC brought another result, which takes the place of the one that was stored here")
     if brought:
         write_json(root / KNOWN, known | dict(_files(root / FOLDER)))
 

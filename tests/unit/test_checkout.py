@@ -22,6 +22,10 @@ def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
     (copied / "src/fedrepro").mkdir(parents=True)
     with pytest.raises(UserError, match=r"^this environment runs .*, not the .* of this folder; give `deactivate`"):
         require_own_code(copied)
+    queued = tmp_path / "project/.dvc/tmp/exps/tmp1"
+    (queued / "src/fedrepro").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"tmp1: a copy that DVC made of the project; leave out --temp and --queue"):
+        require_own_code(queued)
 
 
 @pytest.mark.parametrize("command", [["fedrepro", "list", "methods"], ["snakemake", "-n", "reports/table3.md"]])

@@ -65,13 +65,24 @@ def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
     assert (root / versioned.FOLDER / FILES[1]).read_text() == "computed here"
 
 
-def test_what_dvc_restores_replaces_what_was_stored(root: Path) -> None:
-    """`dvc checkout` of a file that was damaged: both names are of one file, so the damage is in both."""
+def test_what_dvc_restores_replaces_what_was_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`dvc checkout` of a file that was damaged: both names are of one file, so the damage is in both. A line says so."""
     versioned.store(root)
     (root / "results" / FILES[2]).write_text("damaged")
     write(root / versioned.FOLDER / FILES[2], FILES[2])
     versioned.arrive(root)
     assert (root / "results" / FILES[2]).read_text() == FILES[2]
+    assert capsys.readouterr().err.startswith(f"results/{RUN}: DVC brought another result, which takes the place")
+
+
+def test_a_result_folder_comes_back(root: Path) -> None:
+    """As docs/reproducibility.md has it, of a folder that was damaged: the stored files are linked back."""
+    versioned.store(root)
+    write(root / "results" / FILES[2], "damaged")
+    shutil.rmtree(root / "results" / RUN)
+    (root / versioned.KNOWN).unlink()
+    versioned.arrive(root)
+    assert all((root / "results" / name).read_text() == name for name in FILES)
 
 
 def test_a_copy_that_dvc_makes_becomes_a_link_again(root: Path) -> None:

@@ -7,13 +7,13 @@ from fedrepro import console, tracking
 from fedrepro.choices import UNSYNCED
 from fedrepro.config.grid import plan
 from fedrepro.config.places import paper_and_scale
-from fedrepro.config.project import load_project
+from fedrepro.config.project import Project, load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
 from fedrepro.tracking.server import require_port
 from fedrepro.tracking.wanted import plan_files
-from fedrepro.workflow.jobs import PLANS, write_plan
+from fedrepro.workflow.jobs import PLANS, planning, write_plan
 
 ROOT = Path()
 
@@ -21,7 +21,7 @@ ROOT = Path()
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     if not options.plans:
-        _plan_again()
+        _plan_again(published=False)
     plans = options.plans or plan_files(ROOT)
     if options.every:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
@@ -43,18 +43,27 @@ def track(options: Namespace) -> int:
 
 def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
-    _plan_again()
-    _plan_published()
+    _plan_again(published=True)
     console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
     tracking.ui(ROOT, options.host, options.port)
 
 
-def _plan_again() -> None:
-    """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
-    edited since. The plan of a table that is gone goes. Plans and results alone, without a project, stay as they are."""
+def _plan_again(published: bool) -> None:
+    """Writes plans anew, unless a workflow runs, whose jobs read them: with --config they are of other settings than those of
+    params.yaml. Plans and results alone, without a project, stay as they are."""
     if not (ROOT / "params.yaml").exists():
         return
-    project = load_project(ROOT)
+    with planning(ROOT) as free:
+        if free:
+            project = load_project(ROOT)
+            _plan_known(project)
+            if published:
+                _plan_published(project)
+
+
+def _plan_known(project: Project) -> None:
+    """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
+    edited since. The plan of a table that is gone goes."""
     for path in plan_files(ROOT):
         place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
         paper, scale = paper_and_scale(place)
@@ -65,9 +74,8 @@ def _plan_again() -> None:
             path.unlink()
 
 
-def _plan_published() -> None:
+def _plan_published(project: Project) -> None:
     """Writes the plan of each published report, as the workflow does: it says what its evidence is of."""
-    project = load_project(ROOT)
     for folder in (evidence.parent for evidence in published_folders(ROOT)):
         scale, paper = folder.parts[-2:]
         reports = {path.stem for path in folder.glob("*.json")}

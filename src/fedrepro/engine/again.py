@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedrepro import stopping
-from fedrepro.engine import environment, kept, live, records, results
+from fedrepro import arithmetic, stopping
+from fedrepro.engine import environment, fingerprints, kept, live, records, results
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.differences import compare
-from fedrepro.engine.receipts import confirm, receipt_path, together
+from fedrepro.engine.receipts import changed, confirm, receipt_path, together
 from fedrepro.engine.records import Record
 from fedrepro.engine.task import Images, Task, load_task
 from fedrepro.errors import UserError
@@ -43,7 +43,11 @@ def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images)
     for seed, receipt in receipts.items():
         first = compare(receipt, found[seed], strict=False).first
         if first:
-            raise UserError(f"{_path(job, seed)}: trained again, {first} ({_perhaps(job, receipt)}); the kept result stays")
+            said = first.replace(", published is", ", kept is")
+            raise UserError(
+                f"{_path(job, seed)}: trained again, {said} ({_perhaps(job, receipt)}); the kept result stays, and "
+                "`fedrepro run --fresh` replaces it"
+            )
     return dict.fromkeys(receipts, "trained again, identical")
 
 
@@ -127,7 +131,12 @@ def _perhaps(job: "Job", receipt: Record) -> str:
     """What may have changed the numbers of a seed that is trained again."""
     others = receipt["cost"].get("seeds_at_once", 1) - len(_company(job, receipt))
     unnamed = f"{others} seeds trained with it that it does not name, or " if job.engine == "vectorised" and others > 0 else ""
-    return f"{unnamed}another machine, library or commit?"
+    code = changed(job.options.root, receipt["run_id"], receipt["seed"], receipt["config"])
+    made = f"other code of {fingerprints.listed(code.names)}, " if code else ""
+    now = arithmetic.current() if job.engine == "sequential" else "native"
+    kind = receipt["environment"].get("arithmetic", now)
+    other = f"{kind} arithmetic, which is now {now}, " if kind != now else ""
+    return f"{unnamed}{made}{other}another machine, library or commit?"
 
 
 def _path(job: "Job", seed: int) -> Path:

@@ -1,5 +1,6 @@
 """Results that are trained although they are there: other code made them, or the command asks for it."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
 def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set[int]:
     """The seeds to train although they have a result; a line says why. The old result stays until the new one is complete.
 
-    With `fresh` all of them; with `again` none, since what is there is compared.
+    With `fresh` all of them; with `again` none, since what is there is compared. If Snakemake was told to train all again
+    ($FEDREPRO_AGAIN), what other code made is replaced as ever, and the rest compared.
     """
     if options.fresh:
         return {*seeds}
     found: dict[tuple[str, ...], list[int]] = {}
-    for seed in [] if options.again else seeds:
+    for seed in [] if options.again and not os.environ.get("FEDREPRO_AGAIN") else seeds:
         changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
         if changed.retrain:
             found.setdefault(changed.retrain, []).append(seed)

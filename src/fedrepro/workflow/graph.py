@@ -15,7 +15,7 @@ import yaml
 from snakemake.utils import update_config
 
 from fedrepro import arithmetic
-from fedrepro.choices import PUBLISHED
+from fedrepro.choices import PUBLISHED, require_known
 from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect, unused_seeds
@@ -27,6 +27,7 @@ from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, diagnosed, environment, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
+from fedrepro.errors import UserError
 from fedrepro.files import FLOAT, canonical_hash, content_of, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
@@ -75,7 +76,7 @@ class Workflow:
         """What a job on another machine asks for at its first attempt; nothing where jobs run here."""
         if not self.workflow.non_local_exec:
             return needs.Needs()
-        config = read_json(CONFIGS / f"{run_id}.json")["config"]
+        config = _told(run_id)["config"]
         return needs.of(self.rates, config, self.device, len(seeds.split("-")), self.workers)
 
     def foreseen(self, choices: Iterable[tuple[str, str]]) -> dict[str, dict[int, None]]:
@@ -165,12 +166,12 @@ class Workflow:
 
     def measures(self, run_id: str, folder: str) -> tuple[str, list[int]]:
         """The diagnostic behind the name of its folder, and the rounds that tables read of it."""
-        known = read_json(CONFIGS / f"{run_id}.json")["measures"]
+        known = _told(run_id)["measures"]
         return next(one for one in known.items() if diagnosed.folder(one[0]) == folder)
 
     def inputs_of(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """All that one run reads for these seeds."""
-        inputs = read_json(CONFIGS / f"{run_id}.json")["inputs"]
+        inputs = _told(run_id)["inputs"]
         drawn = [path for kind in FOLDERS for path in self.drawn(kind, inputs[kind], seeds)]
         return [f"{inputs['arrays']}/manifest.json", *drawn, *self._ahead(run_id, seeds)]
 
@@ -188,7 +189,7 @@ class Workflow:
 
     def native(self, drawn: str, artifact: str) -> str:
         """The arrays whose labels an artifact is drawn from."""
-        return read_json(CONFIGS / drawn / f"{artifact}.json")["native"]
+        return _told(f"{drawn}/{artifact}")["native"]
 
     def reports(self, table: str = "md", figure: str = "svg") -> list[str]:
         """Of params.yaml's tables and figures under their short names, with these endings; "" leaves them out."""
@@ -218,6 +219,8 @@ class Workflow:
         the evidence that is there when the workflow starts. Mistaken claims end the process as `load` does.
         """
         paper, scale = paper_and_scale(place)
+        with session.one_line():
+            require_known(f"reports/{place}index.html", "paper", paper, self.project.papers_with_tables)
         tables = self.project.tables_of(paper)
         plans = [self.plan(place, table, alone=False) for table in tables]
         with session.one_line():
@@ -242,6 +245,15 @@ class Workflow:
     def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
         """The pages of these scales that there is something to show on."""
         return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]
+
+
+def _told(name: str) -> Any:
+    """What a job is told of the run or the artifact of this name. One that is unknown ends the process as `load` does."""
+    path = CONFIGS / f"{name}.json"
+    with session.one_line():
+        if not path.exists():
+            raise UserError(f"{path}: no such file: no report that was asked for here needs {name}; ask for a report")
+        return read_json(path)
 
 
 def _with_numbers(value: Any) -> Any:

@@ -5,6 +5,7 @@ are there. Whether they are, the folder itself decides. So a marker that lies is
 that is missing or says something else beside complete results (they were pulled, made by hand or changed) is written anew.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -19,11 +20,13 @@ from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
 from fedrepro.engine.forks import Fork, joined
 from fedrepro.engine.spec import RunSpec
-from fedrepro.files import content_of, json_text, read_json, write_text
+from fedrepro.files import content_of, json_text, opened, read_json, sign, try_lock, write_text
 from fedrepro.typed import text
 
 PLANS, CONFIGS, TRACKED = Path("results/plans"), Path("results/configs"), Path("results/tracked")
 Find = Callable[[int], Path | None]  # seed -> the file of what is there
+LOCK = Path(".snakemake/fedrepro.lock")  # of the process that may write plans, configurations and markers
+PLANNING = ", which writes plans"
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
 
@@ -64,6 +67,16 @@ def forget_unsynced() -> None:
     for path in TRACKED.rglob("*.json"):
         if read_json(path).get("outcome", "").startswith(UNSYNCED):
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def planning(root: Path = Path()) -> Iterator[bool]:
+    """Whether no workflow runs in the folder, whose jobs read its plans; one that starts meanwhile waits for the end."""
+    with opened(root / LOCK) as stream:
+        free = try_lock(root / LOCK, stream)
+        if free:
+            sign(root / LOCK, stream, PLANNING)
+        yield free
 
 
 def write_plan(place: str, made: Plan) -> Path:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic
 from fedrepro.checkout import require_own_code
@@ -15,13 +15,12 @@ from fedrepro.cost.forecast import Forecast, Job
 from fedrepro.engine import cluster
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json
-from fedrepro.workflow.jobs import CONFIGS
+from fedrepro.workflow.jobs import CONFIGS, LOCK, PLANNING
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow
 
 ERRORS = Path(".snakemake/fedrepro-errors")
-LOCK = Path(".snakemake/fedrepro.lock")
 
 _held = contextlib.ExitStack()  # the lock, for as long as the process lives
 _claimed: set[Path] = set()
@@ -74,9 +73,13 @@ def _forced(settings: Any) -> bool:
     return bool(settings.forceall or "train" in named)
 
 
-def _refuse(holder: str) -> NoReturn:
-    """Stops this workflow, since another one runs in the folder."""
-    raise UserError(f"process {holder} already runs snakemake in this folder; wait for it")
+def _refuse(holder: str) -> None:
+    """Stops this workflow, since another one runs in the folder; waits where plans are written anew, which takes seconds."""
+    if not holder.endswith(PLANNING):
+        raise UserError(
+            f"process {holder} already runs snakemake in this folder; wait for it (meanwhile `fedrepro runs` and "
+            "`fedrepro run TABLE --dry-run` say what is there and what is missing)"
+        )
 
 
 def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:

@@ -24,7 +24,7 @@ from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import numbers, seal
 from fedrepro.errors import UserError
-from fedrepro.files import sha256_file
+from fedrepro.files import sha256_file, write_json
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, SLOTS
 from fedrepro.methods.presets import PRESETS
@@ -357,10 +357,28 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
         path.write_text(json.dumps(seal(other)))
     monkeypatch.setenv("FEDREPRO_AGAIN", "1")
     assert run(*command) == 2
+    said = capsys.readouterr().err
     assert re.search(
-        r"seed8\.json: trained again, test_accuracy of round 1 is .*, published is .*; the kept", capsys.readouterr().err
+        r"seed8\.json: trained again, test_accuracy of round 1 is .*, kept is .*; the kept result stays, and `fed", said
     )
     assert json.loads(receipt.read_text())["curves"] == other["curves"]
+
+    other |= {"code": other["code"] | {"engine": "0"}, "environment": other["environment"] | {"arithmetic": "native"}}
+    environment = json.loads((env := manifest.with_name("env.json")).read_text()) | {"arithmetic": "native"}
+    env.write_text(json.dumps(environment))
+    other["files"]["env.json"] = sha256_file(env)
+    for path in (receipt, manifest):
+        write_json(path, seal(other))
+    assert run(*command) == 2
+    said = capsys.readouterr().err
+    assert "(other code of engine, native arithmetic, which is now portable, another machine" in said, said
+    part = next(name for name in other["code"] if "fedavg" in name or "mean" in name)
+    other["code"][part] = "0"
+    for path in (receipt, manifest):
+        write_json(path, seal(other))
+    assert run(*command) == 0  # stale: Snakemake was told to train again, so it is replaced and not compared
+    assert "changed since seed 8 was trained; training it again" in capsys.readouterr().err
+    assert json.loads(receipt.read_text())["curves"] == json.loads(before)["curves"]
 
 
 def test_run_keep_lose_and_interrupt(

@@ -176,6 +176,24 @@ def test_beside_a_running_workflow_nothing_is_written(project: Path) -> None:
     assert not (project / "results").exists()
 
 
+def test_plans_of_a_running_workflow_stay(project: Path) -> None:
+    """Its jobs read them, and with --config they are of other settings than params.yaml's: `fedrepro track` and `ui` write
+    plans anew only if no workflow runs. One that starts meanwhile waits."""
+    path = load().plan_file("", "table3")
+    theirs = Path(path).read_text().replace('"title": "', '"title": "Theirs: ')
+    Path(path).write_text(theirs)
+    with lock(session.LOCK, busy=pytest.fail):
+        assert main(["track"]) == 0
+        assert Path(path).read_text() == theirs
+    assert main(["track"]) == 0
+    assert '"title": "Theirs: ' not in Path(path).read_text()
+    with jobs_of.planning() as free:
+        assert free
+        session._refuse(session.LOCK.read_text())  # returns, and then the lock is waited for
+    with pytest.raises(UserError, match=r"^process 12 on node7 already runs snakemake in this folder; wait for it"):
+        session._refuse("12 on node7")
+
+
 def counts(said: str) -> dict[str, int]:
     """Rule -> number of its jobs."""
     return {rule: int(number) for rule, number in re.findall(r"^([a-z_]+) +(\d+)$", said, re.MULTILINE)}
@@ -324,6 +342,14 @@ def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("fedrepro: error: ")
     assert "'fedlaw/table3'" in said
+    for ask, word in (
+        (lambda flow: flow.page("full/fedlw/"), "reports/full/fedlw/index.html: unknown paper 'fedlw'; did you mean 'fedlaw'?"),
+        (lambda flow: flow.inputs_of("digits-x", [8]), "results/configs/digits-x.json: no such file: no report"),
+        (lambda flow: flow.native("partitions", "digits-x"), "results/configs/partitions/digits-x.json: no such file"),
+    ):
+        with pytest.raises(SystemExit, match=r"^2$"):
+            ask(load())
+        assert capsys.readouterr().err.startswith(f"fedrepro: error: {word}")
     (place,) = re.findall(r' place=r"(.*)",', Path("Snakefile").read_text())
     assert re.fullmatch(place, "full/")
     with pytest.raises(SystemExit, match=r"^2$"):
