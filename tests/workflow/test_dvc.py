@@ -24,7 +24,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     project.run("fedrepro", "run", "fedlaw/table3", *by_hand)  # which no file that DVC looks at tells
     (own,) = new_trainings(start, project.trained())
     project.run("dvc", "repro")
-    assert (project.root / "results/versioned/runs" / own / "seed8.json").exists()  # so `dvc push` has it
+    assert (project.root / "results/versioned/runs" / own / "manifest.json").exists()  # so `dvc push` has it
     start = project.trained()
     project.run("dvc", "exp", "run", "-S", "methods.fedlaw.fedprox.mu=0.5")  # an edit and `dvc repro`
     assert "0.5" in project.run("dvc", "params", "diff").stdout

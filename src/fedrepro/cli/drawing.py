@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedrepro.console import say
 from fedrepro.errors import UserError
 from fedrepro.files import content_of, read_json, write_text
 
@@ -15,9 +16,13 @@ ROOT = Path()
 
 
 def data(options: Namespace) -> None:
+    from fedrepro.data.arrays import MANIFEST
     from fedrepro.data.prepare import prepare
 
-    print(prepare(options.dataset, _shape(options.shape) if options.shape else None, ROOT, options.mirror))
+    folder = prepare(options.dataset, _shape(options.shape) if options.shape else None, ROOT, options.mirror)
+    counts = read_json(folder / MANIFEST)["counts"]
+    say(f"{options.dataset}: {counts['train']:,} samples to train on, {counts['test']:,} to test on")
+    print(folder)
 
 
 def draw(options: Namespace) -> None:
