@@ -88,7 +88,7 @@ class LogHandler(LogHandlerBase):
     def emit(self, record: LogRecord) -> None:
         """Never an error: it would end the workflow."""
         try:
-            line = self.line(record) if self.speaks and not self.interrupted else None
+            line = (self.line(record) if self.speaks else _hint(record)) if not self.interrupted else None
         except Exception:  # a version of Snakemake that tells of its jobs in another way
             line = str(record.msg)
         if line:
@@ -162,6 +162,11 @@ class LogHandler(LogHandlerBase):
             self.stream.flush()
         except (OSError, ValueError):  # losing the terminal must not stop the workflow
             pass
+
+
+def _hint(record: LogRecord) -> str | None:
+    """What is said of a record beside Snakemake's own handler, in a dry run, say."""
+    return no_report(str(record.msg or "")) if getattr(record, "event", None) == LogEvent.ERROR else None
 
 
 def no_report(text: str) -> str | None:

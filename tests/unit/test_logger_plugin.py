@@ -122,13 +122,16 @@ def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
     ],
 )
 def test_a_report_that_no_rule_makes(asked: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The near one is offered. What is no report keeps Snakemake's words."""
+    """The near one is offered, in a dry run beside Snakemake's words. What is no report keeps these."""
     monkeypatch.chdir(Path(__file__).parents[2])
     said = "MissingRuleException:\nNo rule to produce {} (if you use input functions make sure ...)."
     (line,) = Terminal().says(said.format(asked), LogEvent.ERROR, exception="MissingRuleException")
     assert line.startswith(f"fedrepro: error: there is no {asked}; did you mean {near}? Tables end in .md, ")
     other = said.format("nothing.txt")
     assert Terminal().says(other, LogEvent.ERROR, exception="MissingRuleException") == other.splitlines()
+    dry = Terminal(dryrun=True)
+    assert dry.says(said.format(asked), LogEvent.ERROR, exception="MissingRuleException") == [line]
+    assert dry.says(other, LogEvent.ERROR) == dry.says("Nothing to be done", LogEvent.RUN_INFO) == []
 
 
 def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
