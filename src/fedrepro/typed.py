@@ -79,8 +79,10 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         if loc != first["loc"]:
             message = "give a number, a word, true, false or null"
         given = repr(first["input"])
-        given = given if len(given) <= LONGEST else f"{given[: LONGEST - 3]}..."
-        what = f"{key} = {given}: " if loc or first["type"] != "value_error" else ""
+        if len(given) > LONGEST:
+            given = "" if isinstance(first["input"], list | dict) else f"{given[: LONGEST - 3]}..."
+        shown = f" = {given}" if given else ""  # of a long list the message says which entry is wrong
+        what = f"{key}{shown}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 
 

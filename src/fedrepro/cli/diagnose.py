@@ -10,7 +10,7 @@ from typing import Any
 
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
-from fedrepro.diagnostics.diagnostic import Diagnostic, canonical, make
+from fedrepro.diagnostics.diagnostic import Diagnostic, canonical, checked, make
 from fedrepro.engine import cards, diagnosed, environment, kept
 from fedrepro.engine.artifacts import require_run
 from fedrepro.engine.diagnosed import KEPT, Value
@@ -114,7 +114,7 @@ def _measured(
         others = [one for one in diagnostic.earlier(number, of) if one >= 1]
         if {*others} <= {*kept}:
             models = replace(load(number), others={one: load(one) for one in others})
-            yield number, diagnostic.measure(models, task)
+            yield number, checked(diagnostic, models, diagnostic.measure(models, task))
 
 
 def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> Kept:

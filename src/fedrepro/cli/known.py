@@ -271,10 +271,11 @@ def _dataset(entry: "Entry") -> Iterator[str]:
     names = f": {', '.join(entry.class_names)}" if 0 < len(entry.class_names) <= 20 else ""
     yield f"  {entry.classes} class{'es' * (entry.classes > 1)}{names}"
     yield f"  licence: {entry.licence}"
-    yield f"  {entry.homepage}"
+    yield f"  homepage: {entry.homepage}"
     if entry.has_groups:
         yield "  its samples have groups, for the scheme by_group"
-    yield f"  fetched from: {', '.join(entry.urls)}" if entry.urls else "  made here, or from a mirror (FEDREPRO_MIRROR)"
+    elsewhere = "from a mirror (FEDREPRO_MIRROR)" if entry.files else "made here"
+    yield f"  fetched from: {', '.join(entry.urls)}" if entry.urls else f"  {elsewhere}"
 
 
 # --- where it is read ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedrepro.config.table import Header, Table
 from fedrepro.errors import UserError
+from fedrepro.registry import unknown
 
 Printed = dict[tuple[str, str], tuple[float | None, str]]
 NEEDED = {"value", "note"}  # columns of every file, beside those that `published` names
@@ -69,6 +70,8 @@ def _value(line: dict[Any, str], unit: str, path: Path, place: tuple[str, str]) 
         raise UserError(f"{where}: is no number; write it with a point and without its unit, for example 91.30")
     if line.get("unit", unit) not in (unit, WITHOUT_UNIT):
         raise UserError(f"{where}: is in {line['unit'] or 'no unit'}, and the cell shows {unit}; give both in one unit")
+    if unit == "percent" and not -100 <= float(text) <= 100:
+        raise UserError(f"{where}: is no percentage; correct it")
     return float(text)
 
 
@@ -79,7 +82,7 @@ def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: 
     printed = {row for row, _ in found}
     for column in columns:
         if not any(key == column for _, key in found):
-            raise UserError(f"{path}: no printed number for column {column!r}; check its `published`, or leave that out")
+            raise UserError(f"{path}: no printed number for column {column!r}; {_asked(table, column, lines)}")
     names = {line.get("method") or "" for line in lines} - {_name(row) for row in rows if row.key in printed}
     for row in rows:
         if row.key not in printed:
@@ -87,6 +90,16 @@ def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: 
     for row, column in sorted(wanted - found.keys()):
         if row in printed:
             raise UserError(f"{path}: no printed number for {_said((row, column))}; check `published` in the table file")
+
+
+def _asked(table: Table, column: str, lines: list[dict[str, str]]) -> str:
+    """What a column without a number asks for, and whether the file lacks a column for it."""
+    (entry,) = (one for one in table.columns if one.key == column)
+    named = entry.published if isinstance(entry.published, dict) else {}
+    missing = [key for key in named if lines and key not in lines[0]]
+    if missing:
+        return f"its `published` names {unknown('column', missing[0], [*lines[0]])}; correct either"
+    return "check its `published`, or leave that out"
 
 
 def _require_own(row: Header, path: Path, unused: set[str]) -> None:

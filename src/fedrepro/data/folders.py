@@ -95,7 +95,10 @@ def _require_one_tree(path: Path, names_at: dict[tuple[str, ...], list[str]]) ->
     for names in names_at.values():
         folders = sorted({str(PurePosixPath(name).parent) for name in names})
         if len(folders) > 1:
-            raise UserError(f"{path}: {folders[0]} and {folders[1]} hold the same class; keep one of them")
+            raise UserError(
+                f"{path}: {folders[0]} and {folders[1]} hold the same class; keep one of them, or list the "
+                "folders above them as `domains` in data/registry.yaml, if they are such"
+            )
 
 
 def _require_all_read(path: Path, names: list[str], read: set[str], levels: int) -> None:
@@ -110,7 +113,8 @@ def _require_all_read(path: Path, names: list[str], read: set[str], levels: int)
         if classes & {*folder.parents}:
             raise UserError(f"{path}: {name}: lies below the folder of a class, not in it; move it up or delete it")
         if any(len(folder.parts) == depth and above in folder.parents for depth, above in beside):
-            raise UserError(f"{path}: folder {folder} is not in data/registry.yaml; add it there, or delete it")
+            key = "class_names" if levels == 1 else "domains"
+            raise UserError(f"{path}: folder {folder} is not in data/registry.yaml; add it to {key}, or delete it")
 
 
 def _test_numbers(count: int, share: float, group: int, label: int) -> set[int]:

@@ -45,5 +45,5 @@ def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:
     folder = arrays_folder(root, entry.name, entry.native_shape)
     values, manifest, sha256 = load_labels(folder, split)
     if manifest["source"]["entry_sha"] != entry.sha:
-        raise UserError(f"{folder / MANIFEST}: made from another entry of {registry}; delete {folder} and prepare it again")
+        raise UserError(f"{folder / MANIFEST}: made from another entry of {registry}; give `fedrepro data {entry.name}`")
     return Labels(values, entry.classes, sha256)

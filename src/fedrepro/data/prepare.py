@@ -16,6 +16,9 @@ from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, read_json, sha256_file, write_json
 
+CLASSES = "classes in data/registry.yaml, or the labels"
+ROUNDING = 0.02  # between a published mean or deviation of a channel and that of the training images, on a scale from 0 to 1
+NAMED = 5  # classes that a line names, at most
 _CHUNK_VALUES = 1 << 19  # resized at a time, in float64: small enough for a processor's cache, large enough for its speed
 
 
@@ -40,8 +43,29 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
             np.save(temporary / f"{name}.npy", fit(array, target) if name.endswith("images") else array)
         write_json(temporary / MANIFEST, _manifest(entry, target, source, temporary))
     if target == entry.native_shape:
+        _say_what_is_odd(entry, source)
         _draw_again(root, entry, sha256_file(folder / MANIFEST))
     return folder
+
+
+def _say_what_is_odd(entry: Entry, source: Source) -> None:
+    """A line for what may be meant: a class without a sample, and statistics that are not those of the training images."""
+    counts = np.bincount(source.train_labels, minlength=entry.classes)
+    absent = [str((entry.class_names or range(entry.classes))[number]) for number in np.flatnonzero(counts == 0)]
+    if absent and entry.holds == "images":
+        some = ", ".join(absent[:NAMED]) + (", ..." if len(absent) > NAMED else "")
+        say(f"{entry.name}: no training image of class {some}; correct data/registry.yaml if that is a mistake")
+    for channel, known in enumerate(zip(entry.channel_mean or (), entry.channel_std or (), strict=True)):
+        histogram = np.bincount(source.train_images[:, channel].ravel(), minlength=256)
+        values, share = np.arange(256) / 255, histogram / histogram.sum()
+        mean = float(values @ share)
+        found = (mean, float(np.sqrt((values - mean) ** 2 @ share)))
+        if any(abs(one - other) > ROUNDING for one, other in zip(found, known, strict=True)):
+            said = " and ".join(f"{one:.4f}" for one in found)
+            say(
+                f"{entry.name}: channel {channel} of the training images has mean and deviation {said}; data/registry.yaml "
+                f"says {known[0]} and {known[1]}: correct channel_mean and channel_std if that is a mistake"
+            )
 
 
 def _draw_again(root: Path, entry: Entry, arrays_sha256: str) -> None:
@@ -126,10 +150,10 @@ def _check_source(entry: Entry, source: Source) -> None:
             raise UserError(f"{entry.name}: the source's {split} labels are {labels.dtype}; its reader must give whole numbers")
         if labels.min() < 0 or labels.max() >= entry.classes:
             found, known = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
-            raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known} as in the registry")
+            raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known}; correct {CLASSES}")
         if entry.holds == "text" and (images.min() < 0 or images.max() >= entry.classes):
             found, known = f"{images.min()}..{images.max()}", f"0..{entry.classes - 1}"
-            raise UserError(f"{entry.name}: the source's {split} characters are {found}, expected {known} as in the registry")
+            raise UserError(f"{entry.name}: the source's {split} characters are {found}, expected {known}; correct {CLASSES}")
 
 
 def _manifest(entry: Entry, shape: tuple[int, ...], source: Source, folder: Path) -> dict[str, Any]:

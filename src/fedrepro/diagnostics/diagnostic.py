@@ -1,7 +1,7 @@
 """What every diagnostic is: a frozen dataclass of arguments that measures the models of one round."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fedrepro.engine.diagnosed import Value
@@ -71,6 +71,26 @@ class Diagnostic:
     def passes(self, clients: int) -> tuple[Passes, ...]:
         """What one round costs if `clients` clients train in it."""
         return ()
+
+
+def checked(diagnostic: Diagnostic, kept: Kept, values: Iterable[Value] | None) -> Iterator[Value]:
+    """What `measure` gives of one round, value by value. UserError for what would be read as something else: another metric or
+    round, a client that did not train, two values of one place."""
+    where, seen = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
+    if values is None:
+        raise UserError(f"{where}: `measure` returns nothing; yield Value(kept.round, metric, number)")
+    for value in values:
+        if not isinstance(value, Value):
+            raise UserError(f"{where}: yields {value!r:.60}; yield Value(kept.round, metric, number)")
+        if value.metric.partition("/")[0] not in diagnostic.metrics:
+            raise UserError(f"{where}: {unknown('metric', value.metric, sorted(diagnostic.metrics))}; add it to `metrics`")
+        require(value.round == kept.round, f"{where}: {value.metric}: round", value.round, "must be kept.round")
+        trained = value.client is None or value.client in kept.clients
+        require(trained, f"{where}: {value.metric}: client", value.client, "must be one of kept.clients")
+        place = (value.metric, value.client, value.x, value.y)
+        require(place not in seen, f"{where}: {value.metric}", value.value, f"is a second value at {place[1:]}")
+        seen.add(place)
+        yield value
 
 
 def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:

@@ -195,6 +195,11 @@ MISTAKES = {
         "@register('aggregate', 'mine')\nclass Mine(Aggregate): pass\n",
         "aggregate/mine.py: part 'mine' needs @dataclass(frozen=True) below @register",
     ),
+    "misspelt hook": (
+        "from dataclasses import dataclass\nfrom fedrepro.methods.parts import LocalRule\n@register('client', 'mine')\n"
+        "@dataclass(frozen=True)\nclass Mine(LocalRule):\n    def directon(self, params, batch, ctx):\n        return params\n",
+        "aggregate/mine.py: part 'mine': 'directon' is no hook; did you mean 'direction'? Else rename it",
+    ),
 }
 
 

@@ -144,6 +144,14 @@ MISTAKES = {
         edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "nan,percent", 1))),
         ["numbers.csv: value = 'nan' of row", "is no number"],
     ),
+    "percentage above 100": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "917.5,percent", 1))),
+        ["numbers.csv: value = '917.5' of row", "is no percentage"],
+    ),
+    "column of the file misspelt": (
+        edit(lambda f: setattr(f, "numbers", f.numbers.replace("data,", "dtaa,", 1))),
+        ["numbers.csv: no printed number for column 'mnist'", "unknown column 'data'; did you mean 'dtaa'?"],
+    ),
     "number in another unit": (
         edit(lambda f: setattr(f, "numbers", f.numbers.replace("50,percent", "0.50,fraction", 1))),
         ["numbers.csv: value = '0.50' of row", "is in fraction, and the cell shows percent"],

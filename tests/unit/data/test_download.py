@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from fedrepro.data import idx
 from fedrepro.data.arrays import load_arrays
@@ -59,7 +60,7 @@ def test_idx_from_a_server(tiny, server, capsys):
     record = json.loads((tiny.root / RAW / "sha256.json").read_text())
     assert arrays.manifest["source"]["files"] == record
     assert len(record) == 4
-    lines = capsys.readouterr().err.splitlines()
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("tiny: channel 0")]
     assert len(lines) == 4
     assert lines[0].startswith(f"{server.url}{FIRST}: ")
     assert "B/s" in lines[0]
@@ -228,6 +229,23 @@ def test_content_that_belies_the_registry(tiny):
     refused(tiny, "the source has 6 and 3 images, data/registry.yaml says 6 and 4; correct images", mirror=str(tiny.folder))
     registry.write_text(good.replace("classes: 3", "classes: 2").replace("  - c\n", ""))
     refused(tiny, r"train labels are 0\.\.2, expected 0\.\.1", mirror=str(tiny.folder))
+
+
+def test_odd_statistics_and_absent_classes_are_said(tiny, capsys):
+    """They may be meant, so nothing is refused."""
+    values = tiny.images / 255
+    registry = tiny.root / "data/registry.yaml"
+    entry = yaml.safe_load(registry.read_text())
+    entry["tiny"] |= {"channel_mean": [float(values.mean())], "channel_std": [float(values.std())]}
+    registry.write_text(yaml.safe_dump(entry))
+    prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    assert "tiny: " not in capsys.readouterr().err
+    entry["tiny"] |= {"channel_std": [0.9], "classes": 4, "class_names": ["a", "b", "c", "d"]}
+    registry.write_text(yaml.safe_dump(entry))
+    prepare("tiny", root=tiny.root)
+    absent, odd = (line for line in capsys.readouterr().err.splitlines() if line.startswith("tiny: "))
+    assert absent == "tiny: no training image of class d; correct data/registry.yaml if that is a mistake"
+    assert f"mean and deviation {values.mean():.4f} and {values.std():.4f}; data/registry.yaml says" in odd
 
 
 def test_idx_needs_four_files(tiny):

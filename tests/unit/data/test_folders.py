@@ -125,9 +125,15 @@ FAULTS = [
     ({"PACS/photo/horse/1.png": image(pixels(1))}, r"folder photo/horse is not of a class in data/registry\.yaml"),
     ({"PACS/sketch/cat/pic_001.png": b"no image"}, r"pacs\.tar: PACS/sketch/cat/pic_001\.png: not a readable image"),
     ({"PACS/sketch/cat/pic_001.png": image(pixels(1)[:, :1])}, r"pic_001\.png: 2x1 pixels, expected 2x2"),
-    ({"PACS/oil/cat/1.png": image(pixels(1))}, r"pacs\.tar: folder PACS/oil/cat is not in data/registry\.yaml; add it there"),
+    (
+        {"PACS/oil/cat/1.png": image(pixels(1))},
+        r"pacs\.tar: folder PACS/oil/cat is not in data/registry\.yaml; add it to domains, or del",
+    ),
     ({"PACS/photo/cat/more/1.png": image(pixels(1))}, r"PACS/photo/cat/more/1\.png: lies below the folder of a class"),
-    ({"copy/photo/cat/1.png": image(pixels(1))}, r"PACS/photo/cat and copy/photo/cat hold the same class; keep one of them"),
+    (
+        {"copy/photo/cat/1.png": image(pixels(1))},
+        r"PACS/photo/cat and copy/photo/cat hold the same class; keep one of them, or list the folders",
+    ),
     (
         {"PACS/photo/cat/1.png": encoded(np.full((2, 2), 999, np.uint16))},
         r"cat/1\.png: has more than 8 bits a channel \(I;16\)",

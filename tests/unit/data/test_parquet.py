@@ -100,7 +100,10 @@ FAULTS = [
     (lambda: table(GOOD, [0, 1], label_column="fine"), r"no column 'label', only id, img, fine; correct label_column"),
     (lambda: table(GOOD, ["a", "b"]), r"column 'label' is string, expected whole numbers"),
     (lambda: table(GOOD, [0, None]), r"column 'label' has 1 rows without a label"),
-    (lambda: table(GOOD, [0, 3]), r"the source's train labels are 0\.\.3, expected 0\.\.2 as in the registry"),
+    (
+        lambda: table(GOOD, [0, 3]),
+        r"the source's train labels are 0\.\.3, expected 0\.\.2; correct classes in data/registry\.yaml, or the labels",
+    ),
     (not_a_struct, r"column 'img' is binary, expected a struct with the field bytes"),
     (lambda: table([GOOD[0], other_size()], [0, 1]), r"train\.parquet: row 1: 5x5 pixels, expected 5x4; correct native_shape"),
     (lambda: table([GOOD[0], b"no image"], [0, 1]), r"train\.parquet: row 1: not a readable image"),

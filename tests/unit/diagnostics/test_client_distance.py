@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, make
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, checked, make
 from fedrepro.engine import diagnosed
 from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.evaluate import evaluate
@@ -33,7 +33,8 @@ def models(dtype: torch.dtype = torch.float64) -> Kept:
 
 
 def measured(text: str, kept: Kept) -> list[Value]:
-    return list(make(text).measure(kept, lambda: pytest.fail("needs no data")))
+    made = make(text)
+    return list(checked(made, kept, made.measure(kept, lambda: pytest.fail("needs no data"))))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,25 @@ def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
     assert mean == Value(50, "client_distance", pytest.approx(sum(expected) / 2, rel=1e-15))
     assert [(one.client, one.value) for one in each] == [(1, pytest.approx(expected[0])), (4, pytest.approx(expected[1]))]
     assert measured(text, models(torch.float32)) == measured(text, models()), "float32 models are measured in float64"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (None, "round 50: `measure` returns nothing; yield Value(kept.round, metric, number)"),
+        ([1.5], "round 50: yields 1.5; yield Value"),
+        ([Value(50, "client_distanc", 1.0)], "unknown metric 'client_distanc'; did you mean 'client_distance'?"),
+        ([Value(0, "client_distance", 1.0)], "client_distance: round = 0: must be kept.round"),
+        ([Value(50, "client_distance", 1.0, client=2)], "client_distance: client = 2: must be one of kept.clients"),
+        ([Value(50, "client_distance", 1.0)] * 2, "client_distance = 1.0: is a second value at (None, None, None)"),
+    ],
+)
+def test_what_a_diagnostic_gives_is_checked(values: list[Value] | None, words: str) -> None:
+    """It would be read as something else, and sealed."""
+    with pytest.raises(UserError) as error:
+        list(checked(make("client_distance"), models(), values))
+    assert str(error.value).startswith("client_distance: round 50")
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize("row", [0, 1])
