@@ -125,7 +125,7 @@ def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) ->
         for field in (("0", "0", "8.5"), ("0", "1", "25.5"), ("1", "0", "17"), ("1", "1", "34"))
     ]
     assert document["header"]["kind"] == "matrix(diagonal=false)"
-    assert all(said in svg for said in ("attention of x to y", "MNIST, μ = 0.1", "MNIST, μ = 0.5"))
+    assert all(said in svg for said in ("attention of client x to client y", "MNIST, μ = 0.1", "MNIST, μ = 0.5"))
 
 
 def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:

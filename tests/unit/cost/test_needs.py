@@ -178,7 +178,8 @@ def test_every_published_seed_would_have_had_enough() -> None:
     """Of all evidence in this repository: at least half as much again in time, and a quarter in memory."""
     records, rates = evidence(), Rates(ROOT, DATA)
     for record in records:
-        asked = needs.of(rates, record["config"], record["environment"]["device"], seeds=1)
+        ran = record["environment"]
+        asked = needs.of(rates, record["config"], ran["device"], seeds=1, workers=ran.get("workers", 1))
         assert asked.minutes * 60 > 1.5 * record["cost"]["wall_s"], record["run_id"]
         assert asked.mem_mb > 1.25 * record["cost"]["peak_rss_mib"] * 1.048576, record["run_id"]
 

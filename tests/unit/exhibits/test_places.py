@@ -86,7 +86,7 @@ def test_matrix(tmp_path: Path) -> None:
     for kind in ("matrix", "matrix(diagonal=true)"):
         make_kind(kind).draw(of.figure, tmp_path / "a.svg")
         drawn[kind] = (tmp_path / "a.svg").read_bytes()
-    assert b"of x to y" in drawn["matrix"]
+    assert b"of client x to client y" in drawn["matrix"]
     assert drawn["matrix"] != drawn["matrix(diagonal=true)"]
     make_kind("matrix").draw(of.figure, tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_bytes() == drawn["matrix"]

@@ -10,7 +10,7 @@ from fedrepro.exhibits.write import blocks as b
 GAPS = (
     "Difference of two methods in each setting. Ours is the mean over seeds of the paired differences (both methods share "
     "partition, cohorts and initial model), with its 95 % t-interval where there are at least two seeds. Three seeds make a "
-    "wide interval. A mark shows pairs of which a CPU trained one and a GPU the other: these end differently at one seed."
+    "wide interval. A mark shows pairs of which a CPU trained one and a GPU the other: they end differently at the same seed."
 )
 
 
