@@ -11,12 +11,13 @@ def require_own_code(root: Path = Path()) -> None:
     """UserError where `root` has its own `src/fedrepro` and this process runs another one: an environment of another clone is
     active, or the folder was copied with its environment. Results would name the commit of a code that did not make them."""
     own = root / "src" / PACKAGE.name
-    if own.is_dir() and own.resolve() != PACKAGE.resolve() and ".dvc" in root.resolve().parts:
+    if not own.is_dir() or own.resolve() == PACKAGE.resolve():
+        return
+    if ".dvc" in root.resolve().parts:
         raise UserError(
             f"{root.resolve()}: a copy that DVC made of the project; leave out --temp and --queue: experiments run here"
         )
-    if own.is_dir() and own.resolve() != PACKAGE.resolve():
-        raise UserError(
-            f"this environment runs {PACKAGE}, not the {own} of this folder; give `deactivate`, `make env` and "
-            "`. .venv/bin/activate` here"
-        )
+    raise UserError(
+        f"this environment runs {PACKAGE}, not the {own} of this folder; give `deactivate`, `make env` and "
+        "`. .venv/bin/activate` here"
+    )
