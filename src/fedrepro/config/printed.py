@@ -35,7 +35,7 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
     cells = {(row.key, column.key): table.criteria(row, column) for row in table.rows for column in table.columns}
     found: Printed = {}
     units = {(row.key, column.key): _unit(table, row, column) for row in table.rows for column in table.columns}
-    shared = table.variant_of is not None or any(entry.variant for entry in (*table.rows, *table.columns))
+    variants = {(row.key, column.key): (row.variant, column.variant) for row in table.rows for column in table.columns}
     users: dict[int, tuple[str, str]] = {}
     for place, wanted in cells.items():
         hits = [] if wanted is None else [line for line in lines if all(line.get(key) == wanted[key] for key in wanted)]
@@ -43,7 +43,8 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
             raise UserError(f"{path}: two numbers for {_said(place)}; narrow `published`")
         for line in hits:
             found[place] = (_value(line, units[place], path, place), line["note"])
-            if (other := users.setdefault(id(line), place)) != place and not shared:
+            other = users.setdefault(id(line), place)
+            if other != place and not table.variant_of and variants[other] == variants[place]:
                 raise UserError(
                     f"{path}: one number for {_said(other)} and for {_said(place)}; each needs a `published` of its own"
                 )

@@ -2,7 +2,8 @@
 
 For every client i of the cohort and every other j, in random order: where c = <g_i, r_j> < 0, g_i <- g_i - (c / d) r_j, which
 takes from g_i what works against client j (PCGrad of Yu et al., NeurIPS 2020, between clients instead of tasks). Signs and a
-common scale do not matter, so updates w_k - w stand for the accumulated gradients w - w_k. Trainable parameters only.
+common scale do not matter, so updates w_k - w stand for the accumulated gradients w - w_k. Trainable parameters only. A client
+whose update has a norm below 1e-6 counts as one that did not move (our choice): with a client_lr near 1e-7, GH may do nothing.
 The mean after it is the run's: the paper's tables take 1/K, `gh+mean(weighting=uniform)`.
 
 All of it happens in the coefficients: with the Gram matrix M of the updates, row i of A says how g_i is made of them, and
