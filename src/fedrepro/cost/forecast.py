@@ -8,10 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.differing import method_names
+from fedrepro.config.differing import columns, method_names
 from fedrepro.console import duration, some
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
+from fedrepro.registry import parse
+
+START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,12 @@ class Forecast:
         total = f"{some(len(self.training), 'run')} to train with {some(seeds, 'seed')} in all, {some(kept, 'seed')} kept"
         jobs = sorted(self.jobs, key=lambda job: not job.to_train)
         names = method_names([job.run["method"] for job in jobs])
-        found = [*map(self._line, jobs, names), total]
+        found = [*map(self._line, jobs, names, _apart([job.run["config"] for job in jobs])), total]
         if self.seconds:
-            found.append(f"{self.sentence(cores or available_cores())}, {self._by()}{self._then()}")
+            found.append(f"{self.sentence(cores or available_cores(), 'snakemake --cores ')}, {self._by()}{self._then()}")
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
-            why = f"nothing like {', '.join(names)} is published or trained here"
+            why = f"nothing like {', '.join(names)} with about as much work is published or trained here"
             found.append(f"not counted: {some(len(self.unknown), 'run')}, since {why}")
         return found
 
@@ -127,19 +130,21 @@ class Forecast:
     def _then(self) -> str:
         return f", then about {duration(self.measuring)} to measure kept models" if self.measuring else ""
 
-    def sentence(self, cores: int | None) -> str:
-        """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds."""
-        jobs = [self.seconds.get(job.run["run_id"], 0.0) * len(job.to_train) for job in self.training]
+    def sentence(self, cores: int | None, command: str = "") -> str:
+        """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds. `command` has the cores."""
+        known = [job for job in self.training if job.run["run_id"] in self.seconds]
+        jobs = [START_S + self.seconds[job.run["run_id"]] * len(job.to_train) for job in known]
         if self.device == "cuda":
             return f"about {duration(sum(jobs))} on the GPU, one run after another"
         total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
         if cores is None or (cores == 1 and sum(jobs) < 3600):
             return f"about {total}"
-        return f"about {total}, {duration(makespan(jobs, cores))} with {some(cores, 'core')}"
+        with_ = f"{command}{cores}" if command else some(cores, "core")
+        return f"about {total}, {duration(makespan(jobs, cores))} with {with_}"
 
-    def _line(self, job: Job, method: str) -> str:
+    def _line(self, job: Job, method: str, apart: str) -> str:
         config = job.run["config"]
-        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds"
+        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds{apart}"
         parts = []
         if job.to_train:
             seconds = self.seconds.get(job.run["run_id"])
@@ -150,6 +155,17 @@ class Forecast:
         for what_is_there in dict.fromkeys(job.kept.values()):
             parts.append(f"kept ({what_is_there}): {_listed(s for s, found in job.kept.items() if found == what_is_there)}")
         return f"{method:<21} {what}; {'; '.join(parts)}"
+
+
+def _apart(configs: list[dict[str, Any]]) -> list[str]:
+    """Of each run the settings in which these differ, apart from those that its line has anyway: `, client_lr 0.1`."""
+    said = {"method", "dataset", "model", "partition", "rounds"} | {key for one in configs for key in _scheme(one)}
+    differ = {key: values for key, values in columns(configs).items() if key not in said} if configs else {}
+    return ["".join(f", {key} {values[place]}" for key, values in differ.items()) for place in range(len(configs))]
+
+
+def _scheme(config: dict[str, Any]) -> Iterable[str]:
+    return parse(config["partition"])[0].arguments
 
 
 def available_cores() -> int:

@@ -1,9 +1,10 @@
 """What one seed of a run takes, by what published seeds took, or else seeds that were trained in this folder.
 
 Of these seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
-device, in the same precision, on the same data set, in batches of the same size, with the same method, with about as much work
-in a round, and on the same processor, as far as there are any. Time goes with the work and the rounds. Our choice; another
-processor than those of published seeds is told apart by what this folder's own trainings took.
+device, in the same precision, on the same data set, in batches of the same size, with all parts of the method and maybe more,
+whatever their arguments, with about as much work on the clients in a round, and on the same processor, as far as there are any.
+Time goes with the work and the rounds. Our choice; another processor than those of published seeds is told apart by what this
+folder's own trainings took.
 """
 
 import math
@@ -18,6 +19,8 @@ from fedrepro.diagnostics.diagnostic import make
 from fedrepro.engine import schedule
 from fedrepro.engine.receipts import RUNS
 from fedrepro.files import read_json
+from fedrepro.methods.presets import DEFAULTS
+from fedrepro.registry import named_arguments, parse
 from fedrepro.store import published_folders
 
 if TYPE_CHECKING:
@@ -25,8 +28,9 @@ if TYPE_CHECKING:
 
 FARTHEST = 20.0  # times as much work, or as little: beyond, what does not go with the work decides
 EVALUATED = 1 / 3  # of the time that training on a sample takes: there is no backward pass
+LONG_S = 30.0  # a training that should take less tells of its start and of what else the machine did, not of the processor
 
-ALIKE = ("products", "dataset", "batch_size", "method")  # settings that count, the first ones most
+ALIKE = ("products", "dataset", "batch_size")  # settings that count, the first ones most; the method comes after them
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,30 @@ class Rates:
         where nothing like it is published for such a device. None where nothing like it was trained here either."""
         if found := self.published(config, device):
             return found * self.slower(config["model"], device)
-        return self._fastest(config, device, own=True)
+        return self._fast(config, device, own=True)
 
     def slower(self, model: str, device: str = "cpu") -> float:
-        """How many times as long as by `published` the trainings of a network took in this folder, the least disturbed of them;
-        1 where there is none."""
+        """How many times as long as by `published` the trainings of a network took in this folder, the least disturbed of those
+        that should take LONG_S or more; 1 where there is none."""
         key = (model, device)
         if key not in self._slower:
             taken = [took for took in self._of(model, own=True) if took.device == device]
             known = [(took, self.published(took.config, device)) for took in taken]
-            self._slower[key] = min((took.round_s * took.config["rounds"] / by for took, by in known if by), default=1.0)
+            long = ((took.round_s * took.config["rounds"], by) for took, by in known if by and by >= LONG_S)
+            self._slower[key] = min((seconds / by for seconds, by in long), default=1.0)
         return self._slower[key]
 
     def published(self, config: Mapping[str, Any], device: str) -> float | None:
-        """By the fastest of its published like: what disturbs a run only ever adds to its time. None where there is none."""
-        return self._fastest(config, device, own=False)
+        """By the fastest quarter of its published like: what disturbs a run only adds to its time. None where there is none."""
+        return self._fast(config, device, own=False)
 
-    def _fastest(self, config: Mapping[str, Any], device: str, own: bool) -> float | None:
+    def _fast(self, config: Mapping[str, Any], device: str, own: bool) -> float | None:
         work = self.work(config)
         found = [took for took in self.alike(config, device, own) if took.device == device]
-        return min(took.round_s * work / took.work for took in found) * config["rounds"] if found and work else None
+        if not found or not work:
+            return None
+        rounds = sorted(took.round_s * work / took.work for took in found)
+        return rounds[len(rounds) // 4] * config["rounds"]
 
     def measuring(self, config: Mapping[str, Any], call: str, device: str = "cpu") -> float | None:
         """Seconds that a diagnostic takes on one kept round of a seed: evaluations alone. None where nothing like the run is
@@ -102,10 +110,10 @@ class Rates:
     def alike(self, config: Mapping[str, Any], device: str, own: bool = False) -> list[Took]:
         """The published seeds that are nearest to a run; with `own` those of this folder."""
         work, shape = self.work(config), [*config["input_shape"]]
-        key = (own, device, work, config["model"], *shape, *(config.get(name) for name in ALIKE))
+        key = (own, device, work, config["model"], config["method"], *shape, *(config.get(name) for name in ALIKE))
 
         def far(took: Took) -> float:
-            return abs(math.log(took.work / (work or 1)))
+            return abs(math.log((took.work - _served(took.config)) / ((work or 1) - _served(config))))
 
         if key not in self._alike:
             found = self._of(config["model"], own) if work else []
@@ -113,6 +121,7 @@ class Rates:
             found = [took for took in found if took.device == device] or found
             for name in ALIKE:
                 found = [took for took in found if took.config.get(name) == config.get(name)] or found
+            found = [took for took in found if _parts(config) <= _parts(took.config)] or found
             nearest = min(map(far, found), default=0.0)
             found = [took for took in found if far(took) <= nearest + 1e-9]
             same = [took for took in found if self.processor and took.processor == self.processor]
@@ -120,7 +129,8 @@ class Rates:
         return self._alike[key]
 
     def work(self, config: Mapping[str, Any]) -> float | None:
-        """Samples that a round trains on, plus a third of those that it evaluates. None where their number is unknown."""
+        """Samples that clients and server train on in a round, plus a third of those that it evaluates. None where their number
+        is unknown."""
         entry = self.registry.get(config["dataset"])
         if not entry or not (counts := image_counts(self.root, entry)):
             return None
@@ -128,7 +138,7 @@ class Rates:
         evaluated = test + (train if config.get("evaluate_train") else 0)
         late = config.get("cohorts") == "late"  # then all clients train
         trained = train * (1 if late else config["participation"]) * _epochs(config)
-        return trained + EVALUATED * evaluated / config.get("evaluate_every", 1)
+        return trained + _served(config) + EVALUATED * evaluated / config.get("evaluate_every", 1)
 
     def _of(self, model: str, own: bool) -> list[Took]:
         if (model, own) not in self._known:
@@ -156,6 +166,19 @@ class Rates:
 def _receipts(folder: Path, model: str) -> Iterator[Path]:
     """The names of the seeds' folders have the model in them: others stay unread."""
     return folder.glob(f"*-{model}-*/seed*.json")
+
+
+def _parts(config: Mapping[str, Any]) -> set[str]:
+    """What a method has beside FedAvg's parts: a run that has all of them, and maybe more, does at least as much."""
+    return {call.name for call in parse(config["method"])} - {*DEFAULTS.values()}
+
+
+def _served(config: Mapping[str, Any]) -> float:
+    """Samples of the proxy set that the server trains on in a round, plus a third of those that it only looks at."""
+    proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
+    cost = {"server_epochs": 1.0, "passes": EVALUATED}
+    arguments = named_arguments(config["method"]).items()
+    return proxy * sum(cost[name] * value for key, value in arguments if (name := key.rpartition(".")[2]) in cost)
 
 
 def _epochs(config: Mapping[str, Any]) -> float:

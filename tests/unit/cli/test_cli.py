@@ -306,7 +306,7 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
     assert sorted(project.rglob("*")) == before
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "2 runs to train with 4 seeds in all, 0 seeds kept",
-        "not counted: 2 runs, since nothing like mlp on digits is published or trained here",
+        "not counted: 2 runs, since nothing like mlp on digits with about as much work is published or trained here",
     ]
     made = {c.row: c.run_id for c in plan(load_project(project), "fedlaw", "table3", "demo").cells[::4]}
     for path in (f"results/runs/{made['fedavg']}/seed8.json", f"reports/short/fedlaw/evidence/{made['fedlaw']}/seed8.json"):
@@ -324,7 +324,7 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
     assert re.fullmatch(re.escape(f"fedlaw                {shown}train seeds 9: ") + seeds, law)
     assert avg == f"fedavg                {shown}kept (receipt): 8; kept (result folder): 9"
     assert count == "1 run to train with 1 seed in all, 3 seeds kept"
-    assert re.fullmatch(r"about 12\.0 s on one core, 12\.0 s with 3 cores, by published runs", total)
+    assert re.fullmatch(r"about 14\.0 s on one core, 14\.0 s with snakemake --cores 3, by published runs", total)
 
 
 def publish(project: Path, config: dict) -> None:

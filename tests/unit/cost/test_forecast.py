@@ -18,8 +18,8 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
     known = {"a": 1000.0, "b": 2000.0}
     rates = Rates(ROOT, {})
     rates.published = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
-    config = lambda name: {"model": name, "dataset": "mnist", "input_shape": [1], "partition": "iid", "rounds": 5}  # noqa: E731
-    runs = {name: {"run_id": name, "method": str(compose("fedavg")), "config": config(name)} for name in jobs}
+    usual = {"method": str(compose("fedavg")), "dataset": "mnist", "input_shape": [1], "partition": "iid", "rounds": 5}
+    runs = {name: {"run_id": name, "method": usual["method"], "config": usual | {"model": name}} for name in jobs}
     kept = lambda seeds: {} if seeds else {8: "receipt"}  # noqa: E731
     return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
 
@@ -27,17 +27,17 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
 def test_a_line_before_any_training() -> None:
     """How much, how long, and what is not known of."""
     assert forecast({"a": []}).announcement(2) == ""
-    known = "training 2 runs with 3 seeds in all: about 1.1 core-hours, 33 min 20 s with 2 cores, by published runs"
+    known = "training 2 runs with 3 seeds in all: about 1.1 core-hours, 33 min 22 s with 2 cores, by published runs"
     assert forecast({"a": [8, 9], "b": [8]}).announcement(2) == known
     assert forecast({"a": [8, 9], "b": [8], "c": []}).announcement(None).endswith("about 1.1 core-hours, by published runs")
     assert (
         forecast({"a": [8], "x": [8]})
         .announcement(1)
-        .endswith("16 min 40 s on one core, by published runs, and 1 run of unknown length")
+        .endswith("16 min 42 s on one core, by published runs, and 1 run of unknown length")
     )
     unknown = "training 1 run with 1 seed in all; how long that takes the first ones will tell: "
     assert forecast({"x": [8]}).announcement(2) == unknown + "nothing like them is published or trained here"
-    assert "about 16 min 40 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
+    assert "about 16 min 42 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
 
 
 def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
@@ -47,8 +47,19 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     assert unknown.endswith("train seeds 8: unknown time")
     assert kept.endswith("kept (receipt): 8")
     assert count == "2 runs to train with 3 seeds in all, 1 seed kept"
-    assert total == "about 33 min 20 s on one core, by published runs"
-    assert left == "not counted: 1 run, since nothing like x on mnist is published or trained here"
+    assert total == "about 33 min 22 s on one core, by published runs"
+    assert left == "not counted: 1 run, since nothing like x on mnist with about as much work is published or trained here"
+
+
+def test_lines_say_what_tells_runs_apart() -> None:
+    """Settings that no line has anyway, where they differ; and the command that has so many cores."""
+    made = forecast({"a": [8], "b": [8]})
+    for job, client_lr in zip(made.jobs, (0.1, 0.05), strict=True):
+        job.run["config"] = job.run["config"] | {"client_lr": client_lr, "clients": 20}
+    first, second, _, total = made.lines(2)
+    assert first.startswith("fedavg                mnist a iid, 5 rounds, client_lr 0.1; train")
+    assert second.startswith("fedavg                mnist b iid, 5 rounds, client_lr 0.05; train")
+    assert total == "about 50 min 04 s on one core, 33 min 22 s with snakemake --cores 2, by published runs"
 
 
 def test_measuring_is_told_after_training() -> None:
