@@ -119,7 +119,7 @@ def read_yaml(path: Path, missing: str = "") -> Any:
 @cache
 def _once(plain: Any) -> Any:
     """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost. `1e-3` is a number, as
-    YAML 1.2 has it."""
+    YAML 1.2 has it; `010` is refused, which is 8 or 10 depending on the reader."""
     import yaml
 
     class Loader(plain):
@@ -132,6 +132,13 @@ def _once(plain: Any) -> Any:
                 known |= {key.value} if isinstance(key, yaml.ScalarNode) else set()
             return super().construct_mapping(node, deep)
 
+        def whole_number(self, node: Any) -> int:
+            if node.value.lstrip("+-").startswith("0") and node.value.lstrip("+-0"):
+                problem = f"{node.value} begins with a zero; write the number without it"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+            return self.construct_yaml_int(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.whole_number)
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, [*"-+.0123456789"])
     return Loader
 

@@ -17,6 +17,12 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 100  # characters of a wrong value that are shown
 NAMES = ("key", "id", "name")  # what tells an entry of a list from others
+_SHAPES = {  # what must stand there, for words of pydantic's that say less
+    "list_type": "a list, in brackets: [8, 9]",
+    "too_short": "longer: it has no entry, or too few",
+    "string_type": "a word, in quotes where YAML takes it for something else",
+    "dict_type": "a mapping: lines of `key: value`",
+}
 _SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
 
 
@@ -78,6 +84,8 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         message = first["msg"].removeprefix("Value error, ")
         if loc != first["loc"]:
             message = "give a number, a word, true, false or null"
+        elif first["type"] in _SHAPES:
+            message = f"must be {_SHAPES[first['type']]}"
         given = repr(first["input"])
         if len(given) > LONGEST:
             given = "" if isinstance(first["input"], list | dict) else f"{given[: LONGEST - 3]}..."

@@ -66,11 +66,11 @@ def read_value(where: str, text: str) -> Any:
 
 def require_setting(where: str, key: str) -> None:
     """UserError for what is none."""
+    from fedrepro.choices import unknown_key
     from fedrepro.config.layers import SETTINGS
-    from fedrepro.registry import unknown
 
     if key not in SETTINGS:
-        raise UserError(f"{where}: {unknown('setting', key, sorted(SETTINGS))}; an argument of a method is part.argument")
+        raise UserError(f"{where}: {unknown_key('setting', key, SETTINGS)}; an argument of a method is part.argument")
 
 
 def checked(where: str, key: str, value: Any) -> Any:
@@ -119,10 +119,12 @@ def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
 
 @contextlib.contextmanager
 def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
-    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: swept keys."""
+    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: keys of a sweep,
+    whose files are not written yet."""
     from fedrepro.config.by_hand import PAPER, TABLE
 
-    file = rf"(?:papers/{PAPER}|sweeps/\w+)/tables/{TABLE}\.yaml"
+    folder = r"sweeps/\w+" if over else f"papers/{PAPER}"
+    file = rf"{folder}/tables/{TABLE}\.yaml"
     try:
         yield
     except UserError as error:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedrepro import console
 from fedrepro.cli import asked
 from fedrepro.cli.selection import settle
 from fedrepro.cli.stored import StoredRun, find, fitting, stored
@@ -94,6 +95,8 @@ class Chooser:
                 found += self._placed([find(text, self._known)], [], named=True)
             else:
                 found += self._placed(runs, tables)
+        for line in dict.fromkeys(map(str, self._catalogue.mistakes.values())):
+            console.say(f"left out: {line}")
         found = list({one.run.run_id: one for one in reversed(found)}.values())[::-1]
         kept = [one for one in found if self._options.trials or one.named or not one.trial]
         return kept, len(found) - len(kept)
@@ -109,6 +112,8 @@ class Chooser:
         here = any(not run.places for run in self._known.values())
         found = [(name, one) for name in names for one in scales if here or (name.partition("/")[0], one) in published]
         self._catalogue.add(found)
+        if found and not any(at in self._catalogue.plans for at in found):
+            raise self._catalogue.mistakes[found[0]]
         for key in ("rows", "columns"):
             known = {one.key for at in found if at in self._catalogue.plans for one in getattr(self._catalogue.plans[at], key)}
             for name in getattr(self._options, key) or ():

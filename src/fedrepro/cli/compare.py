@@ -115,6 +115,13 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
         rounds = [_rounds(having[letter].receipts[seed], shown, target) for seed, target in targets.items()]
         rows.append((names[letter], *each, *_middle(having, letter, values, shown), f"{mean(rounds):.3g}" if rounds else "–"))
     yield from aligned(rows)
+    pairs = {
+        letter: [seed for seed in own if own[seed] is not None and values["A"].get(seed) is not None]
+        for letter, own in values.items()
+    }
+    if any({*pairs[letter]} != {*own} | {*values["A"]} for letter, own in values.items()):
+        told = (f"{letter} {seed_list(own) or 'none'}" for letter, own in pairs.items() if letter != "A")
+        yield f"− A: over the seeds that both have: {'; '.join(told)}"
     if targets:
         yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
     elif not common:

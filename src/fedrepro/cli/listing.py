@@ -73,7 +73,7 @@ def _table(found: list[FoundRun]) -> Iterator[str]:
 
 def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
-    changed = {change.key for one in found for change in one.changed}
+    changed = {change.key for one in found for change in one.changed} - {"method"}  # which names the run
     tried = {key for one in found for key in one.tries}
     whole = {key: values for key, values in columns([one.run.config for one in found], tried).items() if key not in changed}
     yield f"all have {shared([one.run.config for one in found])}"

@@ -13,6 +13,7 @@ from fedrepro.engine import diagnosed, fingerprints
 from fedrepro.engine.records import read_receipt
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.sections.partitions import picture
 from fedrepro.files import write_atomic
 from fedrepro.store import Store, is_published
 
@@ -45,9 +46,19 @@ def publish(options: Namespace) -> None:
     for path in copied:
         target = evidence / _below(path)
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
+    _copy_pictures(settled, store, evidence.parent)
     console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
     spread = f"fedrepro spread {made.paper}, " if made.comparable else ""
     console.say(f"next: {spread}{made.command}, then commit {made.folder}")
+
+
+def _copy_pictures(made: Plan, store: Store, folder: Path) -> None:
+    """Those of partitions, as they are drawn here, where the page in `folder` has none yet."""
+    for run_id, seeds in made.asked.items():
+        there = [seed for seed in seeds if store.find(run_id, seed)]
+        drawn, copy = picture(made.runs[run_id].inputs["partition"], min(there, default=0))
+        if there and drawn.exists() and not (folder / copy).exists():
+            write_atomic(folder / copy, lambda temporary, drawn=drawn: shutil.copyfile(drawn, temporary))
 
 
 def _require_fit(path: Path, *, native: bool) -> None:

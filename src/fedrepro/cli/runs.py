@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
 from fedrepro.cli import asked, selection
+from fedrepro.config.places import SWEEP
 from fedrepro.engine import cards, environment
 from fedrepro.engine.receipts import receipt_path
 from fedrepro.errors import UserError
@@ -26,6 +27,8 @@ def run(options: Namespace) -> None:
     if options.engine != "vectorised":
         arithmetic.widen()
     _require_one_target(options)
+    if options.target and options.target.startswith(SWEEP):
+        options.scale = options.scale or "full"  # the settings of a sweep are taken as they stand
     if options.target and options.target.endswith(".json"):
         _run_file(Path(options.target), options)
         return

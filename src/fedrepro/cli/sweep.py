@@ -24,6 +24,7 @@ from fedrepro.config.sweep import FIGURE, TABLE, files, with_seeds
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_text
+from fedrepro.registry import named_arguments
 from fedrepro.typed import check
 
 ROOT = Path()
@@ -62,7 +63,7 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     for item in items:
         key, equals, text = item.partition("=")
         values = [asked.read_value(f"--over {item}", value) for value in asked.split(text)]
-        if not equals or not values:
+        if not equals or not values or text.rstrip().endswith(","):
             raise UserError(f"--over {item}: write key=value,value, for example alpha=0.1,0.5")
         if key in found:
             raise UserError(f"--over {item}: {key} is given twice")
@@ -70,15 +71,20 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
             raise UserError(f"--over {item}: write the values without brackets, {key}=0.1,0.5")
         if "." in key or key in SETTINGS:
             values = [asked.checked(f"--over {key}", key, value) for value in values]
-        found[key] = tuple(dict.fromkeys(values))
+        for value in values:
+            if values.count(value) > 1:
+                raise UserError(f"--over {item}: {value} is given twice")
+        found[key] = tuple(values)
     return found
 
 
 def _wanted(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
-    for key in swept.keys() & asked.given(options).keys():
+    found = with_seeds(project, asked.wanted(options, swept))
+    written = {key for method in options.method for key in named_arguments(method)}
+    for key in (key for key in swept if key in asked.given(options) or key in written):
         raise UserError(f"--over {key}: has one value already; leave either out")
-    return with_seeds(project, asked.wanted(options, swept))
+    return found
 
 
 def _asked(wanted: Request) -> dict[str, Any]:
@@ -92,7 +98,11 @@ def _planned(project: Project, name: str, made: dict[Path, str]) -> Plan:
     contents = {path: yaml.safe_load(text) for path, text in made.items()}
     for path, content in contents.items():
         if (ROOT / path).exists() and read_yaml(ROOT / path) != content:
-            raise UserError(f"{path}: is of another sweep; give another --name, or delete {path.parts[0]}/{path.parts[1]}")
+            folder, report = f"{path.parts[0]}/{path.parts[1]}", f"reports/{SCALE}/{name}/{TABLE}.md"
+            raise UserError(
+                f"{path}: is of another sweep, or was edited since; `snakemake --cores 2 {report}` runs it as it stands; "
+                f"or give another --name, or delete {folder}"
+            )
     paper, table = (next(c for path, c in contents.items() if path.stem == stem) for stem in ("paper", TABLE))
     own = {f"{name}/{TABLE}": (check(Paper, paper, name), check(Table, table, name))}
     return plan(replace(project.as_published(SCALE), own=own), name, TABLE, SCALE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedrepro.choices import require_known
+from fedrepro.choices import require_known, unknown_key
 from fedrepro.config import defaults
 from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
@@ -167,7 +167,7 @@ def _with_argument(scheme: str, key: str, value: Scalar) -> str:
     (call,) = parse(scheme)[:1]
     known = [one.name for one in dataclasses.fields(partition.SCHEMES.get(call.name))]
     if key not in known:
-        near = unknown("setting, or argument of the partition scheme", key, sorted([*SETTINGS, *known]))
+        near = unknown_key("setting, or argument of the partition scheme", key, [*SETTINGS, *known])
         raise UserError(f"--over {key}: {near}; of a method it is part.argument")
     changed = Call(call.name, call.arguments | {key: value})
     return str(partition.SCHEMES.canonical(partition.SCHEMES.make(changed)))

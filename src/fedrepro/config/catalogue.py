@@ -64,13 +64,14 @@ class Catalogue:
     def __init__(self, project: Project) -> None:
         self.project, self._base = project, project.unedited()
         self.plans: dict[At, Plan] = {}
+        self.mistakes: dict[At, UserError] = {}  # of tables that cannot be planned
         self._cells: dict[str, list[PlacedRun]] = {}
         self._published: dict[Where, PlacedRun] = {}
 
     def add(self, tables: Iterable[At]) -> None:
-        """Plans these tables. One with a mistake in it is left out: the command that asks for it says so."""
+        """Plans these tables. One with a mistake in it is left out, and is among `mistakes`."""
         for at in tables:
-            if at in self.plans:
+            if at in self.plans or at in self.mistakes:
                 continue
             paper, _, table = at[0].partition("/")
             try:
@@ -79,7 +80,8 @@ class Catalogue:
                 self._published |= {cell.place: cell for cell in cells}
                 if _edits(self.project, paper):
                     cells += cells_of(plan(self.project, paper, table, at[1]))
-            except UserError:
+            except UserError as error:
+                self.mistakes[at] = error
                 continue
             for cell in cells:
                 known = self._cells.setdefault(cell.run_id, [])

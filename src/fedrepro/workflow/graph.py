@@ -48,6 +48,8 @@ class Workflow:
     def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
         """Of Snakemake's `workflow` and its `params`, params.yaml with --config. A mistake is one line and exit code 2."""
         with session.one_line():
+            if workflow.resource_settings.cores == 0:
+                raise UserError("--cores 0: no job could start; give 1 or more, or -n for what would run")
             update_config(params, _as_yaml(workflow.config_settings.config))
             params |= _with_numbers(params)
             session.prepare(arithmetic.chosen(params.get("arithmetic")))

@@ -12,6 +12,7 @@ from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.store import is_published
 
 PARTITIONS = Path("data/partitions")
 ABOUT = (
@@ -26,18 +27,24 @@ class DrawnPartition:
 
     id: str
     seed: int
+    published: bool  # the evidence: then the picture is the one that was published with it, whatever is drawn here
     config: dict[str, Any] = field(repr=False)
     tables: list[str]
 
     @property
     def path(self) -> str:
         """The path of its copy, below the page's folder."""
-        return f"figures/partitions/{self.id}/seed{self.seed}.svg"
+        return picture(self.id, self.seed)[1]
 
     @property
     def drawn(self) -> Path:
         """The path of the drawing that was made here; the file may be missing."""
-        return PARTITIONS / self.id / f"seed{self.seed}.svg"
+        return picture(self.id, self.seed)[0]
+
+
+def picture(id: str, seed: int) -> tuple[Path, str]:
+    """Where a partition is drawn, and where its copy lies below a page's folder."""
+    return PARTITIONS / id / f"seed{seed}.svg", f"figures/partitions/{id}/seed{seed}.svg"
 
 
 def _partitions(tables: Sequence[Exhibit]) -> list[DrawnPartition]:
@@ -47,7 +54,8 @@ def _partitions(tables: Sequence[Exhibit]) -> list[DrawnPartition]:
         plan = table.plan
         for run_id in dict.fromkeys(place.run_id for place in plan.planned if place.run_id in table.evidence):
             run, seed = plan.runs[run_id], min(table.evidence[run_id])
-            one = known.setdefault(run.inputs["partition"], DrawnPartition(run.inputs["partition"], seed, run.config, []))
+            id, published = run.inputs["partition"], is_published(Path(table.evidence[run_id][seed].path))
+            one = known.setdefault(id, DrawnPartition(id, seed, published, run.config, []))
             if plan.source not in one.tables:
                 one.tables.append(plan.source)
     return list(known.values())
@@ -55,15 +63,18 @@ def _partitions(tables: Sequence[Exhibit]) -> list[DrawnPartition]:
 
 @section("details", at=50)
 def partitions(paper: PaperPage) -> list[b.Block]:
-    """A picture for each partition: the one drawn here, or else the committed copy."""
-    shown = [one for one in _partitions(paper.tables) if one.drawn.exists() or (paper.folder / one.path).exists()]
+    """A picture for each partition: of published evidence the published copy, so that a page is the same everywhere; of other
+    evidence the one drawn here, or else the copy."""
+    found = _partitions(paper.tables)
+    here = {one.id for one in found if not one.published and one.drawn.exists()}
+    shown = [one for one in found if one.id in here or (paper.folder / one.path).exists()]
     if not shown:
         return []
     pictures = []
     for one in shown:
         dataset, clients, scheme = (one.config[key] for key in ("dataset", "clients", "partition"))
         text = f"{dataset} among {clients} clients by {scheme}, seed {one.seed}: training samples by client and class"
-        draw = partial(_copy, one.drawn) if one.drawn.exists() else None
+        draw = partial(_copy, one.drawn) if one.id in here else None
         pictures.append(b.Picture(one.path, text, f"{text} ({', '.join(one.tables)})", draw=draw))
     blocks = (b.Paragraph(ABOUT, soft=True), b.Pictures(tuple(pictures)))
     return [b.Section("Partitions", blocks, folded=True, note=some(len(pictures), "picture"))]
