@@ -229,6 +229,7 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
     assert [line.split() for line in lines[:3]] == [["clients", "rounds", "run"], ["A", "10", "8", a], ["B", "4", "3", b]]
     assert "test accuracy in %, mean of the last 3 of 8 rounds; B: mean of all 3 rounds" in lines
     assert any(re.fullmatch(r"A  clients 10, rounds 8 +\d+\.\d\d +– .*", line) for line in lines)
+    assert "− A: over the seeds that both have: B 8" in lines
     assert "B and A do not share at a seed: partition, cohorts; the pairs share less than they could" in lines
     assert any(re.fullmatch(r"B  clients 4, rounds 3 .* [+−]\d+\.\d\d +– +\d+", line) for line in lines), "an interval"
     path = project / f"results/runs/{b}/seed8.json"
@@ -237,6 +238,7 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
     lines = out(capsys, "compare", a, b)
     assert any(re.fullmatch(r"B  clients 4, rounds 3 +diverged +\d+\.\d\d +– +– +– +– +–", line) for line in lines)
     assert "no seed has a value in all of them" in lines
+    assert "− A: over the seeds that both have: B none" in lines
     assert any(line.startswith("torch: A 2") and "; B 1.0, 2" in line for line in lines)
 
 

@@ -299,7 +299,7 @@ def test_config_takes_what_params_yaml_takes(
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
     monkeypatch.setattr(session, "prepare", lambda wanted: None)
     config = SimpleNamespace(config={"settings": {"a": "b: c: d"}})  # of a='b: c: d'
-    asked = SimpleNamespace(config_settings=config, is_main_process=False)
+    asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
     with pytest.raises(SystemExit, match=r"^2$"):
         Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
     assert "unknown setting 'a'" in capsys.readouterr().err
@@ -326,6 +326,13 @@ def test_params_yaml_is_read_as_other_commands_read_it(project: Path) -> None:
         (line,) = [one for one in done.stderr.splitlines() if one.startswith("fedrepro: error: ")]
         assert said in line
         assert done.returncode == 2
+
+
+def test_no_cores_are_refused(project: Path) -> None:
+    """Snakemake would announce the jobs and wait for ever."""
+    done = subprocess.run([SNAKEMAKE, "--cores", "0", "reports/table3.md"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "fedrepro: error: --cores 0: no job could start; give 1 or more" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["table3", "fedlaw/table3/x"])

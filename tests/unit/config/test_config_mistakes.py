@@ -164,6 +164,14 @@ MISTAKES = {
         edit(lambda f: ROW(f).update(published="fedavg")),
         ["numbers.csv: one number for row 'fedavg'", "and for row 'fedprox'", "`published` of its own"],
     ),
+    "one number for two cells, beside another reading of the paper": (
+        edit(
+            lambda f: f.table["rows"].extend(
+                [ROW(f) | {"key": "x", "variant": "x"}, ROW(f) | {"key": "y", "published": "fedprox"}]
+            )
+        ),
+        ["numbers.csv: one number for row 'fedprox'", "and for row 'y'", "`published` of its own"],
+    ),
     "budget of a row": (
         edit(lambda f: ROW(f).update(budget={"full": {"rounds": 3}})),
         ["tables/table1.yaml: row fedprox: budget has no effect on a row"],
@@ -203,7 +211,8 @@ MISTAKES = {
         edit(lambda f: f.scales["full"].update(methods={"fedlav": {}})),
         ["scales.yaml: full: methods", "'fedlav'", "'fedlaw'"],
     ),
-    "no seed": (param({"seeds": []}), ["params.yaml: seeds = []"]),
+    "no seed": (param({"seeds": []}), ["params.yaml: seeds = []: must be longer"]),
+    "a seed without a list": (param({"seeds": 8}), ["params.yaml: seeds = 8: must be a list, in brackets: [8, 9]"]),
     "setting not a scalar": (param({"settings": {"rounds": [5]}}), ["params.yaml: settings.rounds = [5]", "number"]),
     "budget's rounds": (
         edit(lambda f: f.table.update(budget={"short": {"note": "x", "rounds": 0}})),

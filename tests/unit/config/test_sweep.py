@@ -99,10 +99,11 @@ def test_a_name_follows_from_the_content(project: Path) -> None:
 def test_values_are_read_as_they_are_written() -> None:
     """Numbers, with exponents too, words, and calls with commas of their own."""
     shards = "shards(per_client=2, distinct_labels=true)"
-    found = over(["client_lr=1e-2,0.1", f"partition={shards},iid", "fedprox.mu=1", "alpha=1,1,2"])
+    found = over(["client_lr=1e-2,0.1", f"partition={shards},iid", "fedprox.mu=1", "alpha=1,2"])
     assert found == {"client_lr": (0.01, 0.1), "partition": (shards, "iid"), "fedprox.mu": (1.0,), "alpha": (1, 2)}
-    with pytest.raises(UserError, match="--over alpha: write key=value,value"):
-        over(["alpha"])
+    for item in ("alpha", "alpha=0.1,"):
+        with pytest.raises(UserError, match=rf"--over {item}: write key=value,value"):
+            over([item])
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,10 @@ def test_values_are_read_as_they_are_written() -> None:
         ("--method fedavg --over clients=0,2", "--over clients: clients = 0: must be at least 1"),
         ("--method fedavg --over dataset=minst,mnist", "--over dataset: unknown data set 'minst'; did you mean 'mnist'?"),
         ("--method fedavg --over rounds=1,2 --rounds 3", "--over rounds: has one value already"),
+        ("--method fedprox(mu=0.5) --over fedprox.mu=0.1,0.2", "--over fedprox.mu: has one value already; leave either out"),
+        ("--method fedavg --over client_lr=0.1,0.10", "--over client_lr=0.1,0.10: 0.1 is given twice"),
+        ("--method fedavg --over lr=0.1,0.2", "'lr'; did you mean 'client_lr'?"),
+        ("--method fedavg --over rounds=1 --set lr=0.1", "unknown setting 'lr'; did you mean 'client_lr'?"),
         ("--method fedavg --over rounds=1 rounds=2", "--over rounds=2: rounds is given twice"),
         ("--method fedavg --over fedprox.mu=1", "fedprox.mu: none of the methods has the part 'fedprox'"),
         ("--method fedprox --over fedprox.mu=-1", "--over fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
@@ -138,7 +143,42 @@ def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str])
     before = {path: path.read_bytes() for path in project.rglob("*.yaml")}
     command = ["sweep", "--method", "fedavg", "--rounds", "1", "--over", "clients=5,10", "--seeds", "8", "--dry-run"]
     assert main([*command, "--name", "mine"]) == 2
-    assert "sweeps/mine/tables/table1.yaml: is of another sweep; give another --name" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "sweeps/mine/tables/table1.yaml: is of another sweep, or was edited since; `snakemake --cores 2 reports/full/" in err
+    assert "sweep_mine/table1.md` runs it as it stands; or give another --name, or delete sweeps/mine" in err
     assert main(command) == 0
     assert "2 runs to train with 2 seeds in all" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in project.rglob("*.yaml")} == before
+
+
+def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its own settings, whatever scale params.yaml has; a mistake in it is told with its name."""
+    written(project, Request(("fedavg",), {"rounds": 3}, None, {"clients": (5,)}, (8,)), "mine")
+    path = project / "sweeps/mine/tables/table1.yaml"
+    command = ["run", "sweep_mine/table1", "--dry-run"]
+    assert main(command) == 0
+    assert ", 3 rounds; train seeds 8: " in capsys.readouterr().out
+    text = path.read_text()
+    for old, new, words in (
+        ("rounds: 3", "rounds: 0", "rounds = 0: must be at least 1"),
+        ("method: fedavg", "method: fedprox(mu=)", "'fedprox(mu=)' is not of the form"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        assert main(command) == 2
+        err = capsys.readouterr().err
+        assert "sweeps/mine/tables/table1.yaml: " in err
+        assert words in err
+        assert "--" not in err
+
+
+def test_a_mistake_in_a_table_is_told_by_lists_of_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which leave the table out: what it would show of a run would otherwise come from another table, without a word."""
+    written(project, Request(("fedavg",), {"rounds": 3}, None, {"clients": (5,)}, (8,)), "mine")
+    path = project / "sweeps/mine/tables/table1.yaml"
+    path.write_text(path.read_text().replace("clients: 5", "cleints: 5"))
+    assert main(["runs", "sweep_mine/table1"]) == 2
+    said = "sweeps/mine/tables/table1.yaml: "
+    assert said in capsys.readouterr().err
+    assert main(["runs", "sweep_mine", "--set", "clients=5"]) == 2
+    assert f"left out: {said}" in capsys.readouterr().err

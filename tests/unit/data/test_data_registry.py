@@ -206,6 +206,7 @@ def test_numbers_as_yaml_1_2_has_them(tmp_path):
         ("mnist: 3\na: [", "not valid YAML at line 2"),
         ("a: \0", "not valid YAML: unacceptable character"),
         ("a:\n  b: 1\n  b: 2", "not valid YAML at line 3: the key 'b' stands twice"),
+        ("a:\n  b: 010", "not valid YAML at line 2: 010 begins with a zero; write the number without it"),
         ("", "expected data sets by name, found nothing"),
         ("a: 3", "a: expected keys"),
     ],

@@ -240,13 +240,17 @@ def test_links_and_pictures_lead_to_files(rendered: bool):
         assert (folder_of() / link).resolve().is_file(), link
 
 
-def test_partition_pictures_are_copied_and_kept():
-    """Drawn here: copied beside the page. Not drawn here: the copy that is there. Neither: no picture, no section."""
+def test_partition_pictures_are_copied_and_kept(monkeypatch):
+    """Drawn here: copied beside the page. Not drawn here: the copy that is there. Neither: no picture, no section. Of published
+    evidence only the copy that was published counts: a page is the same whatever is drawn where it is rendered."""
     assert "Partitions" not in make_page()["html"].read_text()
     drawn = Path("data/partitions/digits-dirichlet-100-4c1b2a/seed8.svg")
     drawn.parent.mkdir(parents=True)
     drawn.write_text('<svg width="9pt" height="9pt"><text>one</text></svg>')
-    make_page()
+    assert "Partitions" not in make_page()["html"].read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr("fedrepro.exhibits.sections.partitions.is_published", lambda path: False)
+        make_page()
     assert (folder_of() / "figures/partitions/digits-dirichlet-100-4c1b2a/seed8.svg").read_text() == drawn.read_text()
     drawn.unlink()
     pages = make_page()
