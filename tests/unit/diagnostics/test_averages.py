@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.diagnostics.cka import linear_cka
 from fedrepro.diagnostics.decomposition import BIASES, TERMS, terms
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Passes, make
 from fedrepro.engine.diagnosed import Value
@@ -117,13 +116,37 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def test_cka_by_its_definition() -> None:
+def cka(x: Tensor, y: Tensor) -> float:
+    """What the diagnostic finds between two clients, of whose models x and y are the outputs."""
+    count, layout, none = len(x), Layout.of({"said": (*x.shape,)}), Layout.of({})
+
+    def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
+        return params["said"][x.flatten().long()], buffers
+
+    samples = Batch(torch.arange(count).double().reshape(count, 1, 1, 1), torch.zeros(count, dtype=torch.int64))
+    task = replace(toy.make_task(), model=Model("said", (1, 1, 1), x.shape[1], layout, none, forward), evaluation=samples)
+    one = Global(Tree(layout, x.flatten()), Tree(none, torch.zeros(0)))
+    both = Tree(layout, torch.stack([x.flatten(), y.flatten()]))
+    of = Kept(1, one, one, [0, 1], both, Tree(none, torch.zeros(2, 0)), torch.full((2,), 0.5))
+    return numbers(measured("cka", of, task))["cka"]
+
+
+def by_definition(x: Tensor, y: Tensor) -> float:
     """HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)) with K = X X^T, L = Y Y^T: Kornblith et al., equations 1 to 3."""
-    x, y = drawn(30, 4), drawn(30, 6, seed=1)
-    h = torch.eye(30).double() - 1 / 30
-    hsic = lambda k, m: float(torch.trace(k @ h @ m @ h))  # noqa: E731
+    h = torch.eye(len(x)).double() - 1 / len(x)
+
+    def hsic(k: Tensor, m: Tensor) -> float:
+        return float(torch.trace(k @ h @ m @ h))
+
     k, m = x @ x.T, y @ y.T
-    assert linear_cka(x, y) == pytest.approx(hsic(k, m) / math.sqrt(hsic(k, k) * hsic(m, m)), rel=1e-12)
+    return hsic(k, m) / math.sqrt(hsic(k, k) * hsic(m, m))
+
+
+def test_cka_by_its_definition() -> None:
+    """More samples than outputs, and fewer."""
+    for shape in ((30, 4), (5, 9)):
+        x, y = drawn(*shape), drawn(*shape, seed=1)
+        assert cka(x, y) == pytest.approx(by_definition(x, y), rel=1e-12)
 
 
 def test_invariances_of_cka() -> None:
@@ -131,15 +154,15 @@ def test_invariances_of_cka() -> None:
     for the same, small for what has nothing in common."""
     x, y = drawn(200, 5), drawn(200, 5, seed=1) + drawn(200, 5)
     rotation, _ = torch.linalg.qr(drawn(5, 5, seed=2))
-    base = linear_cka(x, y)
+    base = cka(x, y)
     assert 0.1 < base < 0.9
     for changed in (x @ rotation, -3 * x, x + 7.0, 0.2 * x @ rotation - 1):
-        assert linear_cka(changed, y) == pytest.approx(base, rel=1e-10)
-        assert linear_cka(x, changed) == pytest.approx(1.0, rel=1e-10)
-    assert linear_cka(x * torch.tensor([10.0, 1, 1, 1, 1]), y) != pytest.approx(base, rel=1e-2)
-    assert linear_cka(y, x) == pytest.approx(base, rel=1e-12)
-    assert linear_cka(drawn(5000, 2), drawn(5000, 2, seed=9)) < 0.01
-    assert math.isnan(linear_cka(torch.ones(5, 2), drawn(5, 2)))
+        assert cka(changed, y) == pytest.approx(base, rel=1e-10)
+        assert cka(x, changed) == pytest.approx(1.0, rel=1e-10)
+    assert cka(x * torch.tensor([10.0, 1, 1, 1, 1]), y) != pytest.approx(base, rel=1e-2)
+    assert cka(y, x) == pytest.approx(base, rel=1e-12)
+    assert cka(drawn(5000, 2), drawn(5000, 2, seed=9)) < 0.01
+    assert math.isnan(cka(torch.ones(5, 2).double(), drawn(5, 2)))
 
 
 @pytest.mark.parametrize("of", ["outputs", "features"])
@@ -156,7 +179,7 @@ def test_cka_between_clients(of: str) -> None:
     matrix = {(v.x, v.y): v.value for v in values if v.x is not None}
     count = len(kept.clients)
     assert len(matrix) == count**2
-    pairs = [linear_cka(each[i].flatten(1), each[j].flatten(1)) for i, j in itertools.combinations(range(count), 2)]
+    pairs = [by_definition(each[i].flatten(1), each[j].flatten(1)) for i, j in itertools.combinations(range(count), 2)]
     assert matrix[0.0, 1.0] == matrix[1.0, 0.0] == pytest.approx(pairs[0], rel=1e-9)
     assert matrix[2.0, 2.0] == 1.0
     assert numbers(values)["cka"] == pytest.approx(sum(pairs) / len(pairs), rel=1e-9)

@@ -46,9 +46,10 @@ def test_nearest_by_hand() -> None:
 def test_threshold_by_hand() -> None:
     """Two pairs share; the two highest pairs are (2, 3) and (1, 3): none right; (0, 1) with 5 comes next. By chance 2 of 6."""
     assert threshold(FOUND, SHARED) == (0, pytest.approx(100 / 3))
-    better = FOUND.copy()
-    better[0, 1] = 20  # only one way; the mean of both counts
-    assert threshold(better, SHARED)[0] == pytest.approx(50)
+    for one_way in ((0, 1), (1, 0)):  # the mean of both ways counts
+        better = FOUND.copy()
+        better[one_way] = 20
+        assert threshold(better, SHARED)[0] == pytest.approx(50)
 
 
 def test_clients_that_never_met_come_last() -> None:

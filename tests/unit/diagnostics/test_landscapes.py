@@ -174,9 +174,9 @@ def test_samples_are_evenly_spaced() -> None:
     assert len(samples_of(task, "train", None).x) == sum(toy.TRAIN_SIZES)
 
 
-@pytest.mark.parametrize(("apart", "expected"), [(1.0, (8, 9)), (3.0, (4, 7)), (0.25, (0, 5)), (0.01, (8, 9))])
+@pytest.mark.parametrize(("apart", "expected"), [(1.0, (8, 9)), (3.0, (4, 7)), (0.25, (0, 5)), (0.125, (4, 7)), (0.01, (8, 9))])
 def test_earlier_rounds(apart: float, expected: tuple[int, ...]) -> None:
-    """Whole rounds, or a share of the run's 20, one at least."""
+    """Whole rounds, or a share of the run's 20, a half rounded up (2.5 to 3), one at least."""
     assert spaced(10, 20, apart, 2) == expected
 
 

@@ -49,6 +49,13 @@ def test_three_rounds_of_kept_momentum_by_hand(way: tuple[str, int]) -> None:
     assert found.progress.samples == 3 * 3  # both clients, in each of three rounds
 
 
+@pytest.mark.parametrize("way", WAYS[:3])
+def test_rules_read_how_many_are_taken_and_not_how_many_train(way: tuple[str, int]) -> None:
+    """IGFL with client 0 taken, so |S| = 1, while both train: two steps of 0.1 * 2 * (1 + 1 / 1) down from w = 1."""
+    task = late(toy.linear_task(1, ((0,),), client_momentum=0.0, weight_decay=0.0))
+    assert trained(toy.linear("igfl_c"), way, task).params.flat.item() == pytest.approx(0.2, abs=1e-12)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.1)+gh", "fedlaw(server_epochs=2)", "fedavg+elastic"])
 def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[str, int]) -> None:

@@ -74,6 +74,21 @@ def test_cohort_says_who_how_much_and_how_long() -> None:
     assert torch.equal(cohort.anchor.flat, task.params.flat)
 
 
+@pytest.mark.parametrize(
+    ("text", "round", "momentum", "expected"),
+    [
+        ("fedavg", 0, 0.5, [2.5, 1.0]),  # 1 + 1.5
+        ("fedprox(mu=1)", 1, 0.0, [1.95, 1.0]),  # 1 + (1 - 0.05), at round 1's rate of 0.05
+    ],
+)
+def test_cohort_says_what_its_steps_are_worth(text: str, round: int, momentum: float, expected: list[float]) -> None:
+    """Client 0 takes two steps, client 1 one: the setting's momentum counts, and the rate of the round."""
+    task, method = toy.linear_task(2, client_momentum=momentum), toy.linear(text)
+    cohort, _ = sequential.SequentialEngine(task, method).run_cohort(toy.first_state(task, method), round)
+    assert cohort is not None
+    assert cohort.effective_steps.tolist() == pytest.approx(expected, abs=1e-14)
+
+
 def norm_cohort(task: Task) -> Cohort:
     """What the clients of round 0 send, FedAvg."""
     method = compose("fedavg")

@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from fedrepro import tree
+from fedrepro.engine import client_side
+from fedrepro.engine.batches import local_batches
 from fedrepro.engine.client_side import spread_of
+from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import Tally
 from fedrepro.engine.loop import train, train_together
 from fedrepro.engine.task import Task, _split_held_out
@@ -107,6 +110,23 @@ def test_own_models_are_tested_on_their_clients_samples_by_value() -> None:
     assert toy.values_of(rows, "personal_client_mean") == [pytest.approx(np.mean(accuracies))]
     assert toy.values_of(rows, "personal_client_worst") == [pytest.approx(min(accuracies))]
     assert toy.values_of(rows, "local_accuracy") != toy.values_of(rows, "personal_accuracy")
+
+
+def test_own_models_see_an_order_of_their_own() -> None:
+    """Every sample of client 3 once, and not in the order in which it trains in the same round."""
+    task, size = toy.make_task(), toy.TRAIN_SIZES[3]
+    own = torch.cat(client_side._batches(task, 3, 0)).tolist()
+    trains = torch.cat(local_batches(size, seed=8, client=3, round=0, epochs=1, batch_size=6)).tolist()
+    assert sorted(own) == sorted(trains) == list(range(size))
+    assert own != trains
+
+
+def test_a_client_that_has_nothing_to_train_on_has_no_own_model() -> None:
+    """Client 2, though it alone holds samples out."""
+    task, method = toy.make_task(rounds=1), compose("pfedme")
+    held_out = [task.held_out[0] if client == 2 else index[:0] for client, index in enumerate(task.held_out)]
+    task = dataclasses.replace(task, held_out=held_out)
+    assert client_side.personal(Clients(task, method), toy.first_state(task, method), 0) == {}
 
 
 def test_own_models_are_nearer_to_their_data() -> None:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from fedrepro.engine import checkpoint, evaluate, live, receipts, results
 from fedrepro.engine.identity import settings_hash
-from fedrepro.engine.loop import Checkpoints, Outcome, train
+from fedrepro.engine.loop import Checkpoints, Outcome, _server_keys, train
 from fedrepro.errors import UserError
 from fedrepro.files import sha256_file, write_json
 from fedrepro.methods.compose import compose
@@ -43,6 +43,27 @@ def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["test_accuracy"] == pytest.approx(60.0)
     assert found["test_loss"] == pytest.approx((3 * math.log(4 / 3) + 2 * math.log(4)) / 5)
     assert seen == [(2, False, False), (2, False, False), (1, False, False)]
+
+
+def test_the_label_among_the_three_highest_by_hand() -> None:
+    """Logits 5, 4, 3, 2 of four classes and one label of each: one of four is the highest, three are among three."""
+
+    def forward(params, buffers, x, train):
+        return torch.tensor([[5.0, 4.0, 3.0, 2.0]], dtype=torch.float64).expand(len(x), 4), buffers
+
+    model = dataclasses.replace(toy.tiny_model(), forward=forward)
+    data = Batch(torch.zeros(4, 1, 4, 4, dtype=torch.float64), torch.arange(4))
+    empty = Tree(Layout.of({}), torch.zeros(0))
+    found = evaluate.evaluate(model, empty, empty, data)
+    assert (found["test_accuracy"], found["test_top3_accuracy"]) == (25.0, 75.0)
+
+
+def test_the_server_drops_other_units_in_each_round() -> None:
+    """Five rounds, five keys; a model without dropout has none."""
+    plain = toy.make_task()
+    task = dataclasses.replace(plain, model=dataclasses.replace(plain.model, dropout=True))
+    assert len({int(_server_keys(task, round).next()) for round in range(5)}) == 5
+    assert _server_keys(plain, 0) is None
 
 
 def diverged() -> Outcome:

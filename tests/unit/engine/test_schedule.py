@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from fedrepro.engine.checkpoint import Progress
+from fedrepro.engine.cohort import Clients
+from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.loop import Checkpoints, train, train_together
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.vectorised import VectorisedEngine, run_together
@@ -38,6 +40,9 @@ def rates(schedule: str, rounds: int, **changes) -> list[float]:
         ("exponential+exponential(start=2, factor=0.5)", [0.1, 0.09, 0.081, 0.0405]),
         ("exponential+cyclic(start=2, period=2, lowest=0.001)", [0.1, 0.09, 0.081, 0.001, 0.081]),
         ("exponential+constant(start=1, value=0.01)+stage(start=3, every=1)", [0.1, 0.01, 0.01, 0.01, 0.005]),
+        # A late cosine falls over the rounds that are left: two, and four, of which two have passed when the next phase begins.
+        ("exponential+cosine(start=2)", [0.1, 0.09, 0.081, 0.0405]),
+        ("constant+cosine(start=1)+constant(start=3)", [0.1, 0.1, 0.05 * (1 + math.sqrt(0.5)), 0.05, 0.05]),
     ],
 )
 def test_by_hand(schedule: str, expected: list[float]) -> None:
@@ -92,6 +97,14 @@ def test_epochs_by_hand(epochs: str, expected: list[int]) -> None:
     assert [spec.local_epochs_at(round) for round in range(len(expected))] == expected
     assert ("epochs" in spec.as_dict()) == (epochs != "constant")
     assert toy.RunSpec(**spec.as_dict()) == spec
+
+
+def test_a_clients_rule_is_told_the_epochs_of_its_round() -> None:
+    """Two epochs; from round 1 on one less with each round, so one in round 2."""
+    task, method = toy.make_task(epochs="constant+fewer(start=1, every=1)"), compose("fedavg")
+    clients, state = Clients(task, method), toy.first_state(task, method)
+    network = TrainingNetwork(task.model, task.buffers)
+    assert [clients.context(0, state, round, network, 1, 1).local_epochs for round in range(3)] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(

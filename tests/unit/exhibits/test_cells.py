@@ -68,6 +68,17 @@ def test_a_round_before_a_seed_diverged_has_its_mean():
     )
 
 
+def test_seeds_of_different_code_make_no_mean_and_no_verdict():
+    """Seed 10 is of other code than seeds 8 and 9: the cell counts as one that was not run."""
+    plan = make_plan("full")
+    found = make_evidence(plan, {("fedlaw", A): [88.51] * 3})
+    for seeds in found.values():
+        for seed, receipt in seeds.items():
+            receipt["code"] = {"part fedlaw": "b" if seed == 10 else "a"}
+    cell = by_place(tabulated(plan, found))["fedlaw", A]
+    assert (cell.mean, cell.status, cell.reason) == (None, "not run", "the seeds are of different code of part fedlaw")
+
+
 @pytest.mark.parametrize(
     ("values", "status"),
     [
@@ -195,6 +206,15 @@ def test_means_over_different_seeds_have_no_best():
     assert any(cell.best_printed for cell in cells)
     cells = tabulated(plan, make_evidence(plan, found | {("fedlaw", A): [92.0, 92.0, 40.0]}))
     assert [cell.row.key for cell in cells if cell.best_measured] == ["fedavg"]
+
+
+def test_nothing_is_best_while_a_printed_row_has_not_run():
+    """FedAvg, which is to run yet, may be better than FedLAW's 88; ours, which is not printed, is not waited for."""
+    plan = make_plan("full")
+    found = {("fedlaw", A): [88.0] * 3}
+    assert not any(cell.best_measured for cell in tabulated(plan, make_evidence(plan, found)))
+    cells = tabulated(plan, make_evidence(plan, found | {("fedavg", A): [87.0] * 3}))
+    assert [cell.row.key for cell in cells if cell.best_measured] == ["fedlaw"]
 
 
 def test_counts_follow_the_rule():

@@ -7,7 +7,7 @@ from small_table import exhibit, make_evidence, make_plan, make_receipt
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.errors import UserError
-from fedrepro.exhibits.claims import Number
+from fedrepro.exhibits.claims import Number, mean_of
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, judged_alone, rule
 from fedrepro.typed import check
 
@@ -106,6 +106,7 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("small", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("small", {"b": [-1.1, -1.2, -1.3]}, "reproduced"),
         ("small", {"b": [1.8, 1.9, 2.0]}, "direction only"),
+        ("small", {"b": [-1.8, -1.9, -2.0]}, "direction only"),
         ("small", {"b": [2.8, 2.9, 3.0]}, "contradicted"),
         ("small", {"b": [-2.8, -2.9, -3.0]}, "contradicted"),
         ("small", {"b": [0.5, 1.0, 2.5]}, "inconclusive"),
@@ -116,6 +117,11 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [8.9, 9.0, 9.1]}, "direction only"),
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [-0.1, 1.0, 6.0]}, "inconclusive"),
         ("each", {"a": [0.7, 0.8, 0.9], "b": [1.1, 1.2, 1.3]}, "contradicted"),
+        # -0.93 ± 0.76 contradicts alone, p = 0.034; of two numbers it does not, 2 p = 0.068, whether the other is as claimed or
+        # has no p-value: 5 and 5.1 lie far on the wrong side, and one seed diverged.
+        ("difference", {"b": [-1.0, -1.2, -0.6]}, "contradicted"),
+        ("each", {"a": [-1.0, -1.1, -1.2], "b": [-1.0, -1.2, -0.6]}, "inconclusive"),
+        ("each", {"a": [5.0, 5.1, None], "b": [-1.0, -1.2, -0.6]}, "inconclusive"),
         ("each", {"a": [-0.7, -0.8, -0.9]}, "not run"),
         # Printed mean of both columns +0.205. Seed by seed 0.2, 0.21, 0.22; 4, 5, 6; 0.1, -0.1, 0.2; -1 and less.
         ("mean", {"a": [-0.8, -0.78, -0.76], "b": [1.2, 1.2, 1.2]}, "reproduced"),
@@ -154,6 +160,7 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("equal", {"b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("equal", {"b": [0.0, 0.0, 0.25]}, "direction only"),
         ("equal", {"b": [3.0, -3.0, 0.0]}, "inconclusive"),
+        ("equal", {"b": [0.9, 0.95, 1.05]}, "inconclusive"),  # 0.97 ± 0.19: apart, by no more than a point
         ("equal", {"b": [3.0, 3.1, 3.2]}, "contradicted"),
         ("equal", {"b": [0.0, None, 0.0]}, "inconclusive"),
         ("equal", {"b": [0.0]}, "not run"),
@@ -162,6 +169,18 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
 def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
     """Every kind that compares rows or columns flips as the differences between two rows change."""
     assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
+
+
+def test_an_interval_on_the_claimed_side_counts_although_a_seed_is_behind() -> None:
+    """Nine seeds at 10 and one at -0.1: 8.99 ± 2.28 lies above 0. Printed is +1.19, which is not its size."""
+    found = verdict_on("difference", accuracies=gaps(b=[*[10.0] * 9, -0.1]), seeds=list(range(8, 18)))
+    assert found.verdict == "direction only"
+
+
+def test_the_printed_mean_decides_the_side_where_printed_numbers_differ_in_theirs() -> None:
+    """Printed -3 and +1 are -1 on average: behind is claimed."""
+    each = [Number("n", B, {8: printed}, (), printed=printed, side=side) for printed, side in ((-3.0, -1), (1.0, 1))]
+    assert (mean_of(each).printed, mean_of(each).side) == (-1.0, -1)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +281,17 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
     assert verdict_on("speed", accuracies=gaps(b=[0.0] * 2), curves=curves).verdict == "not run"
 
 
+def test_where_less_is_better_a_curve_reaches_what_it_falls_to() -> None:
+    """FedAvg ends at 2 and is there in round 4, FedLAW in round 2: half as many rounds."""
+    plan = make_plan("full")
+    for cell in plan["cells"]:
+        cell["metric"] = cell["metric"] | {"better": "lower"}
+    falls = {"fedavg": [5.0, 4.0, 3.0, 2.0, 2.0], "fedlaw": [5.0, 2.0, 2.0, 2.0, 2.0]}
+    curves = {(row, B): {"test_accuracy": [curve] * 3} for row, curve in falls.items()}
+    found = judged("speed", plan, make_evidence(plan, gaps(b=[0.0] * 3), curves))
+    assert [list(number.per_seed.values()) for number in numbers(found)] == [[0.5] * 3, [2.0] * 3, [4.0] * 3]
+
+
 def test_what_is_open_says_how_many_seeds_it_takes() -> None:
     """If the mean lies on the border, no number of seeds decides. Here two rows need the same rounds at every seed."""
     curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [SLOW] * 3}}
@@ -270,6 +300,15 @@ def test_what_is_open_says_how_many_seeds_it_takes() -> None:
     assert found.why.endswith(". A mean lies on the border itself, where no number of seeds decides")
     found = verdict_on("difference", accuracies=gaps(b=[0.0, 1.0, 2.0]))
     assert found.why.endswith(". With a probability of 80 % about 10 seeds would decide it")
+
+
+@pytest.mark.parametrize(("a", "least"), [([0.0, -1.0, -2.0], 10), ([0.0, 1.0, 2.0], 13)])
+def test_of_several_open_numbers_the_first_and_the_last_to_be_decided_are_named(a: list[float], least: int) -> None:
+    """Column B lies half a deviation on the claimed side, 34 seeds. Column A lies one deviation off: 10 where it is behind, as
+    claimed; 13 where it would contradict, which it must do among two numbers."""
+    found = verdict_on("each", accuracies=gaps(a=a, b=[-0.5, 0.5, 1.5]))
+    said = f". With a probability of 80 % about {least} seeds would decide one of these numbers, and about 34 all of them"
+    assert found.why.endswith(said)
 
 
 def test_speed_needs_values_of_the_metric() -> None:
@@ -352,6 +391,13 @@ def test_a_fraction_has_smaller_points() -> None:
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
         seeds = {8: gap, 9: gap + 0.0001, 10: gap + 0.0002}
         assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.001, side=1, unit="fraction")]) == verdict
+
+
+def test_where_no_difference_is_printed_no_side_is_claimed() -> None:
+    """Far ahead and far behind are both inconclusive."""
+    for gap in (9.0, -9.0):
+        seeds = {8: gap, 9: gap + 0.1, 10: gap + 0.2}
+        assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.0)]) == "inconclusive"
 
 
 def test_the_rule_is_printed_whole() -> None:

@@ -12,7 +12,7 @@ from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Readings
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import MOST, holm, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over
+from fedrepro.exhibits.paired import MOST, holm, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over, t_test
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
 from fedrepro.units import decimal, signed
@@ -224,6 +224,14 @@ def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
     assert decimal(3.534999999999997) == decimal(3.535) == "3.54"
     assert signed(-3.534999999999997) == signed(-3.535) == "−3.54"
     assert decimal(None) == signed(None) == "–"
+
+
+def test_a_p_value_by_hand() -> None:
+    """1, 2, 3 against 0, or 4: t = 2 / (1 / sqrt(3)) = sqrt(12), with 2 degrees of freedom p = 1 - t / sqrt(t^2 + 2) =
+    1 - sqrt(6 / 7), to both sides. Without any deviation a mean lies off for certain."""
+    assert t_test(2.0, [1.0, 2.0, 3.0]) == pytest.approx(1 - (6 / 7) ** 0.5, abs=1e-12)
+    assert t_test(-2.0, [1.0, 2.0, 3.0]) == pytest.approx(1 - (6 / 7) ** 0.5, abs=1e-12)
+    assert [t_test(distance, [1.0, 1.0]) for distance in (1.0, 0.0)] == [0.0, 1.0]
 
 
 def test_p_values_adjusted_by_hand() -> None:

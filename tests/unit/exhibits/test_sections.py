@@ -7,7 +7,7 @@ import pytest
 from small_table import SEEDS, exhibit, make_evidence, make_plan, make_run, typed
 
 from fedrepro.exhibits import provenance
-from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.exhibit import Exhibit, totals
 from fedrepro.exhibits.receipt import Environment
 from fedrepro.exhibits.sections import grid, words
 from fedrepro.exhibits.sections.about import about_the_runs
@@ -137,6 +137,16 @@ def test_seeds_are_those_that_have_run() -> None:
     left = {run_id: {seed: one for seed, one in seeds.items() if seed != SEEDS[-1]} for run_id, seeds in evidence.items()}
     told = [fact("seeds", exhibit(make_plan(), each)) for each in (evidence, left, {})]
     assert told == ["8, 9, 10", "8, 9; not run yet: 10", "not run yet: 8, 9, 10"]
+
+
+def test_seconds_of_rounds_that_another_run_trained_count_once() -> None:
+    """Three seeds of 10 s, 4 s of each in rounds that another run trained: 18 s."""
+    evidence = make_evidence(make_plan(), {("fedavg", A): [89.0] * 3})
+    for seeds in evidence.values():
+        for receipt in seeds.values():
+            receipt["cost"] |= {"wall_s": 10.0, "shared_s": 4.0}
+    every = totals(exhibit(make_plan(), evidence))
+    assert (every.wall_s, every.sharing) == (18.0, 3)
 
 
 def fact(name: str, of: Exhibit) -> str:

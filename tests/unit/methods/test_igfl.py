@@ -61,10 +61,13 @@ def test_the_correction_enters_no_momentum() -> None:
 
 
 def test_notes_of_the_clients() -> None:
-    """Round 1 of the first test: updates -0.45 and 0, d = -0.15: cosines 1 and 0; the mean squared norm is 0.10125."""
+    """Updates of the first test: -0.6 and 0.3, then -0.45 and 0 with d = -0.15: cosines 1 and 0; the mean squared norm is
+    0.10125. Beside each mean the least and the largest."""
     rows = train(toy.linear_task(2, **PLAIN), toy.linear("igfl_c")).progress.rows
     of = lambda name: toy.values_of(rows, name)  # noqa: E731
     assert of("update_norm_squared") == pytest.approx([(0.36 + 0.09) / 2, 0.2025 / 2], abs=1e-12)
+    assert of("update_norm_squared_min") == pytest.approx([0.09, 0], abs=1e-12)
+    assert of("update_norm_squared_max") == pytest.approx([0.36, 0.2025], abs=1e-12)
     assert of("movement_cosine") == pytest.approx([0, 0.5], abs=1e-12)
     assert of("movement_cosine_max") == pytest.approx([0, 1], abs=1e-12)
 

@@ -55,6 +55,13 @@ def test_per_fedavg_by_hand(engine: str) -> None:
         assert train(task, method, engine=engine).params.flat.item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(("variant", "samples"), [("first_order", 4), ("hessian_free", 6)])
+def test_every_batch_of_a_step_counts_in_the_samples(variant: str, samples: int) -> None:
+    """Client 0 has two samples, which one step reads two or three times."""
+    task, method = make_task(1), quadratic(f"per_fedavg(variant={variant})")
+    assert SequentialEngine(task, method).run_cohort(toy.first_state(task, method), 0)[1] == samples
+
+
 def test_the_hessian_free_form_is_the_gradient_through_the_inner_step() -> None:
     """On the toy network with one batch for all three: grad of f(w - a grad f(w)) by autograd, to what delta leaves."""
     task = toy.make_task(batch_size=100, cohorts=((3,),), client_momentum=0.0, weight_decay=0.0, rounds=1, local_epochs=1)
@@ -117,18 +124,18 @@ def test_without_lam_the_global_model_stays() -> None:
 
 
 def test_own_models() -> None:
-    """Per-FedAvg: one step of inner_lr on a batch, from 1: client 0 reaches 1.5, with two steps 1.75. pFedMe: theta at the
-    global w, which stays, and the client's theta does too."""
+    """From 1, with three batches. Per-FedAvg: one step of inner_lr on the first, client 0 reaches 1.5; adapt = 2: 1.75.
+    pFedMe: two steps theta <- 0.8 theta + 0.3 on each, 1.5 - 0.5 * 0.8^6; the global w and the client's theta stay."""
     task = make_task(1)
     for text, expected in (
         ("per_fedavg(inner_lr=0.5)", 1.5),
         ("per_fedavg(inner_lr=0.5, adapt=2)", 1.75),
-        ("pfedme(lam=1, inner_lr=0.1, steps=2)", 1.18),
+        ("pfedme(lam=1, inner_lr=0.1, steps=2)", 1.368928),
     ):
         method = quadratic(text)
         clients, state = Clients(task, method), method.init(task.params, task.buffers)
         ctx = clients.context(0, state, 0, None, 1, 1)  # type: ignore[arg-type]
         ctx = dataclasses.replace(ctx, network=toy.server_context(task).network)
         batch = task.train.take(task.client_index[0])
-        assert method.client.personalise([batch] * (2 if "adapt" in text else 1), ctx).flat.item() == pytest.approx(expected)
+        assert method.client.personalise([batch] * 3, ctx).flat.item() == pytest.approx(expected)
         assert not clients.own
