@@ -193,6 +193,18 @@ def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFix
     assert "no run is like that" in refused(capsys, "runs", "--dataset", "mnist")
 
 
+def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its runs would otherwise be read as another table reads them, without a word. Asked for alone it is refused."""
+    tables = project / "papers/fedlaw/tables"
+    (tables / "table98.yaml").write_text((tables / "table3.yaml").read_text().replace("model: mlp", "modell: mlp"))
+    said = "papers/fedlaw/tables/table98.yaml: "
+    assert main(["runs", "fedlaw"]) == 0
+    printed = capsys.readouterr()
+    assert f"left out: {said}" in printed.err
+    assert "fedlaw/table3, scale demo: 3 runs" in printed.out
+    assert refused(capsys, "runs", "fedlaw/table98").startswith(f"fedrepro: error: {said}")
+
+
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By parts of their run_ids: what differs, each seed's value by the table's reading, paired difference with its interval,
     the rounds to the lower of the two, costs, and the curves as a picture."""

@@ -167,7 +167,7 @@ MISTAKES = {
     "one number for two cells, beside another reading of the paper": (
         edit(
             lambda f: f.table["rows"].extend(
-                [ROW(f) | {"key": "x", "variant": "x"}, ROW(f) | {"key": "y", "published": "fedprox"}]
+                [ROW(f) | {"key": "x", "variant": "x"}, ROW(f) | {"key": "y", "label": "y", "published": "fedprox"}]
             )
         ),
         ["numbers.csv: one number for row 'fedprox'", "and for row 'y'", "`published` of its own"],

@@ -153,6 +153,7 @@ def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str])
 
 def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With its own settings, whatever scale params.yaml has; a mistake in it is told with its name."""
+    (project / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
     written(project, Request(("fedavg",), {"rounds": 3}, None, {"clients": (5,)}, (8,)), "mine")
     path = project / "sweeps/mine/tables/table1.yaml"
     command = ["run", "sweep_mine/table1", "--dry-run"]
@@ -170,15 +171,3 @@ def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureF
         assert "sweeps/mine/tables/table1.yaml: " in err
         assert words in err
         assert "--" not in err
-
-
-def test_a_mistake_in_a_table_is_told_by_lists_of_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which leave the table out: what it would show of a run would otherwise come from another table, without a word."""
-    written(project, Request(("fedavg",), {"rounds": 3}, None, {"clients": (5,)}, (8,)), "mine")
-    path = project / "sweeps/mine/tables/table1.yaml"
-    path.write_text(path.read_text().replace("clients: 5", "cleints: 5"))
-    assert main(["runs", "sweep_mine/table1"]) == 2
-    said = "sweeps/mine/tables/table1.yaml: "
-    assert said in capsys.readouterr().err
-    assert main(["runs", "sweep_mine", "--set", "clients=5"]) == 2
-    assert f"left out: {said}" in capsys.readouterr().err
