@@ -27,7 +27,8 @@ def runs(options: Namespace) -> None:
         from fedrepro.config.project import load_project
         from fedrepro.tracking import prune
 
-        print(*prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run), sep="\n")
+        removed = prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run)
+        print(*(removed or ["nothing to remove: plans ask for all that is there"]), sep="\n")
         return
     listed = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not listed

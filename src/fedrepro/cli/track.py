@@ -43,6 +43,7 @@ def track(options: Namespace) -> int:
 
 def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
+    console.say("bringing MLflow's store up to date; the first time this takes a minute")
     _plan_again(published=True)
     console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
     tracking.ui(ROOT, options.host, options.port)
