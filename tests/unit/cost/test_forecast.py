@@ -52,7 +52,7 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
 
 
 def test_lines_say_what_tells_runs_apart() -> None:
-    """Settings that no line has anyway, where they differ; and the command that has so many cores."""
+    """A line names the settings in which the runs differ. The total names the command that uses these cores."""
     made = forecast({"a": [8], "b": [8]})
     for job, client_lr in zip(made.jobs, (0.1, 0.05), strict=True):
         job.run["config"] = job.run["config"] | {"client_lr": client_lr, "clients": 20}
