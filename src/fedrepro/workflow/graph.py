@@ -218,8 +218,7 @@ class Workflow:
         """What a paper's page is rendered from: plans of all tables and figures, evidence, and what is said beside the numbers.
 
         Under a short name it is the reports of all tables, with all that they train. A page below a scale never trains: it has
-        the evidence that is there when the workflow starts, and waits for tables that the same command names, since it links
-        what they say. Mistaken claims end the process as `load` does.
+        the evidence that is there when the workflow starts. Mistaken claims end the process as `load` does.
         """
         paper, scale = paper_and_scale(place)
         with session.one_line():
@@ -231,8 +230,6 @@ class Workflow:
             check_claims(self.project, paper)
         asked = dict.fromkeys((run_id, seed) for made in plans for run_id in made.runs for seed in made.seeds)
         there = [str(path) for run_id, seed in asked if (path := self.store.find(run_id, seed))] if scale else []
-        named = {str(Path(target).with_suffix("")) for target in self.workflow.dag.targetfiles}
-        there += [f"reports/{place}{table}.json" for table in tables if scale and f"reports/{place}{table}" in named]
         return {
             "evidence": there if scale else [f"reports/{place}{table}.json" for table in tables],
             "plans": [str(write_plan(place, made)) for made in plans],
