@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fedrepro.data import partition
-from fedrepro.data.partition import draw
+from fedrepro.data.partition import Draw, draw
+from fedrepro.data.partition.iid import Iid
 from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
@@ -45,6 +46,12 @@ def test_the_scheme_within() -> None:
     )
     assert all(len(np.unique(LABELS[part])) == 1 for part in pure)
     assert any(len(np.unique(LABELS[part])) == 2 for part in mixed)
+
+
+def test_redraws_of_all_groups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three groups whose scheme throws two draws away each: six."""
+    monkeypatch.setattr(Iid, "__call__", lambda _, labels, *_rest: Draw([np.arange(len(labels))], 2))
+    assert draw("by_group", LABELS, 2, 3, 8, GROUPS).redraws == 6
 
 
 def test_fewer_clients_than_groups() -> None:

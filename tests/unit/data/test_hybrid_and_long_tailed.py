@@ -63,6 +63,12 @@ def test_half_of_the_clients_are_balanced() -> None:
     assert (np.sort(found[10:], axis=0)[-1] > 30).all()
 
 
+def test_half_of_an_odd_number_is_rounded_down() -> None:
+    """Without `first`, two of five clients keep what alpha_first gives them."""
+    own, other = (draw(f"dirichlet_hybrid({first})", LABELS, 10, 5, 8).parts for first in ("", "first=2"))
+    assert [part.tolist() for part in own] == [part.tolist() for part in other]
+
+
 @pytest.mark.parametrize("alpha_rest", [1000, 0.01])
 def test_three_clients_of_one_size(alpha_rest: float) -> None:
     """Client 0 is balanced, 40 of each class. The others share the 80 that it leaves of each: both halves, or mostly one has

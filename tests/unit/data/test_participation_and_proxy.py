@@ -135,6 +135,12 @@ def test_an_empty_proxy_leaves_the_whole_test_set(digits):
     assert loaded.evaluation_index.tolist() == list(range(500))
 
 
+def test_each_class_is_shuffled_by_its_own_stream():
+    """Classes of one size do not give the images of the same places."""
+    chosen, _ = proxy.draw(np.repeat([0, 1], 50), 2, 10, 8)
+    assert set(chosen[chosen < 50].tolist()) != set((chosen[chosen >= 50] - 50).tolist())
+
+
 def test_a_smaller_proxy_is_part_of_a_larger_one():
     """So a sweep over proxy sizes adds images instead of changing them."""
     small, large = (set(proxy.draw(LABELS, 3, per_class, 8)[0]) for per_class in (2, 7))

@@ -167,6 +167,12 @@ def test_first_come_leaves_the_rest_to_the_last():
     assert [np.bincount(labels[part], minlength=3).tolist() for part in parts] == [[0, 5, 0], [2, 0, 3]]
 
 
+def test_which_samples_of_a_class_is_drawn_too():
+    """Of one class, two clients of 50 that take their samples one after the other get about half of the first 50 each."""
+    first, _ = draw("dirichlet_first_come(beta=1)", np.zeros(100, np.int64), 1, 2, 8).parts
+    assert 15 <= (first < 50).sum() <= 35  # hypergeometric: 25 +- 2.5
+
+
 # --- dirichlet_balanced
 
 CAPPED = [
@@ -225,6 +231,23 @@ def test_balanced_repeats_until_the_minimum():
     assert [part.tolist() for part in again.parts] == [part.tolist() for part in drawn.parts]
     with pytest.raises(UserError, match=f"in {drawn.redraws} draws the smallest client got [0-9]+ samples at best; use fewer"):
         draw(scheme.format(drawn.redraws - 1), labels, 10, 12, 8)
+
+
+def test_a_smallest_client_of_exactly_the_minimum_will_do():
+    """A draw whose smallest client has more than was asked for is also the draw of that larger minimum."""
+    scheme = "dirichlet_balanced(alpha=0.05, min_size={})"
+    for least in (20, 40, 50):
+        drawn = draw(scheme.format(least), BALANCED, 10, 12, 8)
+        again = draw(scheme.format(min(map(len, drawn.parts))), BALANCED, 10, 12, 8)
+        assert again.redraws == drawn.redraws > 0
+        assert [part.tolist() for part in again.parts] == [part.tolist() for part in drawn.parts]
+
+
+def test_balanced_draws_which_samples_of_a_class():
+    """Of one class, the first of two clients gets about half of the first 50 of 100 samples."""
+    first, second = draw("dirichlet_balanced(alpha=1e9)", np.zeros(100, np.int64), 1, 2, 8).parts
+    assert abs(len(first) - len(second)) <= 2
+    assert 15 <= (first < 50).sum() <= 35  # hypergeometric: 25 +- 2.5
 
 
 # --- dirichlet_unmapped

@@ -146,6 +146,12 @@ def test_without_a_spread_of_sizes_all_are_equal():
     assert counts("log_normal_dirichlet(sigma=0, alpha=0.1)", np.arange(1003) % 10, 10).sum(1).tolist() == [101] * 3 + [100] * 7
 
 
+def test_the_sizes_have_the_spread():
+    """The logarithms of the sizes of 500 clients with a mix of classes have the standard deviation sigma."""
+    logs = np.log(counts("log_normal_dirichlet(sigma=0.5, alpha=10)", np.arange(100_000) % 10, 500).sum(axis=1))
+    assert abs(logs.std() - 0.5) < 4 * 0.5 / math.sqrt(2 * 500)
+
+
 # --- each other
 
 
