@@ -60,6 +60,26 @@ def test_fewer_clients_than_groups() -> None:
     assert found == {(0, 1), (0, 2), (1, 2)}
 
 
+def test_as_many_clients_as_the_smallest_group_has_samples() -> None:
+    """Eight clients for each group of 10, 12 and 8 samples: two, four and none of them have two samples, the others one."""
+    parts = draw("by_group", LABELS, 2, 24, 8, GROUPS).parts
+    found = [sorted(len(part) for part in parts if GROUPS[part[0]] == group) for group in range(3)]
+    assert found == [[1] * 6 + [2] * 2, [1] * 4 + [2] * 4, [1] * 8]
+
+
+def test_groups_are_dealt_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10, 12 and 8 samples, from one stream: another order would be another draw."""
+    dealt = list[int]()
+
+    def call(_: Iid, labels: np.ndarray, *_others: object) -> Draw:
+        dealt.append(len(labels))
+        return Draw([np.arange(len(labels))])
+
+    monkeypatch.setattr(Iid, "__call__", call)
+    draw("by_group", LABELS, 2, 3, 8, GROUPS)
+    assert dealt == [10, 12, 8]
+
+
 @pytest.mark.parametrize(
     ("scheme", "clients", "line"),
     [

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fedrepro.data.long_tail import tail_size
-from fedrepro.data.partition import draw
+from fedrepro.data.partition import Draw, draw
 from fedrepro.data.partition.dirichlet_hybrid import DirichletHybrid
+from fedrepro.data.partition.iid import Iid
 from fedrepro.data.partition.long_tailed import LongTailed
 from fedrepro.errors import UserError
 
@@ -106,6 +107,13 @@ def test_long_tail_by_hand() -> None:
     drawn = [np.concatenate(draw("long_tailed(ratio=2, within=iid)", labels, 2, 3, seed).parts) for seed in range(20)]
     assert all(np.bincount(labels[taken]).tolist() == [6, 2] for taken in drawn)
     assert len({tuple(np.sort(taken)) for taken in drawn}) == 6  # every pair of the four
+    assert [len(part) for part in draw("long_tailed(ratio=2, within=iid)", labels, 2, 8, 8).parts] == [1] * 8  # as many clients
+
+
+def test_a_long_tail_counts_the_redraws_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that throws away as many draws as it is given samples, which at ratio 1 are all."""
+    monkeypatch.setattr(Iid, "__call__", lambda _self, labels, *_: Draw([np.arange(len(labels))], len(labels)))
+    assert draw("long_tailed(ratio=1, within=iid)", LABELS, 10, 1, 8).redraws == 1200
 
 
 def test_the_scheme_within() -> None:
@@ -134,4 +142,5 @@ def test_refused(scheme: str, clients: int, line: str) -> None:
 
 
 def test_the_name_has_the_inner_scheme_in_full() -> None:
-    assert LongTailed().within == "dirichlet_per_class(alpha=100.0)"
+    """The defaults are the ratio of FedLAW's Table 7 and its IID."""
+    assert (LongTailed().ratio, LongTailed().within) == (5, "dirichlet_per_class(alpha=100.0)")

@@ -91,6 +91,7 @@ def test_cohorts_saved_and_loaded(tmp_path):
     loaded = participation.load(tmp_path, name, 8)
     assert (loaded.cohorts == participation.draw(made, 8)).all()
     assert loaded.manifest["definition"] == made
+    assert loaded.manifest["cohort_size"] == 8
     flip_a_byte(path)
     with pytest.raises(UserError, match=r"seed8\.npz: does not match the sha256"):
         participation.load(tmp_path, name, 8)
@@ -125,6 +126,12 @@ def test_a_long_tailed_proxy(digits):
     assert set(loaded.proxy_index) < set(balanced_index)
     assert loaded.evaluation_index.tolist() == evaluation_index.tolist()
     assert proxy.definition(ENTRY, 10, "balanced") == proxy.definition(ENTRY, 10)
+
+
+def test_a_tail_of_ratio_1_is_the_balanced_proxy():
+    """The limiting case, to the image."""
+    for tail, balanced in zip(proxy.draw(LABELS, 3, 5, 8, "long_tailed(ratio=1)"), proxy.draw(LABELS, 3, 5, 8), strict=True):
+        assert tail.tolist() == balanced.tolist()
 
 
 def test_an_empty_proxy_leaves_the_whole_test_set(digits):

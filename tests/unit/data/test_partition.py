@@ -8,7 +8,7 @@ import pytest
 
 from fedrepro.data import partition
 from fedrepro.data.arrays import arrays_folder, load_arrays
-from fedrepro.data.partition import SCHEMES, draw
+from fedrepro.data.partition import SCHEMES, draw, picture
 from fedrepro.data.partition.picture import save_picture
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
@@ -209,6 +209,16 @@ def test_saved_and_loaded(saved):
     assert loaded.sha256 == sha256_file(path)
 
 
+def test_the_manifest_counts_the_draws_that_were_thrown_away(own_digits):
+    """At this seed, 20 clients of at least 40 of digits' 1,297 images take more than one draw."""
+    made = partition.definition(ENTRY, "dirichlet_balanced(alpha=0.5, min_size=40)", 20)
+    partition.create(made, 8, own_digits)
+    labels = load_arrays(arrays_folder(own_digits, "digits", (1, 8, 8))).train_labels
+    redraws = draw(made["scheme"], labels, 10, 20, 8).redraws
+    assert redraws > 0
+    assert partition.load(own_digits, partition.artifact_id(made), 8).manifest["redraws"] == redraws
+
+
 def test_saving_again_gives_the_same_bytes(saved):
     """npz, manifest and picture, all three."""
     root, made, _, path = saved
@@ -227,6 +237,20 @@ def test_the_picture_has_a_legible_number_in_every_cell_that_holds_samples(saved
     assert min(float(size) for pair in shown for size in pair if size) >= 9
     assert re.findall(r">(1[01]\d\d)</text>", text) == [str(count) for count in counts.flat if count]
     assert 'width="374.4pt"' in text
+
+
+def test_the_picture_has_clients_downwards_and_classes_across(tmp_path, monkeypatch):
+    """Three clients, two classes. Numbers are white above 6, which is 0.6 times the largest; cells of 0 have no colour."""
+    figures = []
+    monkeypatch.setattr(picture, "save", lambda figure, path: (figures.append(figure), path.write_text("")))
+    save_picture(tmp_path / "p.svg", np.array([[0, 5], [10, 6], [1, 0]]), "a title")
+    (axes,) = figures[0].axes
+    numbers = {text.get_position(): (text.get_text(), text.get_color()) for text in axes.texts}
+    assert numbers == {(1, 0): ("5", "black"), (0, 1): ("10", "white"), (1, 1): ("6", "black"), (0, 2): ("1", "black")}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("class", "client")
+    (image,) = axes.images
+    assert image.get_clim() == (0, 10)
+    assert image.get_array().mask.tolist() == [[True, False], [False, False], [False, True]]
 
 
 def test_damage_is_one_line(saved):

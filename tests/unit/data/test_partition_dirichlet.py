@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fedrepro.data.partition import draw
+from fedrepro.data.partition import dirichlet_balanced, draw
 from fedrepro.data.partition.dirichlet import log_weights, proportions
 from fedrepro.data.partition.dirichlet_balanced import capped_counts
 from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
@@ -115,6 +115,20 @@ def test_turns_of_clients_of_unequal_size():
     assert orders.keys() == expected.keys()
     for order, share in expected.items():
         assert abs(orders[order] / 8000 - share) < 4 * math.sqrt(share * (1 - share) / 8000)
+
+
+def test_a_number_that_rounds_up_stays_with_its_client():
+    """Client 4 draws 1 - 2^-53, and 4 + that is 5: it gets the last class that is left, and not what follows in client 5."""
+
+    class Once:
+        def __init__(self):
+            self.numbers = [1 - 2**-53]
+
+        def random(self, size):
+            return np.full(size, self.numbers.pop())
+
+    for supply, last in (([1, 1, 1], 2), ([1, 1, 0], 1)):
+        assert draw_labels(np.zeros((6, 3)), np.array(supply), np.array([4]), Once()).tolist() == [last]
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0, 100.0])
@@ -248,6 +262,22 @@ def test_balanced_draws_which_samples_of_a_class():
     first, second = draw("dirichlet_balanced(alpha=1e9)", np.zeros(100, np.int64), 1, 2, 8).parts
     assert abs(len(first) - len(second)) <= 2
     assert 15 <= (first < 50).sum() <= 35  # hypergeometric: 25 +- 2.5
+
+
+def test_balanced_takes_the_first_draw_that_will_do(monkeypatch):
+    """The smallest of two clients gets 0, then 1, then 2 and 3 in a batch of two: a minimum of 2 is met by the third draw."""
+    batches = iter([[0], [1], [2, 3]])  # [draws] -> [draws, one class, two clients]
+    monkeypatch.setattr(
+        dirichlet_balanced, "capped_counts", lambda *_: np.array([[[least, 10 - least]] for least in next(batches)])
+    )
+    drawn = draw("dirichlet_balanced(alpha=1, min_size=2)", np.zeros(10, dtype=np.int64), 1, 2, 8)
+    assert [len(part) for part in drawn.parts] == [2, 8]
+    assert drawn.redraws == 2
+
+
+def test_balanced_allows_a_minimum_of_all_samples():
+    """A single client with a minimum of the ten samples that there are."""
+    assert len(draw("dirichlet_balanced(alpha=1, min_size=10)", np.zeros(10, dtype=np.int64), 1, 1, 8).parts[0]) == 10
 
 
 # --- dirichlet_unmapped

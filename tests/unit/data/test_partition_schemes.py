@@ -82,6 +82,21 @@ def test_distinct_labels_are_uniform():
     assert sum((count - draws / 90) ** 2 for count in tables.values()) / (draws / 90) < 89 + 5 * math.sqrt(2 * 89)
 
 
+def test_distinct_labels_end_after_a_fixed_number_of_exchanges():
+    """Eight shards: 4 * 8 * log2(9), the logarithm rounded up to 4, are 128 pairs that may change hands."""
+
+    class Counted(np.random.Generator):
+        pairs = 0
+
+        def integers(self, *arguments, **more):
+            drawn = super().integers(*arguments, **more)
+            Counted.pairs += len(drawn)
+            return drawn
+
+    deal_distinct(np.repeat(np.arange(4), 2), 4, Counted(np.random.PCG64(0)))
+    assert Counted.pairs == 128
+
+
 def test_distinct_labels_as_in_igfl():
     """Ten clients, ten equal classes, two shards each: every class is split between two clients."""
     found = counts("shards(per_client=2, distinct_labels=true)", BALANCED, 10)
@@ -120,6 +135,7 @@ def test_an_uneven_class_favours_the_first_owners():
         ([1, 0, 0], 5, [5, 0, 0]),
         ([1, 1e-9, 1e-9], 2, [2, 0, 0]),
         ([0.1, 0.1, 0.1], 9, [3, 3, 3]),
+        ([1, 2] * 20, 30, [1, 1] * 10 + [0, 1] * 10),  # 0.5 and 1: ten of twenty ties, so many that an unstable sort mixes them
     ],
 )
 def test_round_to_sum_by_hand(weights, total, sizes):

@@ -25,6 +25,7 @@ def test_who_and_which_classes() -> None:
     """floor(share * 20) clients, of a share as it is written; a larger share adds clients, the others keep their pairs."""
     half, most, all_of_them = (corrupted.pairs(share, 20, 10, 8) for share in (0.5, 0.75, 1.0))
     assert [len(found) for found in (half, most, all_of_them, corrupted.pairs(0.29, 100, 10, 8))] == [10, 15, 20, 29]
+    assert len(corrupted.pairs(0.39, 10, 10, 8)) == 3  # 3.9 is rounded down
     assert half.items() < most.items() < all_of_them.items()
     assert sorted(all_of_them) == list(range(20))
     assert all(a != b and {a, b} <= set(range(10)) for a, b in all_of_them.values())

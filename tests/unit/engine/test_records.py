@@ -71,6 +71,13 @@ def test_a_digest_survives_any_number(tmp_path: Path) -> None:
     assert records.fault(again) == records.CHANGED
 
 
+def test_curves_end_with_the_last_round_that_was_evaluated() -> None:
+    """What a round after it says of the training is no part of them, and changes no value before."""
+    rows = [(0, "test_accuracy", 50.0), (0, "test_loss", 0.5), (0, "train_loss", 2.0), (1, "train_loss", 1.5)]
+    expected = {"round": [0], "test_accuracy": [50.0], "test_loss": [0.5], "train_loss": [2.0]}
+    assert records.numbers(rows, "mlp", "diverged")["curves"] == expected
+
+
 def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -> None:
     """The same bytes from the result folder to the committed file, with the sha256 of the metrics in them. Another seed is not
     there."""
@@ -115,6 +122,13 @@ def test_an_edited_manifest_is_refused(change, old: bool, folder: Path) -> None:
     assert not confirm()
 
 
+def test_a_manifest_with_a_wrong_digest_is_refused(folder: Path) -> None:
+    """Also where no other file of the folder tells: of the code that trained it."""
+    edit(folder / "manifest.json", lambda content: content.__setitem__("code", {"run": "0" * 12}))
+    with pytest.raises(UserError, match="its digest is not that of its content"):
+        confirm()
+
+
 def test_a_folder_of_an_older_version_gets_a_receipt_of_today(folder: Path) -> None:
     """Without a digest, but all that it says follows from the files beside it: nothing trains, the folder stays as it is."""
     sealed = (folder / "manifest.json").read_bytes()
@@ -145,7 +159,9 @@ def test_an_edited_receipt_is_refused_and_written_again(folder: Path) -> None:
     """Read by whatever makes evidence of it. The advice: once it is deleted, the folder gives the same receipt."""
     assert confirm()
     good = RECEIPT.read_bytes()
-    for spoil in (lambda: edit(RECEIPT, to_98), lambda: without_digest(RECEIPT), lambda: RECEIPT.write_text("")):
+    cheaper = lambda content: content["cost"].__setitem__("wall_s", 0.5)  # noqa: E731
+    spoils = [lambda: edit(RECEIPT, to_98), lambda: edit(RECEIPT, cheaper)]
+    for spoil in (*spoils, lambda: without_digest(RECEIPT), lambda: RECEIPT.write_text("")):
         spoil()
         with pytest.raises(UserError, match=r"delete it and run the same command again$") as caught:
             records.read_receipt(RECEIPT)
