@@ -1,7 +1,7 @@
 """Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,7 +75,7 @@ class Catalogue:
                 continue
             paper, _, table = at[0].partition("/")
             try:
-                self.plans[at] = plan(self._base, paper, table, at[1])
+                self.plans[at] = plan(self._at(at[1]), paper, table, at[1])
                 cells = list(cells_of(self.plans[at]))
                 self._published |= {cell.place: cell for cell in cells}
                 if _edits(self.project, paper):
@@ -87,6 +87,13 @@ class Catalogue:
                 known = self._cells.setdefault(cell.run_id, [])
                 if cell not in known:
                     known.append(cell)
+
+    def _at(self, scale: str) -> Project:
+        """The unedited project; at another scale than that of params.yaml with the seeds of its published reports."""
+        seeds, params = self._base.scale(scale).published_seeds, self._base.params
+        if not seeds or scale == params.scale:
+            return self._base
+        return replace(self._base, params=params.model_copy(update={"seeds": seeds}))
 
     def locate(self, run_ids: Collection[str], first: Iterable[At]) -> None:
         """Plans these tables, one after another, until each of the runs is found."""

@@ -37,6 +37,15 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
     assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
 
 
+def test_published_scales_keep_their_seeds() -> None:
+    """Edited seeds are those of the scale of params.yaml: what is published at another one is read over its own seeds."""
+    for scale, seeds in (("demo", [8, 9, 10]), ("full", [1])):
+        found = Catalogue(load_project(ROOT, {"scale": scale, "seeds": [1]}))
+        found.add([("fedlaw/table3", "full"), ("fedlaw/table3", "demo")])
+        assert [*found.plans["fedlaw/table3", "full"].seeds] == seeds
+        assert [*found.plans["fedlaw/table3", "demo"].seeds] == [1]
+
+
 def test_what_a_candidate_tries(files: Files) -> None:
     """Commas and equals signs in a value are the value's; of a candidate's shorter trial the rounds are not what is tried."""
     files.table["rows"][1]["tune"] = {
