@@ -135,7 +135,7 @@ def test_an_uneven_class_favours_the_first_owners():
         ([1, 0, 0], 5, [5, 0, 0]),
         ([1, 1e-9, 1e-9], 2, [2, 0, 0]),
         ([0.1, 0.1, 0.1], 9, [3, 3, 3]),
-        ([1, 2] * 20, 30, [1, 1] * 10 + [0, 1] * 10),  # 0.5 and 1: ten of twenty ties, so many that an unstable sort mixes them
+        ([1, 2] * 20, 30, [1, 1] * 10 + [0, 1] * 10),  # shares of 0.5 and 1; ten of the twenty halves round up
     ],
 )
 def test_round_to_sum_by_hand(weights, total, sizes):
