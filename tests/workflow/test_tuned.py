@@ -52,6 +52,14 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) ->
     assert len(new_trainings(before, project.trained())) == 1
 
 
+def test_a_cell_whose_candidates_all_diverge_is_told(drawn: Project) -> None:
+    """Both train, and nothing follows. The command ends well: that they diverge is the result."""
+    write(drawn, tuned_table(drawn, client_lr=[1e30, 1e31]))
+    done = drawn.run("fedrepro", "run", "fedlaw/table91")
+    assert len(drawn.trained()) == 2
+    assert ": all 2 candidates diverged, or never reached the target" in done.stdout
+
+
 def test_killed_between_its_trials_it_goes_on_where_it_was(drawn: Project) -> None:
     """The first candidate diverges, the second is killed with SIGKILL while it trains: the same command trains no finished
     trial again, goes on from the checkpoint, and then trains the chosen one at the other seed."""

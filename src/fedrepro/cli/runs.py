@@ -53,7 +53,12 @@ def run(options: Namespace) -> None:
 
         _train(_identified(selection.jobs(plan, cells, seeds)), options, device, workers=workers)
         plan = selection.settle(plan, Store.of(ROOT))
-        cells = _select(plan, options)
+        settled = selection.cells(plan, options)
+        cells = [cell for cell in settled if cell.run_id]
+        for cell in (cell for cell in settled if cell.tuned and not cell.run_id):
+            console.show(f"{plan.row(cell.row).label}, {plan.column(cell.column).title}: {cell.reason}")
+        if not cells:
+            return
     from fedrepro.cli.outcome import Conclusion
 
     outcome = Conclusion(project, plan, cells, seeds)

@@ -235,11 +235,6 @@ class Plan:
         """The run of a planned cell."""
         return self.runs[cell.run_id or ""]
 
-    @property
-    def runs_asked(self) -> int:
-        """How many trainings the report needs, each of one run and seed."""
-        return sum(map(len, self.asked.values()))
-
     def candidates_of(self, cell: Place) -> list[Candidate]:
         """Of a tuned cell, in the order of its grid."""
         return [one for one in self.candidates if (one.row, one.column) == (cell.row, cell.column)]

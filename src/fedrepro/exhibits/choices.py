@@ -44,18 +44,21 @@ class Choice:
 
     `ahead`: by how much the chosen one leads the second, in the metric's unit. `reason`: why nothing is chosen. `second`:
     another metric of the same trials, where there is one; `worth`: by how much the choice leads the one that `second` would
-    make, by the first reading and in its unit: what choosing on the data of the table is worth.
+    make, by the first reading and in its unit: what choosing on the data of the table is worth. `complete`: all trials have
+    run.
     """
 
     place: Place = field(repr=False)
     row: str  # label
     column: str  # title
     metric: Metric
+    quantity: str  # what a value measures, see `Reading`
     tried: tuple[Tried, ...]
     ahead: float | None = None
     reason: str | None = None
     second: Metric | None = None
     worth: float | None = None
+    complete: bool = True
 
     @property
     def agreed(self) -> bool:
@@ -100,11 +103,13 @@ def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
         row=plan.row(cell.row).label,
         column=plan.column(cell.column).title,
         metric=cell.metric,
+        quantity=candidates[0].reading.quantity,
         tried=tuple(tried),
         ahead=_apart(means[0], means[1]) if best is not None and len(means) > 1 else None,
         reason=None if best is not None else _reason(tried, complete=complete),
         second=second,
         worth=None if best is None or other is None else _apart(tried[best].mean, tried[other].mean),
+        complete=complete,
     )
 
 

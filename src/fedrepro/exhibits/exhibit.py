@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from fedrepro.config.candidates import firsts, together
 from fedrepro.config.plan import Column, Plan
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.cells import Cell, count_statuses, tabulate
@@ -38,6 +39,13 @@ class Exhibit:
     def receipts(self) -> list[Receipt]:
         """The receipts of all runs and seeds."""
         return receipts(self.evidence)
+
+    @cached_property
+    def asked(self) -> dict[str, tuple[int, ...]]:
+        """run_id -> the seeds that the report needs. Until a tuned cell has its choice, its first candidate counts."""
+        waiting = {(one.place.row, one.place.column) for one in self.choices if not one.complete}
+        follow = [(one.run_id, self.plan.seeds) for at, one in firsts(self.plan.candidates).items() if at in waiting]
+        return together([*self.plan.asked.items(), *((run_id, seeds) for run_id, seeds in follow if run_id)])
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -83,7 +91,7 @@ class Exhibit:
         drawn = {series.column for series in self.figure.series}
         empty = [column.title for column in self.plan.columns if column.key not in drawn]
         missing = (f"Nothing to draw of {'; '.join(empty)}.",) if drawn and empty else ()
-        return (*provenance.warnings(self.plan, self.evidence, self.cells), *missing)
+        return (*provenance.warnings(self.plan, self.evidence, self.cells, sum(map(len, self.asked.values()))), *missing)
 
     @cached_property
     def figure(self) -> Drawing:
@@ -188,7 +196,7 @@ class Totals:
 def totals(*exhibits: Exhibit) -> Totals:
     """Adds up the evidence of the exhibits."""
     runs = list({(one.run_id, one.seed): one for exhibit in exhibits for one in exhibit.receipts}.values())
-    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.plan.asked.items() for seed in seeds}
+    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.asked.items() for seed in seeds}
     dates = sorted(one.cost.finished_at for one in runs)
     return Totals(
         runs_done=len(runs),

@@ -100,10 +100,10 @@ def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, lis
     )
 
 
-def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Returns the sentences that a reader needs before the numbers; empty when there is nothing to warn of."""
+def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell], planned: int) -> tuple[str, ...]:
+    """Returns the sentences that a reader needs before the numbers; empty when there is nothing to warn of. `planned`: the runs
+    that the report needs."""
     runs, said = receipts(evidence), [plan.stand_in] if plan.stand_in else []
-    planned = plan.runs_asked
     if len(runs) < planned:
         said.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
     if diverged := {receipt.key for receipt in runs if receipt.diverged}:

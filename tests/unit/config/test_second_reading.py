@@ -123,6 +123,33 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
     assert rows[2].split("|")[7:9] == [" **58.00** ", " this one, 4.50 behind the one shown "]
 
 
+def test_a_choice_lowers_what_is_better_lower(files: Files, tmp_path: Path) -> None:
+    """A loss of 0.4 instead of 0.9. No candidate is said to have diverged that never reached a target."""
+    files.table["metric"] = {"name": "test_loss", "description": "loss", "unit": "loss", "better": "lower"}
+    files.numbers = files.numbers.replace("percent", "loss")
+    made = tuned(files, also={"name": "proxy_accuracy", "better": "higher", "unit": "percent"})
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5], test_loss=[0.9, 0.4, 0.5], proxy_accuracy=[58.0, 51.0, 52.0])
+    folder = tmp_path / FOLDER
+    write_json(tmp_path / "plan.json", made)
+    render(tmp_path / "plan.json", Store((folder / "evidence",)), folder / "table1")
+    text = (folder / "table1.md").read_text()
+    assert "choosing by test loss instead of proxy accuracy lowers test loss by 0.500 in the mean over 1 cell" in text
+    assert "a cross one that diverged." in text
+
+
+def test_a_cross_may_be_a_target_never_reached(files: Files, tmp_path: Path) -> None:
+    """Where the rounds to a target are read."""
+    files.table["metric"] = {"name": "test_accuracy", "description": "rounds", "unit": "rounds", "better": "lower"}
+    files.numbers = files.numbers.replace("percent", "rounds")
+    for column in files.table["columns"]:
+        column["read"] = "first_reaching(55)"
+    report(tuned(files), tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[1.0, 2.0, 3.0])
+    assert (
+        "a cross one that has no value: it diverged, or never reached the target."
+        in (tmp_path / FOLDER / "table1.md").read_text()
+    )
+
+
 def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files, tmp_path: Path) -> None:
     made = tuned(files)
     report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])

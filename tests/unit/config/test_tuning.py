@@ -111,6 +111,32 @@ def test_nothing_is_chosen_before_all_have_run(files: Files, tmp_path: Path) -> 
     assert shown["reason"] == candidates[0]["reason"] == "nothing is chosen yet: 2 of 3 trials of 3 candidates have run"
 
 
+@pytest.mark.parametrize(
+    ("values", "planned"),
+    [
+        ([90.0, 95.0], 22),  # of each of two tuned cells three trials at seed 8, and seeds 9 and 10 of the one to be chosen
+        ([90.0, 95.0, 93.0], 22),  # the choice of one changes nothing
+        ([None] * 3, 20),  # all of one diverged: nothing of it follows
+    ],
+)
+def test_runs_that_follow_a_choice_are_counted_before_it(
+    files: Files, tmp_path: Path, values: list[float | None], planned: int
+) -> None:
+    """The untuned cells have 12 runs."""
+    report(tuned(files, RATES), tmp_path, values)
+    text = (tmp_path / FOLDER / "table1.md").read_text()
+    assert f"Incomplete: {len(values)} of {planned} runs" in text
+    assert f"{len(values)} of {planned} runs |" in text
+
+
+def test_a_page_says_that_trials_are_shorter(files: Files, tmp_path: Path) -> None:
+    """Those of 50 rounds, of runs of 200. Trials of all rounds are the run itself."""
+    for rounds, said in (({"rounds": 50}, True), ({}, False)):
+        report(tuned(files, RATES | rounds), tmp_path, [50.0, 60.0, 55.0])
+        text = (tmp_path / FOLDER / "table1.md").read_text()
+        assert ("A trial ends early: after 50 of 200 rounds." in text) == said
+
+
 def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
     shown, _ = report(tuned(files, RATES), tmp_path, [None, None, None])
     assert (shown["mean"], shown["status"]) == (None, "not run")

@@ -21,7 +21,7 @@ PROXY = (
     "The proxy set is held out from the clients and from the test metrics. A method that trains on it is not measured on "
     "held-out data."
 )
-CAPTION = "What each candidate reached in its trial. A ring marks the one that is shown, a cross one that diverged."
+CAPTION = "What each candidate reached in its trial. A ring marks the one that is shown, a cross one that {lost}."
 LIGHTER = " The lighter line is the second reading, with a smaller ring where it would choose."
 
 
@@ -36,7 +36,7 @@ def tuned(table: Exhibit) -> list[b.Block]:
     names = b.heads("method", "setting", "candidate", "each seed", "mean", "choice", *second, numbers=range(4, 5))
     if again:
         names = (tuple(b.Head(head.text, head.number or place == 6) for place, head in enumerate(names[0])),)
-    blocks = (b.Paragraph(TUNED), *summary(table, "figures"), b.Grid("Candidates", names, rows))
+    blocks = (b.Paragraph(TUNED + _shorter(table)), *summary(table, "figures"), b.Grid("Candidates", names, rows))
     done = sum(choice.reason is None for choice in table.choices)
     note = f"{done} of {len(table.choices)} cells chosen, {len(rows)} candidates"
     return [b.Section("Tuned cells", blocks, folded=True, note=note)]
@@ -49,23 +49,36 @@ def summary(table: Exhibit, folder: str) -> list[b.Block]:
 
 def worth(choices: tuple[Choice, ...]) -> list[str]:
     """A sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
-    pairs: dict[tuple[str, str, str], list[Choice]] = {}
+    pairs: dict[tuple[str, str, str, bool], list[Choice]] = {}
     for one in choices:
         if one.second and one.worth is not None:
-            pairs.setdefault((one.metric.name, one.second.name, one.metric.unit), []).append(one)
+            pairs.setdefault((one.quantity, one.second.name, one.metric.unit, one.metric.higher), []).append(one)
     return [_sentence(*readings, cells) for readings, cells in pairs.items()]
 
 
-def _sentence(first: str, second: str, unit: str, cells: list[Choice]) -> str:
+def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choice]) -> str:
     values = [one.worth for one in cells if one.worth is not None]
     word = f" {units.unit(unit).difference}".rstrip()
     mean, most = (decimal(value, cells[0].metric.digits) for value in (sum(values) / len(values), max(values)))
     first, second = metric_label(first), metric_label(second)
     counted = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+    verb = "raises" if higher else "lowers"
     return (
-        f"In the trials, choosing by {first} instead of {second} raises {first} by {mean}{word} in the mean over {counted}, "
+        f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over {counted}, "
         f"by {most} at most. Both choose the same candidate in {sum(one.agreed for one in cells)} of them."
     )
+
+
+def _shorter(table: Exhibit) -> str:
+    """Says of how many rounds the trials are, where the runs that are shown have more."""
+    runs = table.plan.runs
+    both = {
+        (runs[one.trial.run_id].config["rounds"], runs[one.run_id].config["rounds"])
+        for one in table.plan.candidates
+        if one.run_id
+    }
+    short = [f"{trial} of {rounds}" for trial, rounds in sorted(both) if trial < rounds]
+    return f" A trial ends early: after {', '.join(short)} rounds." if short else ""
 
 
 def _said(table: Exhibit) -> list[b.Block]:
@@ -79,7 +92,9 @@ def _picture(table: Exhibit, folder: str) -> list[b.Block]:
     if not any(one.mean is not None for choice in table.choices for one in choice.tried):
         return []
     plan = table.plan
-    text = CAPTION + (LIGHTER if any(one.second and one.second.unit == one.metric.unit for one in table.choices) else "")
+    derived = any(one.quantity != one.metric.name for one in table.choices)
+    text = CAPTION.format(lost="has no value: it diverged, or never reached the target" if derived else "diverged")
+    text += LIGHTER if any(one.second and one.second.unit == one.metric.unit for one in table.choices) else ""
     path, draw = f"{folder}/candidates/{style.file_name(plan.table)}", partial(candidates.draw, plan, table.choices)
     return [b.Pictures((b.Picture(path, f"Candidates of the tuned cells of {plan.source}. {text}", draw=draw),))]
 
