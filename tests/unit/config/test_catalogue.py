@@ -38,7 +38,7 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_published_scales_keep_their_seeds() -> None:
-    """Edited seeds are those of the scale of params.yaml: what is published at another one is read over its own seeds."""
+    """The seeds of params.yaml count at its own scale. Results published at another scale are read over their own seeds."""
     for scale, seeds in (("demo", [8, 9, 10]), ("full", [1])):
         found = Catalogue(load_project(ROOT, {"scale": scale, "seeds": [1]}))
         found.add([("fedlaw/table3", "full"), ("fedlaw/table3", "demo")])

@@ -124,7 +124,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
 
 
 def test_a_choice_lowers_what_is_better_lower(files: Files, tmp_path: Path) -> None:
-    """A loss of 0.4 instead of 0.9. No candidate is said to have diverged that never reached a target."""
+    """A loss of 0.4 instead of 0.9."""
     files.table["metric"] = {"name": "test_loss", "description": "loss", "unit": "loss", "better": "lower"}
     files.numbers = files.numbers.replace("percent", "loss")
     made = tuned(files, also={"name": "proxy_accuracy", "better": "higher", "unit": "percent"})
@@ -138,7 +138,7 @@ def test_a_choice_lowers_what_is_better_lower(files: Files, tmp_path: Path) -> N
 
 
 def test_a_cross_may_be_a_target_never_reached(files: Files, tmp_path: Path) -> None:
-    """Where the rounds to a target are read."""
+    """The cells read the rounds to a target."""
     files.table["metric"] = {"name": "test_accuracy", "description": "rounds", "unit": "rounds", "better": "lower"}
     files.numbers = files.numbers.replace("percent", "rounds")
     for column in files.table["columns"]:

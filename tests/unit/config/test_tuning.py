@@ -130,7 +130,7 @@ def test_runs_that_follow_a_choice_are_counted_before_it(
 
 
 def test_a_page_says_that_trials_are_shorter(files: Files, tmp_path: Path) -> None:
-    """Those of 50 rounds, of runs of 200. Trials of all rounds are the run itself."""
+    """A trial of 50 rounds is shorter than its run of 200. A trial of all rounds is the run itself."""
     for rounds, said in (({"rounds": 50}, True), ({}, False)):
         report(tuned(files, RATES | rounds), tmp_path, [50.0, 60.0, 55.0])
         text = (tmp_path / FOLDER / "table1.md").read_text()

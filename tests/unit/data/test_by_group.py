@@ -61,14 +61,14 @@ def test_fewer_clients_than_groups() -> None:
 
 
 def test_as_many_clients_as_the_smallest_group_has_samples() -> None:
-    """Eight clients for each group of 10, 12 and 8 samples: two, four and none of them have two samples, the others one."""
+    """Groups of 10, 12 and 8 samples have eight clients each. A client gets one sample or two."""
     parts = draw("by_group", LABELS, 2, 24, 8, GROUPS).parts
     found = [sorted(len(part) for part in parts if GROUPS[part[0]] == group) for group in range(3)]
     assert found == [[1] * 6 + [2] * 2, [1] * 4 + [2] * 4, [1] * 8]
 
 
 def test_groups_are_dealt_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 10, 12 and 8 samples, from one stream: another order would be another draw."""
+    """All groups draw from one stream, so their order decides who gets which sample."""
     dealt = list[int]()
 
     def call(_: Iid, labels: np.ndarray, *_others: object) -> Draw:

@@ -107,11 +107,11 @@ def test_long_tail_by_hand() -> None:
     drawn = [np.concatenate(draw("long_tailed(ratio=2, within=iid)", labels, 2, 3, seed).parts) for seed in range(20)]
     assert all(np.bincount(labels[taken]).tolist() == [6, 2] for taken in drawn)
     assert len({tuple(np.sort(taken)) for taken in drawn}) == 6  # every pair of the four
-    assert [len(part) for part in draw("long_tailed(ratio=2, within=iid)", labels, 2, 8, 8).parts] == [1] * 8  # as many clients
+    assert [len(part) for part in draw("long_tailed(ratio=2, within=iid)", labels, 2, 8, 8).parts] == [1] * 8
 
 
 def test_a_long_tail_counts_the_redraws_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that throws away as many draws as it is given samples, which at ratio 1 are all."""
+    """The inner scheme reports a redraw for each sample that it gets. At ratio 1 it gets all 1,200."""
     monkeypatch.setattr(Iid, "__call__", lambda _self, labels, *_: Draw([np.arange(len(labels))], len(labels)))
     assert draw("long_tailed(ratio=1, within=iid)", LABELS, 10, 1, 8).redraws == 1200
 

@@ -129,7 +129,7 @@ def test_a_long_tailed_proxy(digits):
 
 
 def test_a_tail_of_ratio_1_is_the_balanced_proxy():
-    """The limiting case, to the image."""
+    """A tail of ratio 1 keeps every image of the balanced set."""
     for tail, balanced in zip(proxy.draw(LABELS, 3, 5, 8, "long_tailed(ratio=1)"), proxy.draw(LABELS, 3, 5, 8), strict=True):
         assert tail.tolist() == balanced.tolist()
 
@@ -143,7 +143,7 @@ def test_an_empty_proxy_leaves_the_whole_test_set(digits):
 
 
 def test_each_class_is_shuffled_by_its_own_stream():
-    """Classes of one size do not give the images of the same places."""
+    """Two classes of equal size give images at different positions."""
     chosen, _ = proxy.draw(np.repeat([0, 1], 50), 2, 10, 8)
     assert set(chosen[chosen < 50].tolist()) != set((chosen[chosen >= 50] - 50).tolist())
 

@@ -118,7 +118,7 @@ def test_turns_of_clients_of_unequal_size():
 
 
 def test_a_number_that_rounds_up_stays_with_its_client():
-    """Client 4 draws 1 - 2^-53, and 4 + that is 5: it gets the last class that is left, and not what follows in client 5."""
+    """Client 4 draws 1 - 2^-53. Its sum with 4 rounds to 5, where client 5 begins. It gets its own last class."""
 
     class Once:
         def __init__(self):
@@ -248,7 +248,7 @@ def test_balanced_repeats_until_the_minimum():
 
 
 def test_a_smallest_client_of_exactly_the_minimum_will_do():
-    """A draw whose smallest client has more than was asked for is also the draw of that larger minimum."""
+    """A draw that exceeds its minimum is also the draw for the minimum that it reaches."""
     scheme = "dirichlet_balanced(alpha=0.05, min_size={})"
     for least in (20, 40, 50):
         drawn = draw(scheme.format(least), BALANCED, 10, 12, 8)
@@ -265,7 +265,7 @@ def test_balanced_draws_which_samples_of_a_class():
 
 
 def test_balanced_takes_the_first_draw_that_will_do(monkeypatch):
-    """The smallest of two clients gets 0, then 1, then 2 and 3 in a batch of two: a minimum of 2 is met by the third draw."""
+    """In four draws the smaller of two clients gets 0, 1, 2 and 3 samples. The third draw meets a minimum of 2."""
     batches = iter([[0], [1], [2, 3]])  # [draws] -> [draws, one class, two clients]
     monkeypatch.setattr(
         dirichlet_balanced, "capped_counts", lambda *_: np.array([[[least, 10 - least]] for least in next(batches)])

@@ -83,7 +83,7 @@ def test_distinct_labels_are_uniform():
 
 
 def test_distinct_labels_end_after_a_fixed_number_of_exchanges():
-    """Eight shards: 4 * 8 * log2(9), the logarithm rounded up to 4, are 128 pairs that may change hands."""
+    """Eight shards give 4 * 8 * ceil(log2(9)) = 128 proposed exchanges."""
 
     class Counted(np.random.Generator):
         pairs = 0

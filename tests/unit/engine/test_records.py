@@ -72,7 +72,7 @@ def test_a_digest_survives_any_number(tmp_path: Path) -> None:
 
 
 def test_curves_end_with_the_last_round_that_was_evaluated() -> None:
-    """What a round after it says of the training is no part of them, and changes no value before."""
+    """A later round without an evaluation adds no point to the curves and changes none."""
     rows = [(0, "test_accuracy", 50.0), (0, "test_loss", 0.5), (0, "train_loss", 2.0), (1, "train_loss", 1.5)]
     expected = {"round": [0], "test_accuracy": [50.0], "test_loss": [0.5], "train_loss": [2.0]}
     assert records.numbers(rows, "mlp", "diverged")["curves"] == expected
@@ -123,7 +123,7 @@ def test_an_edited_manifest_is_refused(change, old: bool, folder: Path) -> None:
 
 
 def test_a_manifest_with_a_wrong_digest_is_refused(folder: Path) -> None:
-    """Also where no other file of the folder tells: of the code that trained it."""
+    """Fingerprints of code stand in the manifest alone, so no other file of the folder shows the edit."""
     edit(folder / "manifest.json", lambda content: content.__setitem__("code", {"run": "0" * 12}))
     with pytest.raises(UserError, match="its digest is not that of its content"):
         confirm()
@@ -159,9 +159,12 @@ def test_an_edited_receipt_is_refused_and_written_again(folder: Path) -> None:
     """Read by whatever makes evidence of it. The advice: once it is deleted, the folder gives the same receipt."""
     assert confirm()
     good = RECEIPT.read_bytes()
-    cheaper = lambda content: content["cost"].__setitem__("wall_s", 0.5)  # noqa: E731
-    spoils = [lambda: edit(RECEIPT, to_98), lambda: edit(RECEIPT, cheaper)]
-    for spoil in (*spoils, lambda: without_digest(RECEIPT), lambda: RECEIPT.write_text("")):
+    for spoil in (
+        lambda: edit(RECEIPT, to_98),
+        lambda: edit(RECEIPT, lambda content: content["cost"].__setitem__("wall_s", 0.5)),
+        lambda: without_digest(RECEIPT),
+        lambda: RECEIPT.write_text(""),
+    ):
         spoil()
         with pytest.raises(UserError, match=r"delete it and run the same command again$") as caught:
             records.read_receipt(RECEIPT)

@@ -61,7 +61,7 @@ def test_a_proximal_term_as_in_the_paper() -> None:
 
 
 def test_a_proximal_term_counts_at_the_rate_of_its_round() -> None:
-    """0.1, halved to 0.05 in round 1: with mu = 1 client 0's two steps are worth 1 + 0.95 there, client 1's one step 1."""
+    """Round 1 has half the rate of 0.1. With mu = 1 two steps are worth 1 + (1 - 0.05), one step is worth 1."""
     task, method = toy.linear_task(2, client_momentum=0.0), toy.linear("fedprox(mu=1.0)+fednova")
     cohort, _ = SequentialEngine(task, method).run_cohort(toy.first_state(task, method), 1)
     assert cohort is not None
