@@ -169,7 +169,7 @@ class Chooser:
         plan = self._catalogue.plans[at]
         if not plan.candidates:
             return {}
-        return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.tuned}
+        return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.chosen}
 
 
 def _wanted(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:

@@ -54,8 +54,8 @@ def run(options: Namespace) -> None:
         _train(_identified(selection.jobs(plan, cells, seeds)), options, device, workers=workers)
         plan = selection.settle(plan, Store.of(ROOT))
         settled = selection.cells(plan, options)
-        cells = [cell for cell in settled if cell.run_id]
-        for cell in (cell for cell in settled if cell.tuned and not cell.run_id):
+        cells = [cell for cell in settled if cell.chosen or (cell.run_id and not cell.tuned)]
+        for cell in (cell for cell in settled if cell.tuned and not cell.chosen):
             console.show(f"{plan.row(cell.row).label}, {plan.column(cell.column).title}: {cell.reason}")
         if not cells:
             return

@@ -63,9 +63,8 @@ def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[li
     follow = {place: one.cell for place, one in firsts(tuned).items()}
     if not follow:
         return [], ""
-    chosen = {
-        (cell.row, cell.column): cell for cell in settle(plan, store).cells if (cell.row, cell.column) in follow and cell.run_id
-    }
+    settled = settle(plan, store).cells
+    chosen = {(cell.row, cell.column): cell for cell in settled if (cell.row, cell.column) in follow and cell.chosen}
     said = f"{len(tuned)} candidates of {len(follow)} tuned cells, {len(chosen)} of which are chosen"
     if len(chosen) < len(follow):
         said += "; of the others the first candidate is counted as the chosen one"

@@ -58,8 +58,8 @@ class Place:
     row: str
     column: str
     printed: float | None
-    run_id: str | None  # None: no run is planned, for `reason`
-    reason: str | None
+    run_id: str | None
+    reason: str | None  # why no run is planned, or of a tuned cell why no candidate is chosen
     metric: Metric
     read: str | None  # what is taken of the run, `last(rounds=10)`; see `fedrepro.config.reading`
     average_last: int | None
@@ -70,6 +70,11 @@ class Place:
     unstated: dict[str, str] = field(default_factory=dict)  # those of them that no paper states -> whose they are
     tuned: bool = False  # the run is one of the plan's candidates, and follows from their evidence
     values: dict[str, Any] = field(default_factory=dict)  # of a candidate: setting or part.argument -> what it tries
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the cell is tuned and has the run that was chosen for it."""
+        return self.tuned and self.run_id is not None and self.reason is None
 
     @property
     def diagnostic(self) -> str | None:

@@ -203,7 +203,7 @@ def _reason(
     place: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: str
 ) -> str | None:
     """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
-    if place.run_id is None:
+    if place.run_id is None or place.reason:
         return place.reason or "no run is planned"
     if not per_seed:
         return "not run yet"

@@ -74,11 +74,12 @@ class Choice:
 def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice, ...]]:
     """The plan with the chosen runs in its tuned cells, the evidence that it asks for, and how each choice was made.
 
-    A cell stays without a run, and says why, until every trial has evidence, and where every candidate diverged.
+    A cell stays without a run, and says why, until every trial has evidence. Where every candidate diverged it has the trial
+    of the first one, which shows it.
     """
     choices = {(cell.row, cell.column): _choice(plan, cell, evidence) for cell in plan.cells if cell.tuned}
     cells = tuple(_with_choice(plan, cell, choices.get((cell.row, cell.column))) for cell in plan.cells)
-    asked = plan.asked | {cell.run_id: plan.seeds for cell in cells if cell.tuned and cell.run_id}
+    asked = plan.asked | {cell.run_id: plan.seeds for cell in cells if cell.run_id and cell.chosen}
     needed = {
         run_id: {seed: receipt for seed, receipt in receipts.items() if seed in asked[run_id]}
         for run_id, receipts in evidence.items()
@@ -114,9 +115,13 @@ def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
 
 
 def _best(means: list[float | None], *, higher: bool) -> int | None:
-    """The place of the best of them, of equal ones the first; None where there is none."""
-    known = [value for value in means if value is not None]
-    return means.index((max if higher else min)(known)) if known else None
+    """The place of the best of them, of equal ones the first; None where there is none.
+
+    Values that differ by rounding alone are equal.
+    """
+    rounded = [value if value is None else round(value, 9) for value in means]
+    known = [value for value in rounded if value is not None]
+    return rounded.index((max if higher else min)(known)) if known else None
 
 
 def _apart(one: float | None, other: float | None) -> float | None:
@@ -141,8 +146,13 @@ def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, f
 def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:
     if choice is None:
         return cell
-    places = [place for place, one in enumerate(choice.tried) if one.chosen]
-    return plan.candidates_of(cell)[places[0]].cell if places else replace(cell, reason=choice.reason)
+    candidates = plan.candidates_of(cell)
+    for one, candidate in zip(choice.tried, candidates, strict=True):
+        if one.chosen:
+            return candidate.cell
+    trial = candidates[0].trial
+    failed = {"run_id": trial.run_id, "read": trial.read} if choice.complete else {}
+    return replace(cell, reason=choice.reason, **failed)
 
 
 def _reason(tried: list[Tried], *, complete: bool) -> str:

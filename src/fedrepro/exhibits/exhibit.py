@@ -42,10 +42,16 @@ class Exhibit:
 
     @cached_property
     def asked(self) -> dict[str, tuple[int, ...]]:
-        """run_id -> the seeds that the report needs. Until a tuned cell has its choice, its first candidate counts."""
+        """run_id -> the seeds that the report needs."""
+        return together([*self.plan.asked.items(), *((run_id, self.plan.seeds) for run_id in self.following)])
+
+    @cached_property
+    def following(self) -> list[str]:
+        """The runs that tuned cells show: the chosen candidate's, and the first one's until all trials have run."""
         waiting = {(one.place.row, one.place.column) for one in self.choices if not one.complete}
-        follow = [(one.run_id, self.plan.seeds) for at, one in firsts(self.plan.candidates).items() if at in waiting]
-        return together([*self.plan.asked.items(), *((run_id, seeds) for run_id, seeds in follow if run_id)])
+        firsts_of_waiting = [one for at, one in firsts(self.plan.candidates).items() if at in waiting]
+        chosen = [cell for cell in self.plan.cells if cell.chosen]
+        return list(dict.fromkeys(cell.run_id for cell in [*chosen, *firsts_of_waiting] if cell.run_id))
 
     @cached_property
     def cells(self) -> list[Cell]:

@@ -16,7 +16,6 @@ from snakemake.utils import update_config
 
 from fedrepro import arithmetic
 from fedrepro.choices import PUBLISHED, require_known
-from fedrepro.config.candidates import firsts
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect, unused_seeds
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
@@ -82,10 +81,14 @@ class Workflow:
         return needs.of(self.rates, config, self.device, len(seeds.split("-")), self.workers)
 
     def foreseen(self, choices: Iterable[tuple[str, str]]) -> dict[str, dict[int, None]]:
-        """run_id -> the seeds that these tables will ask for once their candidates are chosen, as if the first ones were."""
-        plans = [self.plan(*place) for place in choices]
-        found = [(one.cell.run_id, made.seeds) for made in plans for one in firsts(made.candidates).values()]
-        return {run_id: dict.fromkeys(seeds) for run_id, seeds in found if run_id}
+        """run_id -> the seeds that these tables will ask for once their candidates are chosen.
+
+        Where trials are missing, the first candidate counts as the chosen one.
+        """
+        from fedrepro.exhibits.exhibit import Exhibit  # here, since few workflows have a choice to make
+
+        exhibits = [Exhibit.of(self.plan(*place), self.store) for place in choices]
+        return {run_id: dict.fromkeys(one.plan.seeds) for one in exhibits for run_id in one.following}
 
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """The plan of one table, which is written to results/plans with what its jobs need to know of its runs.

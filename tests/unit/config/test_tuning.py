@@ -14,6 +14,7 @@ from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.engine.receipts import receipt_path
 from fedrepro.errors import UserError
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.store import Store
 from fedrepro.typed import plain, typed
 
@@ -138,9 +139,14 @@ def test_a_page_says_that_trials_are_shorter(files: Files, tmp_path: Path) -> No
 
 
 def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
-    shown, _ = report(tuned(files, RATES), tmp_path, [None, None, None])
-    assert (shown["mean"], shown["status"]) == (None, "not run")
-    assert shown["reason"].startswith("all 3 candidates diverged")
+    """It is not reproduced, like an untuned cell whose seeds diverged. The page marks it as lost."""
+    made = tuned(files, RATES)
+    shown, _ = report(made, tmp_path, [None, None, None])
+    assert (shown["mean"], shown["status"], shown["run_id"]) == (None, "not reproduced", tried(made)[0]["run_id"])
+    assert shown["reason"] == "all 3 candidates diverged, or never reached the target"
+    exhibit = Exhibit.of(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
+    assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not asked for
+    assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.asked.values()))}" == "3 of 20"
 
 
 def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:
@@ -170,6 +176,9 @@ def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
         jobs = {run.run_id: seeds for run, seeds in selection.jobs(plan, [*places, *follow], [8, 9, 10])}
         expected = {one["run_id"]: [8] for one in tried(made)} | {tried(made)[chosen]["run_id"]: [8, 9, 10]}
         assert jobs == expected
+        following = Exhibit.of(plan, Store((tmp_path / "none", tmp_path / FOLDER / "evidence"))).following
+        other = tried(made, ("fedprox", "fashion_mnist"))[0]  # the first candidate of a cell without trials
+        assert {*following} == {other["run_id"], tried(made)[chosen]["run_id"]}  # what the workflow announces
     assert selection.foreseen(plan, plan.cells, Store((tmp_path,))) == ([], "")
 
 
