@@ -158,6 +158,15 @@ def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) ->
     return found | {label: next(free) for label in sorted(labels) if label not in found}
 
 
+def colours_of(labels: Iterable[str]) -> dict[str, str]:
+    """The colours of lines that cannot be dashed. Where two looks have one colour, the second one takes another shade of it."""
+    found: dict[str, str] = {}
+    for label, look in looks_of(labels).items():
+        shades = (_mixed(look.colour, end, share) for end, share in SHADES)
+        found[label] = next((shade for shade in shades if shade not in found.values()), look.colour)
+    return found
+
+
 def _look_of_method(name: str) -> Look | None:
     return look_of(name_of(name)) or look_of(name_of(f"fedavg+{name}"))
 

@@ -51,6 +51,14 @@ def test_what_no_list_has_takes_what_is_free():
     assert len(looks.looks_of(f"mine {number}" for number in range(99))) == 99
 
 
+def test_lines_without_dashes_differ_in_the_shade():
+    """FedDyn and a row that varies FedAvg are both green on pages, where the dash tells them apart."""
+    labels = ["FedAvg with FedLAW's weights", "FedDyn", "FedAvg + GH", *(f"mine {number}" for number in range(20))]
+    found = looks.colours_of(labels)
+    assert len({*found.values()}) == len(labels)
+    assert (found["FedDyn"], found["FedAvg + GH"]) == (looks.look_of("FedDyn").colour, looks.look_of("FedAvg + GH").colour)
+
+
 def test_looks_cost_no_import():
     """Figures and MLflow both use them."""
     code = "import sys, fedrepro.looks; print({'torch', 'mlflow', 'matplotlib'} & set(sys.modules))"

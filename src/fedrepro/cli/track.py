@@ -50,16 +50,21 @@ def ui(options: Namespace) -> None:
 
 
 def _plan_again(published: bool) -> None:
-    """Writes plans anew, unless a workflow runs, whose jobs read them: with --config they are of other settings than those of
-    params.yaml. Plans and results alone, without a project, stay as they are."""
+    """Writes plans anew, and with `published` those of published reports, too.
+
+    While a workflow runs, plans that are there stay: its jobs read them, and with --config they are of other settings than
+    those of params.yaml. Plans and results alone, without a project, stay as they are.
+    """
     if not (ROOT / "params.yaml").exists():
         return
     with planning(ROOT) as free:
+        if not free and not published:
+            return
+        project = load_project(ROOT)
         if free:
-            project = load_project(ROOT)
             _plan_known(project)
-            if published:
-                _plan_published(project)
+        if published:
+            _plan_published(project, anew=free)
 
 
 def _plan_known(project: Project) -> None:
@@ -75,10 +80,12 @@ def _plan_known(project: Project) -> None:
             path.unlink()
 
 
-def _plan_published(project: Project) -> None:
-    """Writes the plan of each published report, as the workflow does: it says what its evidence is of."""
+def _plan_published(project: Project, anew: bool) -> None:
+    """Writes the plan of each published report, as the workflow does: it says what its evidence is of. Those that are there are
+    written `anew`, or left alone."""
     for folder in (evidence.parent for evidence in published_folders(ROOT)):
         scale, paper = folder.parts[-2:]
         reports = {path.stem for path in folder.glob("*.json")}
         for table in (name for name in project.tables_of(paper) if name in reports):
-            write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))
+            if anew or not (PLANS / scale / paper / f"{table}.json").exists():
+                write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))

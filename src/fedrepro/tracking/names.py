@@ -49,9 +49,21 @@ def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     cells = {run_id: f"{methods[run_id]}, {settings[run_id]}" for run_id in runs}
     arguments = _apart(values, _edited(runs, "argument_sources"), cells, methods, methods)
     found = {run_id: Name(methods[run_id], arguments[run_id], settings[run_id]) for run_id in runs}
-    times = Counter(found.values())
-    twins = {run_id: name for run_id, name in found.items() if times[name] > 1}
-    return found | {run_id: name._replace(arguments=run_id[-8:]) for run_id, name in twins.items()}
+    found |= {run_id: name._replace(arguments=_own_parts(run_id, twins, runs)) for run_id, name, twins in _twins(found)}
+    return found | {run_id: name._replace(arguments=run_id[-8:]) for run_id, name, _ in _twins(found)}
+
+
+def _twins(names: Mapping[str, Name]) -> list[tuple[str, Name, list[str]]]:
+    """(run_id, its name, all runs of this name) of those whose name another one has."""
+    alike = _grouped({run_id: str(name) for run_id, name in names.items()})
+    return [(run_id, name, alike[str(name)]) for run_id, name in names.items() if len(alike[str(name)]) > 1]
+
+
+def _own_parts(run_id: str, twins: Sequence[str], runs: Mapping[str, tuple[Run, list[str]]]) -> str:
+    """Returns the parts of a method that not all of its twins have."""
+    parts = {one: [call.name for call in runs[one][0].calls] for one in twins}
+    shared = set.intersection(*map(set, parts.values()))
+    return " ".join(part for part in parts[run_id] if part not in shared)
 
 
 def tried(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:

@@ -7,7 +7,6 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
-from fedrepro.config.reading import Reading
 from fedrepro.engine.fingerprints import Changed, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
@@ -90,7 +89,7 @@ class Seed:
 
 @dataclass(frozen=True)
 class MeanRun:
-    """The mean over those seeds of a run that have finished; at least one. `planned`: how many seeds the tables ask for."""
+    """The mean over those seeds of a run that have finished; at least one. `planned`: how many seeds its table asks for."""
 
     seeds: tuple[Seed, ...]
     planned: int
@@ -231,7 +230,7 @@ def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
         "seed": str(wanted.seed),
         LEVEL: "trial" if wanted.trial else "seed",
         COLOUR: wanted.colour,
-        ORDER: "{:03}.{:03}.{:03}".format(*wanted.place),
+        ORDER: ".".join(f"{number:03}" for number in wanted.place),
         "status": {"FINISHED": "finished", "FAILED": "diverged"}.get(run.status, "running"),
     }
 
@@ -246,17 +245,11 @@ def _parameters(receipt: Record) -> dict[str, str]:
 def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
     """Under the metric's own name, the number that the tables show; nothing of a run that diverged before it was read.
 
-    Where tables read a metric at several rounds or average over different numbers of them, the latest and longest mean has the
-    plain name, the others say where they end and how long they are. So do rounds to a target and jumps, always.
+    Where tables read a metric at several rounds or average over different numbers of them, the first table's has the plain
+    name, the others say where they end and how long they are. So do rounds to a target and jumps, always.
     """
     found: dict[str, float | None] = {}
-    rounds = len(receipt["curves"]["round"])
-
-    def latest_and_longest_first(reading: Reading) -> tuple[str, int, int]:
-        window = reading.window(rounds)
-        return reading.metric, -window.stop, -len(window)
-
-    for reading in sorted(wanted.reported, key=latest_and_longest_first):
+    for reading in wanted.reported:
         name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
         if name in found or reading.derived:
             name += f"_{reading.short}"

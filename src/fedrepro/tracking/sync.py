@@ -29,7 +29,7 @@ class SyncReport:
     unchanged: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
     waiting: list[str] = field(default_factory=list)  # planned, without a result
-    retired: list[str] = field(default_factory=list)  # no plan asks for them any more: they lost `fedrepro.live`
+    retired: list[str] = field(default_factory=list)  # no plan asks for them, or their result is gone: see `_retire`
     problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
     seconds: float = 0.0
 
@@ -143,17 +143,19 @@ class _Sync:
         return [run for runs in existing.values() for run in runs]
 
     def _family(self, pending: Pending, wanted: list[Wanted], existing: dict, parents: dict[str, str]) -> str:
-        """The mean over the seeds first: the seeds, and those that no plan asks for any more, hang below it. Seeds of other
-        code of a part are in no mean, unless all are. Trials hang below the mean of their cell. Returns MLflow's id of the
-        parent."""
+        """The mean first: the seeds, and those that no plan asks for any more, hang below it. Trials hang below the mean of
+        their cell. The mean is over the seeds of the first table that shows the run. Seeds of other code of a part are in no
+        mean, unless all are. Returns MLflow's id of the parent."""
         seeds, training = self._seeds(wanted)
-        same = tuple(one for one in seeds if not one.other.retrain) or seeds
+        table = min((one.wanted.place[0] for one in seeds), default=0)
+        own = tuple(one for one in seeds if one.wanted.place[0] == table)
+        same = tuple(one for one in own if not one.other.retrain) or own
         first, parent = wanted[0], ""
         if first.trial:
             parent = parents.get(first.cell, "")
             pending.drop(first.run_id)  # the mean, if a table had shown it
         elif seeds:
-            parent = pending.place(MeanRun(same, len(wanted)))
+            parent = pending.place(MeanRun(same, sum(one.place[0] == table for one in wanted)))
         for one in (*seeds, *training):
             pending.place(one, parent or None)
         here = {one.key for one in (*seeds, *training)}
@@ -195,15 +197,30 @@ class _Sync:
                     backend.end(run)
 
     def _retire(self, backend: Backend, held: dict[str, list[KnownRun]]) -> None:
-        """Takes the live tag from runs that no plan asks for, and sorts them last; they stay until `prune` removes them."""
+        """Takes the live tag from runs that no plan asks for or whose result is gone, and sorts them last. They stay until
+        they are pruned, or their result is there again."""
         asked, mine = places(self.asked), backend.more.get(ORIGIN)
+        here = places({place: one for place, one in self.asked.items() if self._is_here(one)})
         for name, identity in store.our_experiments(backend.client).items():
             runs = held.get(name) if name in held else backend.runs(identity)
             ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]
-            gone = [run for run in ours if (name, run.tags[KEY]) not in asked]
-            backend.retag([(run, {ORDER: f"{RETIRED}{run.tags[ORDER]}"}) for run in gone if ORDER in run.tags])
+            gone = [run for run in ours if (name, run.tags[KEY]) not in here]
+            backend.retag([(run, _as_retired(run.tags, asked=(name, run.tags[KEY]) in asked)) for run in gone])
             backend.untag(gone, LIVE)
             self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
+
+    def _is_here(self, one: Wanted) -> bool:
+        """Whether a run has a result, or a checkpoint."""
+        return bool(self.results.find(one.run_id, one.seed)) or live.file(self.root, one.run_id, one.seed).exists()
+
+
+def _as_retired(tags: dict[str, str], asked: bool) -> dict[str, str]:
+    """What changes of the tags of a run that retires. A run that comes back gets its own again."""
+    return {
+        "status": "retired: its result is gone" if asked else "retired: no table asks for it",
+        **({} if asked else {"tables": "none"}),
+        **({ORDER: f"{RETIRED}{tags[ORDER]}"} if ORDER in tags else {}),
+    }
 
 
 def _looks(experiment: str, asked: dict) -> dict[str, str]:

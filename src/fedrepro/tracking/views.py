@@ -49,8 +49,9 @@ def _note(wanted: Sequence[Wanted]) -> str:
     read = {f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(one.run.config) for one in wanted for r in one.reported}
     numbers = "; ".join(f"`{name}`, for example: {words}" for name, words in [*read.items()][:_NAMED])
     return (
-        f"Runs of {', '.join(places)}. A line is the mean over the seeds of one method in one setting; its seeds lie below.\n\n"
-        f"`/{TABLE}` is what the paper's tables read, over the rounds that they name ({numbers}). `/{SPREAD}` is its standard "
+        f"Runs of {', '.join(places)}. A line is the mean of one method in one setting over the seeds of the first table that "
+        "shows it. Its seeds, those of other tables too, lie below.\n\n"
+        f"`/{TABLE}` is what that table reads, over the rounds that it names ({numbers}). `/{SPREAD}` is its standard "
         "deviation over seeds, `/curve` has every round. Accuracies and errors are in percent.\n\n"
         f"`{COST}wall_s`: seconds of a seed. `{COST}peak_mib`: its memory. `{COST}mb_sent`: MB between server and clients."
     )

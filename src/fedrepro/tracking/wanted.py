@@ -17,12 +17,12 @@ from fedrepro.exhibits.evidence import load_record
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import natural
 from fedrepro.files import canonical_hash, read_json, sha256_file
-from fedrepro.looks import look_of, looks_of
+from fedrepro.looks import colours_of, look_of
 from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names, tried
 
 PLANS = Path("results/plans")
-FORMAT = 6  # raise it when the way a run is shown changes: every run is then written again
+FORMAT = 7  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Wanted:
     labels: list[str] = field(default_factory=list)  # what the tables call its method
     tables: list[str] = field(default_factory=list)
     reported: list[Reading] = field(default_factory=list)  # what the tables show of it
-    place: tuple[int, int, int] = (0, 0, 0)  # of the first cell: table, column, row
+    place: tuple[int, ...] = (0, 0, 0, 0)  # of the first cell: table, column, row, and which of its candidates
     tried: str = ""  # of a candidate of a tuned cell: what it tries, `lr=0.03`
     trial: bool = False  # a candidate that no table shows
     cell: str = ""  # and the run that was chosen in its place, if one was
@@ -96,14 +96,17 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
             row_place, row = rows[cell.row]
             for seed in seeds:
                 one = Wanted(plan.paper, plan.scale, plan.runs[run_id], seed)
-                one.place = number, columns[cell.column], row_place
+                one.place = number, columns[cell.column], row_place, 0
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.tables, plan.table)
                 if not reading.diagnostic:  # no part of a receipt, and no method
                     _add(one.labels, row.label)
                     _add(one.reported, reading)
                 if isinstance(cell, Candidate):
-                    one.tried = one.tried or tried(cell.values, [other.values for other in plan.candidates_of(cell)])
+                    candidates = plan.candidates_of(cell)
+                    if one.place[:3] == (number, columns[cell.column], row_place):
+                        one.place = *one.place[:3], candidates.index(cell)
+                    one.tried = one.tried or tried(cell.values, [other.values for other in candidates])
                     one.cell = one.cell or chosen.get((cell.row, cell.column)) or ""
     cells = {(f"{plan.paper}/{plan.scale}", cell.run_id) for plan in made for cell in plan.planned}
     for one in found.values():
@@ -149,9 +152,9 @@ def _give_names(found: dict[tuple[str, str], Wanted], begun: set[str]) -> None:
         names = run_names({one.run_id: (one.run, one.labels) for one in here if not one.cell})
         for one in here:
             one.name = names[one.cell or one.run_id]
-        looks = looks_of(one.look for one in here)
+        colours = colours_of(one.look for one in here)
         for one in here:
-            one.colour = looks[one.look].colour
+            one.colour = colours[one.look]
 
 
 def other_code(path: Path, wanted: Wanted) -> fingerprints.Changed:

@@ -1,16 +1,25 @@
 """The mean over the seeds of a run, the seeds below it."""
 
+from pathlib import Path
+
 import pytest
 from small_table import make_plan, make_receipt, with_settings, write_result, write_results
 from tracked import all_in, means_in, opened, runs_in
 
+from fedrepro.config import grid
+from fedrepro.config.project import load_project
 from fedrepro.config.reading import FirstReaching, Jumps, Last, Reading
-from fedrepro.files import write_json
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.names import natural
+from fedrepro.files import write_json, write_text
 from fedrepro.looks import look_of
-from fedrepro.tracking import sync
+from fedrepro.store import Store
+from fedrepro.tracking import sync, wanted
 from fedrepro.tracking.shown import COLOUR, PARENT, _reported
 from fedrepro.tracking.wanted import Wanted
+from fedrepro.typed import text
 
+ROOT = Path(__file__).parents[3]
 SMALL = {"seeds": [8, 9]}
 
 
@@ -46,6 +55,50 @@ def test_seeds_hang_below_their_mean(root):
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
 
 
+def test_the_mean_is_over_the_seeds_of_the_first_table(root):
+    """A later table takes more seeds of the run, and reads them otherwise. They hang below the mean and are not in it."""
+    plan, more = make_plan(**SMALL), make_plan(table="table3-seeds", seeds=[8, 9, 10])
+    path = write_results(root, plan)
+    write_results(root, more)
+    run = plan["runs"][plan["cells"][0]["run_id"]]
+    write_result(root, run, 9, 90.0)
+    write_result(root, run, 10, 20.0)
+    for cell in more["cells"]:
+        cell["read"] = cell["run_id"] and "last()"
+    write_json(path.with_name("table3-seeds.json"), more)
+    sync([path, path.with_name("table3-seeds.json")], root)
+    (mean,) = means_in(root)[run["run_id"]]
+    assert (mean.info.run_name, mean.data.tags["seed"]) == ("FedAvg α100", "mean of 8, 9")
+    assert {"accuracy/mean": 89.0, "accuracy/std": 1.4142}.items() <= mean.data.metrics.items()
+    assert "accuracy/mean_last1" in mean.data.metrics
+    below = [runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key]
+    assert below == [mean.info.run_id] * 3
+
+
+def test_means_are_the_published_tables_numbers(tmp_path):
+    """Elastic aggregation has runs that several tables take at other seeds and read otherwise: every cell of the first table
+    that shows a run has the mean and the deviation of MLflow."""
+    for name in ("papers", "data", "reports", "params.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    project = load_project(ROOT).as_published("full")
+    plans = [grid.plan(project, "elastic", table, "full") for table in project.tables_of("elastic")]
+    for made in plans:
+        write_text(tmp_path / "results/plans/full/elastic" / f"{made.table}.json", text(made))
+    sync(wanted.plan_files(tmp_path), tmp_path)
+    means = means_in(tmp_path, "elastic/full")
+    firsts: dict[str, tuple[str, str]] = {}
+    for made in sorted(plans, key=lambda made: (made.kind is not None, natural(made.table))):
+        for cell in Exhibit.of(made, Store.of(ROOT)).cells:
+            if not cell.run_id or cell.place.diagnostic or cell.mean is None or cell.mixed:
+                continue
+            if firsts.setdefault(cell.run_id, (made.table, cell.place.read)) == (made.table, cell.place.read):
+                name, (run,) = cell.metric.name.removeprefix("test_"), means[cell.run_id]
+                shown = [run.data.metrics.get(f"{name}/{kind}") for kind in ("mean", "std")]
+                if not cell.place.reading.derived:
+                    assert shown == pytest.approx([cell.mean, cell.std], abs=6e-5), (made.table, cell.run_id)
+    assert len(firsts) > 10
+
+
 def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
     """They are other quantities than the accuracy that their curve is of, whatever their windows."""
     receipt = make_receipt(make_plan()["runs"][make_plan()["cells"][0]["run_id"]], 8, 88.0)
@@ -57,7 +110,8 @@ def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
 
 
 def test_trials_hang_below_the_mean_of_their_cell(root):
-    """The chosen candidate is the cell, the others are seeds below it that say what they try; colours are the method's."""
+    """The chosen candidate is the cell, the others are seeds below it that say what they try; colours are the method's. They
+    are sorted in the order in which the table names them."""
     plan = make_plan(seeds=[8])
     cell = plan["cells"][0]
     chosen = plan["runs"][cell["run_id"]]
@@ -80,6 +134,7 @@ def test_trials_hang_below_the_mean_of_their_cell(root):
     assert (trial.data.tags["level"], seed.data.tags["level"], mean.data.tags["level"]) == ("trial", "seed", "mean")
     assert (trial.data.tags["tries"], seed.data.tags["tries"]) == ("lr=0.5", "lr=0.08")
     assert {run.data.tags[COLOUR] for run in (mean, seed, trial)} == {look_of("FedAvg").colour}
+    assert [run.data.tags["order"] for run in (mean, seed, trial)] == ["000.000.000.000"] * 2 + ["000.000.000.001"]
     write_result(root, other, 8, 95.0)
     sync([path], root)
     (mean,), (trial,) = all_in(root)[other["run_id"]], all_in(root)[f"{chosen['run_id']}/seed8"]

@@ -76,6 +76,13 @@ def test_runs_that_say_nothing_different_have_their_hash():
     assert names_of(run, run | {"run_id": "digits-mlp-0a1b2c3d"})[1] == "FedAvg 0a1b2c3d"
 
 
+def test_runs_of_other_parts_are_told_apart_by_them():
+    """Where rows of one method have other parts, their names have the parts that differ."""
+    first, second = make_run("fedavg", "mlp-a100"), make_run("fedavg", "mlp-a01")
+    twin = second | {"run_id": "digits-mlp-0a1b2c3d", "method": f"{second['method']}+mean_buffers"}
+    assert names_of(first, second, twin)[1:] == ["FedAvg α0.1", "FedAvg mean_buffers α0.1"]
+
+
 def test_no_two_published_runs_have_one_name(tmp_path):
     """Of all tables of a paper; a row that varies a method has the method's name, and its value."""
     project = load_project(ROOT)

@@ -19,10 +19,10 @@ from fedrepro.config.grid import plan
 from fedrepro.config.plan import load_plan
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
-from fedrepro.files import write_json
+from fedrepro.files import lock, write_json
 from fedrepro.tracking import SyncReport, server, sync, ui
 from fedrepro.tracking.address import own
-from fedrepro.workflow.jobs import write_plan
+from fedrepro.workflow.jobs import LOCK, PLANS, write_plan
 
 SMALL = {"seeds": [8, 9]}
 
@@ -109,6 +109,25 @@ def test_what_is_published_is_planned(tmp_path, monkeypatch):
     published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
     assert len(published) > 200
     assert published <= planned
+
+
+def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
+    """Plans that are there are its own and stay. Those of published reports that it has not are written."""
+    for name in ("papers", "data", "reports", "params.yaml"):
+        (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: None)
+    known = [write_plan(place, plan(load_project(), "fedlaw", "table3", "demo")) for place in ("", "full/fedlaw/")]
+    before = [path.read_text() for path in known]
+    Path("params.yaml").unlink()
+    Path("params.yaml").write_text((Path(__file__).parents[3] / "params.yaml").read_text() + "\n# edited since\n")
+    with lock(LOCK, busy=print):
+        track.ui(Namespace(host="127.0.0.1", port=5000))
+    assert [path.read_text() for path in known] == before
+    assert (PLANS / "full/fedgh/table2.json").exists()
+    track.ui(Namespace(host="127.0.0.1", port=5000))
+    assert [path.read_text() == text for path, text in zip(known, before, strict=True)] == [True, False]
 
 
 def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):

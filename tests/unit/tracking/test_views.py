@@ -45,7 +45,7 @@ def test_an_experiment_opens_as_model_training(root):
     assert tags["mlflow.experimentKind"] == "custom_model_development"
     assert tags["mlflow.experiment.primaryMetric.name"] == "accuracy/mean"
     assert tags["mlflow.note.content"].startswith(
-        "Runs of papers/fedlaw at scale demo. A line is the mean over the seeds of one"
+        "Runs of papers/fedlaw at scale demo. A line is the mean of one method in one setting over the seeds of the first table"
     )
     assert "`accuracy/mean`, for example: mean of the last 2 of 5 rounds" in tags["mlflow.note.content"]
     assert f"{views.SAVED}stale" not in tags
