@@ -4,18 +4,19 @@ import io
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from fedrepro.errors import UserError
 
 _MODES = {1: "L", 3: "RGB"}  # channels -> Pillow's mode
+UPRIGHT = 1  # EXIF orientation
 
 
 def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Sequence[int]) -> np.ndarray:
     """Images uint8 [count, C, H, W] from `count` pairs (where it is from, encoded bytes), in their order.
 
     A grey image becomes three equal channels where C = 3, a colour image its luminance where C = 1. UserError naming the image
-    that cannot be decoded, is not of size HxW, has more than 8 bits a channel, or is transparent anywhere.
+    that cannot be decoded, is not of size HxW, has more than 8 bits a channel, is transparent anywhere, or is to be turned.
     """
     channels, height, width = shape
     images = np.empty((count, channels, height, width), dtype=np.uint8)
@@ -40,8 +41,10 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
 
 
 def _require_plain(where: str, image: Image.Image) -> None:
-    """UserError for what Pillow would convert without a word: values above 255 become 255, and transparency goes."""
+    """UserError for what Pillow converts without a word: values above 255 become 255, transparency goes, nothing is turned."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         raise UserError(f"{where}: has more than 8 bits a channel ({image.mode}); save it with values from 0 to 255")
     if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
         raise UserError(f"{where}: is transparent; save it on a background")
+    if image.getexif().get(ExifTags.Base.Orientation, UPRIGHT) != UPRIGHT:
+        raise UserError(f"{where}: its EXIF orientation says that viewers turn or mirror it; save it upright, without that tag")

@@ -6,7 +6,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 
 import contextlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,8 @@ class Workflow:
             if workflow.is_main_process:
                 session.claim()
                 forget_unsynced()
-            return cls(load_project(Path(), params), workflow)
+            with _naming(workflow.config_settings.config):
+                return cls(load_project(Path(), params), workflow)
 
     @cached_property
     def device(self) -> str:
@@ -250,6 +251,17 @@ class Workflow:
     def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
         """The pages of these scales that there is something to show on."""
         return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]
+
+
+@contextlib.contextmanager
+def _naming(given: Mapping[str, Any]) -> Iterator[None]:
+    """What is wrong with params.yaml may be wrong with what --config has put in its place."""
+    try:
+        yield
+    except UserError as error:
+        if given and str(error).startswith("params.yaml: "):
+            raise UserError(f"params.yaml with --config {' '.join(given)}{str(error).removeprefix('params.yaml')}") from error
+        raise
 
 
 def _told(name: str) -> Any:

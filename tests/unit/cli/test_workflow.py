@@ -302,7 +302,9 @@ def test_config_takes_what_params_yaml_takes(
     asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
     with pytest.raises(SystemExit, match=r"^2$"):
         Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
-    assert "unknown setting 'a'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("fedrepro: error: params.yaml with --config settings: ")
+    assert "unknown setting 'a'" in said
 
 
 def test_params_yaml_is_read_as_other_commands_read_it(project: Path) -> None:

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from fedrepro.data import partition, proxy
 from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
@@ -115,9 +115,10 @@ def test_both_splits_and_domains(published):
     assert arrays.train_groups.tolist() == arrays.test_groups.tolist() == [0, 0, 0, 1, 1]
 
 
-def encoded(values):
-    stream = io.BytesIO()
-    Image.fromarray(values).save(stream, "PNG")
+def encoded(values, orientation=1):
+    stream, exif = io.BytesIO(), Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    Image.fromarray(values).save(stream, "PNG", exif=exif)
     return stream.getvalue()
 
 
@@ -139,6 +140,10 @@ FAULTS = [
         r"cat/1\.png: has more than 8 bits a channel \(I;16\)",
     ),
     ({"PACS/photo/cat/1.png": encoded(np.zeros((2, 2, 4), np.uint8))}, r"cat/1\.png: is transparent; save it on a background"),
+    (
+        {"PACS/photo/cat/1.png": encoded(np.zeros((2, 2, 3), np.uint8), orientation=6)},
+        r"cat/1\.png: its EXIF orientation says that viewers turn or mirror it; save it upright",
+    ),
 ]
 
 
