@@ -5,12 +5,13 @@ numbers, so that words and structure may change and what it decides may not.
 """
 
 import itertools
+from collections.abc import Sequence
 
 from fedrepro.config.changes import Changes
 from fedrepro.config.claims import Claim, Difference, Equal, Small
 from fedrepro.config.spreads import Spread
 from fedrepro.exhibits.claims import Number
-from fedrepro.exhibits.judge import judged_alone
+from fedrepro.exhibits.judge import Verdict, _outcomes, _overall
 from fedrepro.exhibits.verdict import estimate, judged, margin
 from fedrepro.files import canonical_hash
 
@@ -28,6 +29,11 @@ _SEEDS = (
     [1.5],
     [6.2, 9.0, 11.8],
 )
+
+
+def judged_alone(claim: Claim, numbers: Sequence[Number]) -> Verdict:
+    """The verdict on these numbers, whatever table they are from."""
+    return _overall([(verdict, why) for _, verdict, why in _outcomes(claim, numbers)])[0]
 
 
 def rule_fingerprint() -> str:

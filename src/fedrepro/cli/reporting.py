@@ -44,13 +44,11 @@ def page(options: Namespace) -> None:
 
 
 def site(options: Namespace) -> None:
-    for path in render_site(options.pages, ROOT / "reports"):
-        print(path)
+    print(*render_site(options.pages, ROOT / "reports"), sep="\n")
 
 
 def overview(options: Namespace) -> None:
-    for path in render_overview(options.pages, ROOT / "reports"):
-        print(path)
+    print(*render_overview(options.pages, ROOT / "reports"), sep="\n")
 
 
 def summary(options: Namespace) -> None:

@@ -9,7 +9,7 @@ from fedrepro import arithmetic, console
 from fedrepro.cli import asked, selection
 from fedrepro.config.places import SWEEP
 from fedrepro.engine import cards, environment
-from fedrepro.engine.receipts import receipt_path
+from fedrepro.engine.receipts import IDENTITY, receipt_path
 from fedrepro.errors import UserError
 from fedrepro.files import content_of, read_json, write_text
 
@@ -84,7 +84,7 @@ def _require_one_target(options: Namespace) -> None:
 def configuration(path: Path) -> dict[str, Any]:
     """The configuration of one run. UserError for a file of something else."""
     entry = read_json(path)
-    if not isinstance(entry, dict) or not {"run_id", "method", "method_label", "config", "inputs"} <= entry.keys():
+    if not isinstance(entry, dict) or not {*IDENTITY} <= entry.keys():
         raise UserError(f"{path}: not the configuration of a run; snakemake writes them to results/configs")
     return entry
 

@@ -7,13 +7,14 @@ from fedrepro import console, tracking
 from fedrepro.choices import UNSYNCED
 from fedrepro.config.grid import plan
 from fedrepro.config.places import paper_and_scale
+from fedrepro.config.plan import PLANS
 from fedrepro.config.project import Project, load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
 from fedrepro.tracking.server import require_port
 from fedrepro.tracking.wanted import plan_files
-from fedrepro.workflow.jobs import PLANS, planning, write_plan
+from fedrepro.workflow.jobs import planning, write_plan
 
 ROOT = Path()
 

@@ -15,11 +15,13 @@ from fedrepro.config.spreads import Spread
 from fedrepro.config.table import Metric
 from fedrepro.engine.forks import Fork
 from fedrepro.engine.identity import require_settings
+from fedrepro.engine.receipts import IDENTITY
 from fedrepro.errors import UserError
 from fedrepro.files import again, read_json
 from fedrepro.registry import Call, parse
 from fedrepro.typed import typed
 
+PLANS = Path("results/plans")
 SCHEMA = 9  # raise it when a key changes its meaning or goes away
 Scale = Literal["demo", "short", "full"]
 
@@ -148,7 +150,7 @@ class Run:
     @property
     def identity(self) -> dict[str, Any]:
         """What its run_id decides alone, as training takes it; the sources of its values may be told differently one day."""
-        return {key: getattr(self, key) for key in ("run_id", "method", "method_label", "config", "inputs")}
+        return {key: getattr(self, key) for key in IDENTITY}
 
 
 @dataclass(frozen=True)

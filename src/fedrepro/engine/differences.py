@@ -5,15 +5,7 @@ from typing import Any
 
 # File of a result folder -> what it is called in a sentence.
 _FILES = {"metrics.parquet": "the recorded metrics", "model.safetensors": "the final model"}
-# Key of an environment -> the reason that another value of it gives.
-REASONS = {
-    "arithmetic": "arithmetic",
-    "products": "products",
-    "device": "device",
-    "engine": "engine",
-    "torch": "torch",
-    "numpy": "NumPy",
-}
+REASONS = ("arithmetic", "products", "device", "engine", "torch", "numpy")  # keys of an environment; another value is a reason
 
 
 @dataclass(frozen=True)
@@ -70,11 +62,11 @@ def reasons(published: dict[str, Any], again: dict[str, Any], found: Mismatch) -
     said = [f"it was computed from {fact}" for fact in found.facts if "sha256" in fact]
     if before.get("arithmetic") != "portable":
         said.append("it was not computed in portable arithmetic, which alone is the same on every processor")
-    for key, name in REASONS.items():
+    for key in REASONS:
         if key == "arithmetic" and before.get(key) != "portable":
             continue
         if before.get(key) != now.get(key):
-            said.append(f"{name} was {before.get(key)}, here it is {now.get(key)}")
+            said.append(f"{key.replace('numpy', 'NumPy')} was {before.get(key)}, here it is {now.get(key)}")
     for name, place in (("architecture", -1), ("C library", -2)):
         parts = [_platform(environment)[place] for environment in (before, now)]
         if parts[0] != parts[1]:

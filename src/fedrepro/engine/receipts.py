@@ -22,11 +22,12 @@ from fedrepro.errors import UserError
 from fedrepro.files import json_text, read_json, write_json
 
 RUNS = Path("results/runs")
+IDENTITY = ("run_id", "method", "method_label", "config", "inputs")  # what a run_id decides alone
 
 
 def identity(run: dict[str, Any]) -> dict[str, Any]:
     """The part of a plan's run that its run_id decides alone; the sources of its values may be told differently one day."""
-    return {key: run[key] for key in ("run_id", "method", "method_label", "config", "inputs")}
+    return {key: run[key] for key in IDENTITY}
 
 
 def receipt_path(root: Path, run_id: str, seed: int) -> Path:

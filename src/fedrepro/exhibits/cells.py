@@ -209,20 +209,10 @@ def _reason(
         return "not run yet"
     never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
     missing = [seed for seed in seeds if seed not in per_seed]
-    reasons = []
-    if mixed:
-        reasons.append(f"the seeds are of {mixed}")
-    if diverged:
-        reasons.append(f"{len(diverged)} of {len(per_seed)} seeds diverged: {_listed(diverged)}")
-    if never:
-        reasons.append(f"{len(never)} of {len(per_seed)} seeds did not reach the target: {_listed(never)}")
-    if missing:
-        reasons.append(f"{len(missing)} of {len(seeds)} seeds not run yet: {_listed(missing)}")
+    told = (diverged, per_seed, "diverged"), (never, per_seed, "did not reach the target"), (missing, seeds, "not run yet")
+    reasons = [f"the seeds are of {mixed}"] if mixed else []
+    reasons += [f"{len(some)} of {len(all)} seeds {what}: {', '.join(map(str, some))}" for some, all, what in told if some]
     return "; ".join(reasons) or None
-
-
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:

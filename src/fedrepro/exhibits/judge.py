@@ -100,11 +100,6 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
     return ClaimVerdict(claim, verdict, why, (*numbers, *((number, None) for number in shown)))
 
 
-def judged_alone(claim: Claim, numbers: Sequence[Number]) -> Verdict:
-    """The verdict on these numbers, whatever table they are from."""
-    return _overall([(verdict, why) for _, verdict, why in _outcomes(claim, numbers)])[0]
-
-
 def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
     """Each number with its verdict, and why; those that contradict are adjusted for how many there are."""
     against = holm([_p_against(claim, number) for number in numbers])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedrepro.choices import PUBLISHED
+from fedrepro.config.places import SCALES
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import period
@@ -17,7 +18,6 @@ ALL_PAGES = (
     "the printed ones. Scale short has fewer rounds, demo has other data; each page says what was run."
 )
 NONE = "There is no page yet: no run has left any evidence below reports/."
-SCALES = ["full", "short", "demo"]  # in this order on the list
 Placed = tuple[Path, PageHeader]  # a page with the path of its JSON
 
 
@@ -58,7 +58,7 @@ def _up(plan: Plan, below: bool = False) -> tuple[str | b.Text, ...]:
 
 def site(pages: Sequence[Placed]) -> b.Document:
     """Makes the list of all pages."""
-    ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, SCALES.index(pair[1].scale), pair[1].own))
+    ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, -SCALES.index(pair[1].scale), pair[1].own))
     columns = b.heads("paper", "scale", "tables run", "cells", "claims", "runs finished")
     listed = b.Grid("Papers and scales", columns, tuple(_listed(path, page) for path, page in ordered))
     return b.Document("All pages", ALL_PAGES, (listed if pages else b.Paragraph(NONE),))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 LEVEL = 0.95
 POWER = 0.8  # with which the seeds that an open claim needs would decide it (our choice)
 MOST = 1000  # seeds beyond which counting stops
+mean = statistics.fmean  # rounded once
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -74,11 +75,6 @@ def printed_gap(first: float | None, second: float | None) -> float | None:
     """The difference of two printed numbers: 80.47 - 72.05 is 8.42, not a hair more."""
     gap = minus(first, second)
     return None if gap is None else round(gap, 6)
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean, rounded once."""
-    return math.fsum(values) / len(values)
 
 
 def first_reaching(curve: Mapping[int, float], target: float, higher: bool) -> float:

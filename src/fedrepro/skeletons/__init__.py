@@ -35,6 +35,11 @@ def fill(template: str, **values: str) -> str:
     return Template(template.lstrip("\n")).substitute(values)
 
 
+def title(name: str) -> str:
+    """A name as a docstring begins with it: `Trimmed mean`."""
+    return name.replace("_", " ").capitalize()
+
+
 RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "demo", "short", "full"}  # words of YAML, scales
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedrepro.errors import UserError
-from fedrepro.skeletons import Skeleton, fill, require_folder, require_name
+from fedrepro.skeletons import Skeleton, fill, require_folder, require_name, title
 
 _READER = '''
 """$title: what it is, who published it, in which files.
@@ -98,12 +98,12 @@ def files(root: Path, name: str) -> Skeleton:
     reader, test = Path("src/fedrepro/data", f"{name}.py"), Path("tests/unit/data", f"test_{name}.py")
     if (root / reader).exists():  # it may be the very module that gets a line more
         raise UserError(f"new dataset {name}: {reader} is there already; choose another name")
-    text = fill(_READER, title=_title(name), name=name)
+    text = fill(_READER, title=title(name), name=name)
     found = {
         reader: text,
         _SOURCE: _with_kind((root / _SOURCE).read_text(), name),
         _REGISTRY: (root / _REGISTRY).read_text().rstrip("\n") + fill(_ENTRY, name=name, sha=_sha(text)).join(["\n\n", ""]),
-        test: fill(_TEST, title=_title(name), name=name),
+        test: fill(_TEST, title=title(name), name=name),
     }
     steps = (
         f"edit {reader} and the entry at the end of {_REGISTRY}, then: fedrepro data {name}",
@@ -134,7 +134,3 @@ def _sha(reader: str) -> str:
     draw = module["_draw"]
     train, test = (draw(module[count], split, entry) for count, split in (("TRAIN", "train"), ("TEST", "test")))  # type: ignore[operator]
     return Source(*train, *test, files={}).content_sha256
-
-
-def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()

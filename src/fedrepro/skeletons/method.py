@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.skeletons import Skeleton, fill, require_folder, require_name
+from fedrepro.skeletons import Skeleton, fill, require_folder, require_name, title
 
 _PART = '''
 """$title. AUTHORS, VENUE, https://arxiv.org/abs/..., equation ...
@@ -231,15 +231,11 @@ def _part(name: str, slot: str) -> str:
     one = _SLOTS[slot]
     cls = "".join(word.capitalize() for word in name.split("_"))
     own = {"idea": one.idea, "imports": one.imports, "base": one.base, "attributes": one.attributes, "body": one.body}
-    return fill(_PART, title=_title(name), slot=slot, name=name, cls=cls, **own)
+    return fill(_PART, title=title(name), slot=slot, name=name, cls=cls, **own)
 
 
 def _test(name: str, slot: str) -> str:
     if slot == "buffers":
-        return fill(_TEST_OF_BUFFERS, title=_title(name), name=name)
+        return fill(_TEST_OF_BUFFERS, title=title(name), name=name)
     derivation, expected = (_CLIENT_ROUND, "1 - 0.68 / 3") if slot == "client" else (_SERVER_ROUND, "1 - 0.35 / 3")
-    return fill(_TEST, title=_title(name), name=name, derivation=derivation, expected=expected)
-
-
-def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return fill(_TEST, title=title(name), name=name, derivation=derivation, expected=expected)

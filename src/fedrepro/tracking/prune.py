@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from fedrepro.config.plan import PLANS
 from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.receipts import RUNS
@@ -12,7 +13,7 @@ from fedrepro.files import lock, writing
 from fedrepro.tracking import store
 from fedrepro.tracking.address import Address, find
 from fedrepro.tracking.shown import KEY, ORIGIN
-from fedrepro.tracking.wanted import PLANS, collect, places, plan_files
+from fedrepro.tracking.wanted import collect, places, plan_files
 
 
 class _InUseError(Exception):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.plan import SCHEMA, Candidate, Place, Plan, Run, load_plan
+from fedrepro.config.plan import PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import diagnosed, fingerprints, live
 from fedrepro.engine.artifacts import FOLDERS
@@ -21,7 +21,6 @@ from fedrepro.looks import colours_of, look_of
 from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names, tried
 
-PLANS = Path("results/plans")
 FORMAT = 7  # raise it when the way a run is shown changes: every run is then written again
 
 

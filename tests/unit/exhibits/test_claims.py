@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from fingerprint import judged_alone
 from small_table import exhibit, make_evidence, make_plan, make_receipt
 
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.errors import UserError
 from fedrepro.exhibits.claims import Number, mean_of
-from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, judged_alone, rule
+from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, rule
 from fedrepro.typed import check
 
 A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19

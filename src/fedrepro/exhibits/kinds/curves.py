@@ -113,8 +113,6 @@ def _bottom(lines: Sequence[Series]) -> float | None:
     if last < 5:
         return None
     late = [low for line in lines for x, low in zip(line.x, line.low or line.y, strict=True) if x - 1 >= last / 5]
-    if not late:
-        return None
     top = max(max(line.high or line.y) for line in lines)
     if top == min(late):  # of single points, which the axis would cut in two
         return None

@@ -106,6 +106,11 @@ def _alike(words: list[list[str]]) -> list[str]:
     return [each[0] for each in itertools.takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))]
 
 
+def columns(points: Sequence[tuple[float, float | None]]) -> tuple[list[float], list[float | None]]:
+    """Returns the x and the y of points, as `plot` takes them."""
+    return [x for x, _ in points], [y for _, y in points]
+
+
 def looks(plan: Plan) -> dict[str, Look]:
     """Returns key of a row -> colour and dash of its method."""
     by_label = looks_of([row.label for row in plan.rows])

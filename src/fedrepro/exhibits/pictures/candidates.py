@@ -72,19 +72,15 @@ def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look
         line.sort(key=x)
         means = [(x(one), one.mean) for one in line if one.mean is not None]
         marker = style.MARKERS[number % len(style.MARKERS)]
-        axes.plot(*_columns(means), **drawn, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
+        axes.plot(*style.columns(means), **drawn, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
         if choice.second and choice.second.unit == choice.metric.unit:
             again = [(x(one), one.again.mean) for one in line if one.again and one.again.mean is not None]
-            axes.plot(*_columns(again), **drawn, linewidth=1.2, alpha=0.4)
+            axes.plot(*style.columns(again), **drawn, linewidth=1.2, alpha=0.4)
             rings = [(x(one), one.again.mean) for one in line if one.again and one.again.chosen]
-            axes.plot(*_columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
+            axes.plot(*style.columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
         chosen = [(x(one), one.mean) for one in line if one.chosen]
-        axes.plot(*_columns(chosen), **ring, markersize=9, markeredgewidth=1.4)
+        axes.plot(*style.columns(chosen), **ring, markersize=9, markeredgewidth=1.4)
         lost = [x(one) for one in line if one.mean is None and one.per_seed]
         if lost:  # at the foot of the panel
             cross = {"marker": "x", "markersize": 6, "linestyle": "none", "color": look.colour, "clip_on": False}
             axes.plot(lost, [0.0] * len(lost), **cross, transform=axes.get_xaxis_transform())
-
-
-def _columns(points: Sequence[tuple[float, float | None]]) -> tuple[list[float], list[float | None]]:
-    return [x for x, _ in points], [y for _, y in points]

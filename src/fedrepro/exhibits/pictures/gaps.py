@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedrepro.exhibits.comparisons import Gap
-from fedrepro.exhibits.kinds.style import COLOURS, OURS, PRINTED, drawing, file_name
+from fedrepro.exhibits.kinds.style import COLOURS, OURS, PRINTED, columns, drawing, file_name
 from fedrepro.pictures import LINE, wrapped
 
 
@@ -26,13 +26,13 @@ def draw(gap: Gap, path: Path) -> None:
             at = [(one.printed, place) for place, one in enumerate(settings) if one.printed is not None]
             label = "printed" if gap.plan.comparable else "printed, for orientation only"
             diamond = {"marker": "D", "markersize": 6, "markeredgewidth": 1.4, "fillstyle": "none"}
-            axes.plot(*_columns(at), linestyle="none", color=PRINTED, label=label, **diamond)
+            axes.plot(*columns(at), linestyle="none", color=PRINTED, label=label, **diamond)
         for place, one in enumerate(settings):
             if one.low is not None:
                 axes.plot([one.low, one.high], [place, place], color=OURS, linewidth=1.6, marker="|", markersize=8)
         at = [(one.ours, place) for place, one in enumerate(settings) if one.ours is not None]
         label = "ours" + (" with 95 % t-interval over seeds" if any(one.low is not None for one in settings) else "")
-        axes.plot(*_columns(at), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
+        axes.plot(*columns(at), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
         axes.set_yticks(range(len(settings)), labels)
         axes.set_ylim(len(settings) - 0.5, -0.5)  # first setting on top
         axes.set_xlabel(title)
@@ -43,7 +43,3 @@ def draw(gap: Gap, path: Path) -> None:
 
 def _longest(label: str) -> int:
     return max(map(len, label.split("\n")))
-
-
-def _columns(points: list[tuple[float, int]]) -> tuple[list[float], list[int]]:
-    return [x for x, _ in points], [y for _, y in points]
