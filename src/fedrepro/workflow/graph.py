@@ -6,7 +6,7 @@ A target is planned when it is asked for, and nothing else is. `place` is what s
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,9 @@ class Workflow:
         with session.one_line():
             if workflow.resource_settings.cores == 0:
                 raise UserError("--cores 0: no job could start; give 1 or more, or -n for what would run")
-            update_config(params, _as_yaml(workflow.config_settings.config))
-            params |= _with_numbers(params)
+            update_config(params, _each(_yaml, workflow.config_settings.config))
+            # 1e-3 is a number, which Snakemake's reader takes for text.
+            params |= _each(lambda text: float(text) if FLOAT.match(text) else text, params)
             session.prepare(arithmetic.chosen(params.get("arithmetic")))
             if workflow.is_main_process:
                 session.claim()
@@ -273,21 +274,17 @@ def _told(name: str) -> Any:
         return read_json(path)
 
 
-def _with_numbers(value: Any) -> Any:
-    """`1e-3` as a number, which Snakemake's reader takes for text."""
+def _each(read: Callable[[str], Any], value: Any) -> Any:
+    """The value with `read` of every text in it."""
     if isinstance(value, dict):
-        return {key: _with_numbers(one) for key, one in value.items()}
+        return {key: _each(read, one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_with_numbers(one) for one in value]
-    return float(value) if isinstance(value, str) and FLOAT.match(value) else value
+        return [_each(read, one) for one in value]
+    return read(value) if isinstance(value, str) else value
 
 
-def _as_yaml(value: Any) -> Any:
+def _yaml(text: str) -> Any:
     """A value of --config as params.yaml would have it: Snakemake leaves what is inside lists and mappings as text."""
-    if isinstance(value, dict):
-        return {key: _as_yaml(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_as_yaml(one) for one in value]
     with contextlib.suppress(yaml.YAMLError):  # what is none says so where it is read
-        return yaml.safe_load(value) if isinstance(value, str) else value
-    return value
+        return yaml.safe_load(text)
+    return text

@@ -16,13 +16,13 @@ from tracked import opened
 from fedrepro import tracking
 from fedrepro.cli import track
 from fedrepro.config.grid import plan
-from fedrepro.config.plan import load_plan
+from fedrepro.config.plan import PLANS, load_plan
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
 from fedrepro.tracking import SyncReport, server, sync, ui
 from fedrepro.tracking.address import own
-from fedrepro.workflow.jobs import LOCK, PLANS, write_plan
+from fedrepro.workflow.jobs import LOCK, write_plan
 
 SMALL = {"seeds": [8, 9]}
 
