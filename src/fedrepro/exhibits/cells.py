@@ -211,7 +211,7 @@ def _reason(
     missing = [seed for seed in seeds if seed not in per_seed]
     told = (diverged, per_seed, "diverged"), (never, per_seed, "did not reach the target"), (missing, seeds, "not run yet")
     reasons = [f"the seeds are of {mixed}"] if mixed else []
-    reasons += [f"{len(some)} of {len(all)} seeds {what}: {', '.join(map(str, some))}" for some, all, what in told if some]
+    reasons += [f"{len(some)} of {len(among)} seeds {what}: {', '.join(map(str, some))}" for some, among, what in told if some]
     return "; ".join(reasons) or None
 
 
