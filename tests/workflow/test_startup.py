@@ -4,7 +4,7 @@ import pytest
 
 from tests.workflow.conftest import Project, drawn_of
 
-SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "dvc", "snakemake")
+SLOW = ("torch._dynamo", "torchvision", "mlflow", "matplotlib", "sklearn", "scipy", "pandas", "dvc", "snakemake")
 LOOK = "import sys; from fedrepro.cli import main; code = main(sys.argv[1:]); print(code, *sys.modules)"
 DRAW = "import sys; from fedrepro.cli import main; codes = [main(['draw', one, '--seeds', '77']) for one in sys.argv[1:]]; "
 DRAW += "print(codes); print(*sys.modules)"

@@ -103,12 +103,15 @@ def write(path: Path, about: dict[str, Any], values: Iterable[Value]) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from fedrepro.engine.columns import column
+
     rows = [v._replace(value=v.value if v.value is not None and math.isfinite(v.value) else None) for v in values]
     types = {"round": pa.int32(), "metric": pa.string(), "client": pa.int32(), "x": pa.float64(), "y": pa.float64()}
     types |= {"value": pa.float64()}
     sealed = json.dumps(about | {"schema": SCHEMA, "digest": _digest(about, rows)}, sort_keys=True).encode()
     schema = pa.schema(list(types.items()), metadata={_ABOUT: sealed})
-    table = pa.table({name: [getattr(row, name) for row in rows] for name in types}, schema=schema)
+    columns = [column([getattr(row, name) for row in rows], kind) for name, kind in types.items()]
+    table = pa.Table.from_arrays(columns, schema=schema)
     content = io.BytesIO()
     pq.write_table(table, content)
     return write_atomic(path, lambda temporary: temporary.write_bytes(content.getvalue()))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from safetensors.torch import save
 
 from fedrepro.engine import fingerprints
+from fedrepro.engine.columns import column
 from fedrepro.engine.loop import Outcome
 from fedrepro.engine.receipts import receipt_path
 from fedrepro.engine.records import MANIFEST, METRICS, SCHEMA, numbers, seal
@@ -27,8 +28,8 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
     folder = receipt_path(root, run_id, evidence["seed"]).with_suffix("")
     with fresh_folder(folder) as new:
         rounds, names, values = zip(*outcome.progress.rows, strict=True)
-        columns = {"round": pa.array(rounds, pa.int32()), "metric": pa.array(names), "value": pa.array(values, pa.float64())}
-        pq.write_table(pa.table(columns), new / METRICS)
+        columns = [column(rounds, pa.int32()), column(names, pa.string()), column(values, pa.float64())]
+        pq.write_table(pa.Table.from_arrays(columns, ["round", "metric", "value"]), new / METRICS)
         tensors = {
             name: tensor.contiguous().cpu() for tree in (outcome.params, outcome.buffers) for name, tensor in tree.items()
         }
