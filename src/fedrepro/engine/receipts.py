@@ -10,7 +10,8 @@ again from the folder, at no cost.
 
 import contextlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,24 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
         if found is not None:
             write_json(receipt, found)
         return found is not None
-    record = read_folder(folder)
+    with _without_pandas():
+        record = read_folder(folder)
     _same_inputs(folder, record, inputs)
     if not receipt.exists() or receipt.read_bytes() != json_text(record).encode():  # else its time would tell of news
         write_json(receipt, record)
     return True
+
+
+@contextlib.contextmanager
+def _without_pandas() -> Iterator[None]:
+    """`pyarrow.parquet` reads a single file without `pyarrow.dataset` too, which would import pandas in each training job."""
+    name = "pyarrow.dataset"
+    hidden = sys.modules.setdefault(name, None) is None  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules[name]
 
 
 def kept(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:

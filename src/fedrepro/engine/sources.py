@@ -55,7 +55,7 @@ def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
         kept = Path(cache_from_source(path)).with_suffix(".parsed.json")
     except NotImplementedError:  # a Python that keeps no bytecode
         return _parsed(path, content)
-    key = [READER, str(path), hashlib.sha256(content).hexdigest()]
+    key = [READER, _below_package(path), hashlib.sha256(content).hexdigest()]  # also good for a copy of the checkout
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_bytes())
         if found["key"] == key:
@@ -153,8 +153,7 @@ def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import 
     """What is imported from the package, and as text all else."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     if isinstance(node, ast.ImportFrom) and node.level:
-        parts = path.parts
-        folder = parts[len(parts) - parts[::-1].index(PACKAGE) : len(parts) - node.level]
+        folder = _below_package(path)[: -node.level]
         module = ".".join([PACKAGE, *folder, *filter(None, [node.module])])
     for alias in node.names:
         full, name = (module, alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
@@ -162,6 +161,12 @@ def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import 
             yield Import(full.removeprefix(PACKAGE).strip("."), name, alias.asname or "")
         else:
             yield f"{full}:{name}={alias.asname}"
+
+
+def _below_package(path: Path) -> list[str]:
+    """["methods", "transform", "gh.py"]: what a relative import starts from."""
+    parts = path.parts
+    return [*parts[len(parts) - parts[::-1].index(PACKAGE) :]]
 
 
 def _registered(node: ast.ClassDef) -> Iterator[str]:

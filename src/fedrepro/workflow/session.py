@@ -5,8 +5,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from snakemake.persistence import PersistenceBase
 
 from fedrepro import arithmetic
 from fedrepro.checkout import require_own_code
@@ -32,6 +35,7 @@ def prepare(wanted: str) -> None:
     `wanted`: the arithmetic that they compute with.
     """
     arithmetic.export(wanted)
+    _compare_params_without_pandas()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
 
@@ -65,6 +69,13 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         if cluster.elsewhere(workflow) and (line := cluster.left_behind(Path.cwd())):
             print(f"fedrepro: {line}", file=sys.stderr, flush=True)
         announce(flow, None if cluster.elsewhere(workflow) else workflow.cores, jobs)
+
+
+def _compare_params_without_pandas() -> None:
+    """Spares each call half a second. Snakemake imports pandas in case a job's params have a data frame; ours are text."""
+    with contextlib.suppress(AttributeError):  # another Snakemake: it works as it is
+        compare = PersistenceBase._serialize_param_builtin
+        setattr(PersistenceBase, "_serialize_param", property(lambda one: partial(compare, one)))  # noqa: B010
 
 
 def _forced(settings: Any) -> bool:

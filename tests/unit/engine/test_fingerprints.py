@@ -257,13 +257,14 @@ def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> No
 
 
 def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process parses nothing; an edit is seen; a broken file, or a folder that takes none, changes nothing."""
+    """A second process parses nothing, nor does a copy; an edit is seen; a broken file, or a folder that takes none, changes
+    nothing."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     parsed: list[str] = []
     parse = sources._parsed
     monkeypatch.setattr(sources, "_parsed", lambda path, content: parsed.append(path.name) or parse(path, content))
 
-    def afresh() -> dict[str, str | None]:
+    def afresh(package: Path = package) -> dict[str, str | None]:
         """As another process would find them."""
         parsed.clear()
         sources._read.cache_clear()
@@ -272,6 +273,8 @@ def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: p
     first = afresh()
     assert len(parsed) > 100
     assert afresh() == first == all_of(fingerprints.PACKAGE)
+    assert parsed == []
+    assert afresh(shutil.copytree(package, package.parent / "copy/fedrepro")) == first
     assert parsed == []
 
     (package / GH).write_text((package / GH).read_text() + "\nNEW = 1\n")
