@@ -18,6 +18,8 @@ from fedrepro.data import participation, partition
 from fedrepro.data.arrays import ARRAYS, load_arrays
 
 SEED = 8
+# A work without evaluation has so many test images: every contender evaluates once at its end, and our loop in each round.
+FEW_TESTS = 100
 # Channels -> (mean, deviation) by which codes normalise MNIST and CIFAR-10.
 SCALE = {1: ([0.1307], [0.3081]), 3: ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])}
 
@@ -130,16 +132,23 @@ def _clients(work: Work, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _images(work: Work, folder: Path | None) -> tuple[np.ndarray, ...]:
+    tests = 10_000 if work.evaluate else FEW_TESTS
     if folder is not None:
         data = load_arrays(folder)
-        train = data.train_images[: work.images], data.train_labels[: work.images].astype(np.int64)
-        return *train, data.test_images, data.test_labels.astype(np.int64)
+        train = _some(data.train_images, data.train_labels, work.images)
+        return *train, *_some(data.test_images, data.test_labels, tests)
     generator = rng.stream(SEED, "benchmark/images")
     draw = lambda count: (  # noqa: E731
         generator.integers(0, 256, (count, *work.shape), dtype=np.uint8),
         generator.integers(0, 10, count, dtype=np.int64),
     )
-    return *draw(work.images), *draw(10_000)
+    return *draw(work.images), *draw(tests)
+
+
+def _some(images: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """That many at random, since files are often sorted by class."""
+    chosen = rng.stream(SEED, "benchmark/some").permutation(len(images))[:count]
+    return images[chosen], labels[chosen].astype(np.int64)
 
 
 def main() -> None:

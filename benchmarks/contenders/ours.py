@@ -30,9 +30,6 @@ from fedrepro.engine.task import Task, as_batch
 from fedrepro.methods.compose import compose
 from fedrepro.models import build, initial
 
-# Works that ask for no evaluation get one of so many images: the loop always evaluates.
-FEW = 100
-
 
 def load(
     path: str, device: str, method: str = "fedavg", seed: int = 8, products: str = "float32", augment: str = "none"
@@ -70,7 +67,6 @@ def load(
         products=products,
         augment=augment,
     )
-    seen = slice(None) if spec["evaluate"] else slice(FEW)
     images = lambda x, y: as_batch(x, y, spec["mean"], spec["std"], device, torch.float32)  # noqa: E731
     params = initial.draw(model, seed)
     return Task(
@@ -82,7 +78,7 @@ def load(
         held_out=[part[:0] for part in index],
         client_sizes=torch.tensor([float(len(part)) for part in index], device=device),
         cohorts=torch.from_numpy(work["cohorts"]),
-        evaluation=images(work["test_x"][seen], work["test_y"][seen]),
+        evaluation=images(work["test_x"], work["test_y"]),
         proxy=None,
         params=params.like(params.flat.to(device)),
         buffers=model.first_buffers().like(model.first_buffers().flat.to(device)),

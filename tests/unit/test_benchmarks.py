@@ -6,6 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from benchmarks import works
 from benchmarks.works import WORKS, write
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +25,25 @@ def test_our_contender_trains_a_work_item(tmp_path: Path) -> None:
     found = json.loads(run("-m", "benchmarks.contenders.ours", str(tmp_path / "tiny.npz")).splitlines()[-1])
     assert found["samples_round"] == 100
     assert len(found["round_s"]) == 2
+
+
+def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
+    """The plain loop evaluates after its rounds where a work asks for no evaluation: of as few images as ours, else its process
+    would take longer for that alone."""
+    for evaluate, count in ((True, 10_000), (False, 100)):
+        tiny = replace(WORKS["C"], clients=10, participation=0.5, rounds=2, images=200, evaluate=evaluate)
+        write(tiny, tmp_path / "tiny.npz", root=tmp_path)
+        with np.load(tmp_path / "tiny.npz") as work:
+            assert len(work["test_x"]) == len(work["test_y"]) == count
+
+
+def test_images_of_a_sorted_file_have_every_class() -> None:
+    """A part of a data set is drawn, not cut off: CIFAR-10's file comes sorted by class."""
+    labels = np.repeat(np.arange(10), 100)
+    images, chosen = works._some(labels[:, None, None, None], labels, 200)
+    assert len(images) == len(chosen) == 200
+    assert set(chosen) == set(range(10))
+    assert (images[:, 0, 0, 0] == chosen).all()
 
 
 def test_a_setting_of_the_scaling_runs() -> None:
