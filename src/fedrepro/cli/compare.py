@@ -19,7 +19,7 @@ from fedrepro.config.differing import columns, shared
 from fedrepro.engine.differences import REASONS
 from fedrepro.engine.fingerprints import listed
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import first_reaching, interval, mean
+from fedrepro.exhibits.paired import first_reaching, interval, mean, paired
 from fedrepro.exhibits.receipt import Cost
 from fedrepro.exhibits.sections.cost import COST, cost
 from fedrepro.typed import adapter
@@ -47,13 +47,14 @@ def compare(options: Namespace) -> None:
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
     print(f"all have {shared(configs)}", *_environments(runs), sep="\n")
-    for shown in found[0].shown:
+    every = list(dict.fromkeys(shown for one in found for shown in one.shown))
+    for shown in every:
         print("", *_values(runs, names, shown), sep="\n")
     print(*[f"{line}\n" for line in _unlike(runs)], sep="", end="")
     costs = [cost([*map(_took, run.receipts.values())]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
-        draw(options.plot, {names[letter]: run for letter, run in runs.items()}, found[0].shown)
+        draw(options.plot, {names[letter]: run for letter, run in runs.items()}, every)
         print("", f"curves: {options.plot}", sep="\n")
 
 
@@ -115,12 +116,10 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
         rounds = [_rounds(having[letter].receipts[seed], shown, target) for seed, target in targets.items()]
         rows.append((names[letter], *each, *_middle(having, letter, values, shown), f"{mean(rounds):.3g}" if rounds else "–"))
     yield from aligned(rows)
-    pairs = {
-        letter: [seed for seed in own if own[seed] is not None and values["A"].get(seed) is not None]
-        for letter, own in values.items()
-    }
-    if any({*pairs[letter]} != {*own} | {*values["A"]} for letter, own in values.items()):
-        told = (f"{letter} {seed_list(own) or 'none'}" for letter, own in pairs.items() if letter != "A")
+    if any(own.keys() != values["A"].keys() for own in values.values()):
+        told = (
+            f"{letter} {seed_list([*_gaps(values['A'], own)]) or 'none'}" for letter, own in values.items() if letter != "A"
+        )
         yield f"− A: over the seeds that both have: {'; '.join(told)}"
     if targets:
         yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
@@ -129,7 +128,7 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
 
 
 def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: Shown) -> tuple[str, str, str, str]:
-    """Returns mean, deviation, paired difference to A and its interval; "–" if a seed diverged or seeds have different code.
+    """Returns mean, deviation, paired difference to A and its interval; "–" if a seed has no value or seeds have other code.
     Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
     alike = {one: len(by_code(ROOT, runs[one].receipts)) == 1 for one in ("A", letter)}
     own = [*values[letter].values()]
@@ -137,13 +136,18 @@ def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | Non
     complete = alike[letter] and len(known) == len(own)
     middle = shown.number(mean(known)) if complete else "–"
     deviation = shown.number(statistics.stdev(known)) if complete and len(known) > 1 else "–"
-    pairs = [(values["A"].get(seed), value) for seed, value in values[letter].items()]
-    gaps = [other - one for one, other in pairs if one is not None and other is not None] if letter != "A" else []
+    gaps = [*_gaps(values["A"], values[letter]).values()] if letter != "A" else []
     if not gaps or not all(alike.values()) or runs["A"].config["dataset"] != runs[letter].config["dataset"]:
         return middle, deviation, "" if letter == "A" else "–", "" if letter == "A" else "–"
     bounds = interval(gaps) if _on_one_partition(runs["A"], runs[letter]) else None
     said = " to ".join(shown.number(bound, "+") for bound in bounds) if bounds else "–"
     return middle, deviation, shown.number(mean(gaps), "+"), said
+
+
+def _gaps(first: dict[int, float | None], own: dict[int, float | None]) -> dict[int, float]:
+    """Returns a difference for each seed that both have run. If one of these has no value there is none, as in a table."""
+    found = paired(own, first)
+    return {} if None in found.values() else {seed: gap for seed, gap in found.items() if gap is not None}
 
 
 def _on_one_partition(one: StoredRun, other: StoredRun) -> bool:

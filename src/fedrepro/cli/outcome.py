@@ -106,7 +106,7 @@ class Conclusion:
             return f"{printed}: not comparable ({', '.join(reasons)})"
         known = [value for value in values.values() if value is not None]
         if len(known) < len(values):
-            return f"{printed}: a seed diverged"
+            return f"{printed}: {unit(shown.unit).none} at a seed"
         return f"{printed}, difference {shown.number(round(mean(known) - chosen.printed, 6), '+')}"
 
     def _next(self) -> str:
@@ -131,10 +131,10 @@ def summary(shown: Shown, values: dict[int, float | None]) -> str:
 
 
 def middle(shown: Shown, values: dict[int, float | None]) -> str:
-    """`85.20 ± 0.31`: mean and sample standard deviation over seeds; a seed that diverged leaves no mean."""
+    """`85.20 ± 0.31`: mean and sample standard deviation over seeds; one that diverged or reached no target leaves no mean."""
     known = [value for value in values.values() if value is not None]
     if len(known) < len(values):
-        return f"diverged at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
+        return f"{unit(shown.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
     deviation = f" ± {shown.number(statistics.stdev(known))}" if len(known) > 1 else ""
     return shown.number(mean(known)) + deviation
 

@@ -221,12 +221,18 @@ def proposed(gaps: Sequence[Gap]) -> Gap:
 
 
 def _gap(cell: Cell, base: Cell) -> GapSetting:
-    """One setting. As in the table, a diverged seed or seeds that do not belong together leave no measured difference."""
+    """One setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference."""
     differences = paired(cell.per_seed, base.per_seed)
-    diverged, mixed = None in differences.values(), cell.mixed or base.mixed
-    per_seed = {} if diverged or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
+    lost, mixed = None in differences.values(), cell.mixed or base.mixed
+    per_seed = {} if lost or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)
-    why = "a seed diverged" if diverged else f"the seeds are of {mixed}" if mixed else "no seed of both"
+    why = (
+        f"{units.unit(cell.metric.unit).none} at a seed"
+        if lost
+        else f"the seeds are of {mixed}"
+        if mixed
+        else "no seed of both"
+    )
     return GapSetting(
         column=cell.column,
         metric=cell.metric,

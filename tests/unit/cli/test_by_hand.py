@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import real_papers
+import yaml
 
 from fedrepro.cli import main
 from fedrepro.cli.outcome import Conclusion
@@ -129,7 +130,7 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
     assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
     lines = Conclusion(loaded, made, [cell], [8, 9, 10]).lines()
     assert lines[0].endswith(": diverged at seed 10 of 8, 9, 10")
-    assert lines[2] == f"  printed {printed:.2f}: a seed diverged"
+    assert lines[2] == f"  printed {printed:.2f}: diverged at a seed"
     params = {"scale": "full", "settings": {"average_last": 1}}
     edited = load_project(project, params)
     lines = Conclusion(edited, plan(edited, "fedlaw", "table3", "full"), [cell], [8, 9]).lines()
@@ -252,6 +253,36 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
     assert "no seed has a value in all of them" in lines
     assert "− A: over the seeds that both have: B none" in lines
     assert any(line.startswith("torch: A 2") and "; B 1.0, 2" in line for line in lines)
+
+
+def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ran seeds 8 and 9, and one diverged at 9: the difference at seed 8 alone would flatter it."""
+    a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
+    path = project / f"results/runs/{b}/seed9.json"
+    write_json(path, seal(json.loads(path.read_text()) | {"status": "diverged"}))
+    lines = out(capsys, "compare", a, b)
+    (line,) = (line for line in lines if line.startswith("B ") and "diverged" in line)
+    assert line.split()[3:] == ["diverged", "–", "–", "–", "–", *line.split()[8:]]
+    assert not any(line.startswith("− A: ") for line in lines)
+
+
+def test_compare_shows_every_reading_of_its_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B is in a second table, which reads rounds to a target. A seed that does not reach it did not diverge."""
+    (project / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\nsettings: {rounds: 3, clients: 4}\n")
+    tables = project / "papers/fedlaw/tables"
+    table = yaml.safe_load((tables / "table3.yaml").read_text())
+    table["metric"] = {"name": "test_accuracy", "unit": "rounds", "better": "lower", "description": "until 99.9 %"}
+    table["rows"] = [row for row in table["rows"] if row["key"] == "fedprox"]
+    table["columns"] = [column | {"read": "first_reaching(99.9)"} for column in table["columns"] if column["key"] == COLUMN]
+    (tables / "table98.yaml").write_text(yaml.safe_dump({key: table[key] for key in table.keys() - {"published", "remarks"}}))
+    a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
+    lines = out(capsys, "compare", a, b)
+    assert "test accuracy in %, mean of all 3 rounds" in lines
+    start = next(i for i, line in enumerate(lines) if line.startswith("test accuracy in rounds, first"))
+    assert [line.split()[:2] for line in lines[start + 2 : start + 4]] == [["A", "fedavg"], ["B", "fedprox"]]
+    assert all("  not reached  " in line for line in lines[start + 2 : start + 4])
+    shown = out(capsys, "runs", "fedlaw/table98")
+    assert any("not reached at seed 8, 9" in line for line in shown), shown
 
 
 def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,9 +43,9 @@ def test_a_diverged_seed_leaves_no_measured_difference():
     found = {(m, s): [80.0, None if (m, s) == ("fedlaw", A) else 81.0] for m in ("fedavg", "fedlaw") for s in (A, B)}
     (gap,) = gaps_of(found)
     by_setting = {one.column.key: one for one in gap.settings}
-    assert (by_setting[A].ours, by_setting[A].runs, by_setting[A].reason) == (None, (), "a seed diverged")
+    assert (by_setting[A].ours, by_setting[A].runs, by_setting[A].reason) == (None, (), "diverged at a seed")
     assert by_setting[B].ours == pytest.approx(0.0)
-    assert "not measured (a seed diverged)" in gap.text
+    assert "not measured (diverged at a seed)" in gap.text
 
 
 def test_a_cpu_and_a_gpu_are_told_apart():
