@@ -10,11 +10,13 @@ from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine.differences import compare
+from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read_receipt
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.partitions import picture
-from fedrepro.files import write_atomic
+from fedrepro.files import read_json, write_atomic
 from fedrepro.store import Store, is_published
 
 ROOT = Path()
@@ -28,7 +30,7 @@ def publish(options: Namespace) -> None:
         raise UserError(f"--scale {options.scale}: nothing of it is published; give --scale short or full")
     made = plan(project.as_published(options.scale), paper, table, options.scale)
     evidence = ROOT / made.folder / "evidence"
-    store, copied, missing = Store.of(ROOT), [], []
+    store, copied, missing, others = Store.of(ROOT), [], [], []
     settled = Exhibit.of(made, store).plan if made.candidates else made  # with the runs that trials have chosen
     for name, path in _wanted(settled, store):
         if path is None:
@@ -38,6 +40,8 @@ def publish(options: Namespace) -> None:
                 _require_fit(path, native=options.native)
             _require_addition(evidence / _below(path), path)
             copied.append(path)
+        elif _differs(path):
+            others.append(name)
     if missing and not options.partial:
         told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
         raise UserError(
@@ -46,19 +50,51 @@ def publish(options: Namespace) -> None:
     for path in copied:
         target = evidence / _below(path)
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
-    _copy_pictures(settled, store, evidence.parent)
-    console.say(f"{evidence}: {len(copied)} files published" + (f", {len(missing)} are missing" if missing else ""))
-    spread = f"fedrepro spread {made.paper}, " if made.comparable else ""
-    console.say(f"next: {spread}{made.command}, then commit {made.folder}")
+    pictures = _copy_pictures(settled, store, evidence.parent)
+    lacking = f", {len(missing)} are missing" if missing else ""
+    console.say(f"{evidence}: {len(copied)} files published{lacking}{_told(others)}")
+    if copied or pictures:
+        spread = f"fedrepro spread {made.paper}, " if made.comparable else ""
+        console.say(f"next: {spread}{made.command}, then commit {made.folder}")
 
 
-def _copy_pictures(made: Plan, store: Store, folder: Path) -> None:
-    """Those of partitions, as they are drawn here, where the page in `folder` has none yet."""
+def _told(others: list[str]) -> str:
+    """Names the results that were trained here and are not those that are published."""
+    if not others:
+        return ""
+    named = ", ".join([*others[:3], *(["..."] if len(others) > 3 else [])])
+    if len(others) == 1:
+        return f"; 1 result here differs from what is published there ({named}): delete that published file to replace it"
+    many = f"{len(others)} results here differ from what is published there"
+    return f"; {many} ({named}): delete those published files to replace them"
+
+
+def _differs(path: Path) -> bool:
+    """Tells whether the file of this folder says something else than the published one at `path`. What was confirmed from that
+    is the same, and so is a training that came out identical to the bit."""
+    below = _below(path)
+    if path.suffix == ".json":
+        local = ROOT / RUNS / below
+        return local.exists() and not compare(read_json(path), read_json(local), strict=False).identical
+    local = ROOT / diagnosed.DIAGNOSTICS / below
+    return local.exists() and not _alike({*diagnosed.read(path).values}, {*diagnosed.read(local).values})
+
+
+def _alike(one: set[diagnosed.Value], other: set[diagnosed.Value]) -> bool:
+    """Tells whether one measurement has all values of the other: more rounds are no difference."""
+    return one <= other or other <= one
+
+
+def _copy_pictures(made: Plan, store: Store, folder: Path) -> int:
+    """Copies those of partitions, as they are drawn here, where the page in `folder` has none yet. Returns how many."""
+    copied = 0
     for run_id, seeds in made.asked.items():
         there = [seed for seed in seeds if store.find(run_id, seed)]
         drawn, copy = picture(made.runs[run_id].inputs["partition"], min(there, default=0))
         if there and drawn.exists() and not (folder / copy).exists():
             write_atomic(folder / copy, lambda temporary, drawn=drawn: shutil.copyfile(drawn, temporary))
+            copied += 1
+    return copied
 
 
 def _require_fit(path: Path, *, native: bool) -> None:

@@ -280,6 +280,32 @@ def test_published_evidence_is_marked_and_not_replaced(folder: Folder) -> None:
     assert [path.read_bytes() for path in evidence] == before
 
 
+def test_publish_names_what_differs_from_the_published_evidence(folder: Folder) -> None:
+    """A seed that gives other numbers here than its evidence is counted, with what to do; one that is identical to the bit is
+    not, nor is one that was confirmed from the evidence. Nothing is copied, so there is no next step."""
+    eight, nine = publish(folder)
+    path = folder.root / "papers/scales.yaml"
+    scales = yaml.safe_load(path.read_text())
+    scales["short"]["published_seeds"] = [8, 9]
+    path.write_text(yaml.safe_dump(scales))
+    command, place = ("publish", TABLE[0], "--scale", "short", "--partial"), "reports/short/fedlaw/evidence: 0 files published"
+    assert "differ" not in folder.run(*command)
+    accuracy = json.loads(eight.read_text())
+    accuracy["curves"]["test_accuracy"][-1] += 1.0
+    eight.write_text(json.dumps(seal(accuracy)))
+    before = [one.read_bytes() for one in (eight, nine)]
+    said = folder.run(*command)
+    assert place in said
+    name = f"{eight.parent.name}/seed8"
+    assert f"; 1 result here differs from what is published there ({name}): delete that published file to replace it\n" in said
+    assert "next:" not in said
+    assert [one.read_bytes() for one in (eight, nine)] == before
+    shutil.rmtree(folder.root / "results")
+    folder.run("run", *TABLE)
+    assert folder.receipts()[8]["curves"] == accuracy["curves"]
+    assert "differs" not in folder.run(*command)
+
+
 def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> None:
     """Code that computes the same: `--renew` writes its fingerprints, sealed, and nothing else. Code that does not: a
     difference, and the file stays. Evidence of before there were fingerprints gets them too. The commit is named."""
