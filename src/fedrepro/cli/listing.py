@@ -27,8 +27,11 @@ def runs(options: Namespace) -> None:
         from fedrepro.config.project import load_project
         from fedrepro.tracking import prune
 
-        removed = prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run)
-        print(*(removed or ["nothing to remove: plans ask for all that is there"]), sep="\n")
+        said = ""
+        for said in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run):
+            print(said, flush=True)
+        if not said:
+            print("nothing to remove: plans ask for all that is there")
         return
     listed = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not listed

@@ -1,17 +1,22 @@
 """Removes what no plan asks for any more: result folders, kept models and what was measured on them, MLflow runs."""
 
+import contextlib
+import itertools
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from fedrepro.config.plan import PLANS
 from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
+from fedrepro.exhibits.names import volume
 from fedrepro.files import lock, writing
 from fedrepro.tracking import store
-from fedrepro.tracking.address import Address, find
+from fedrepro.tracking.address import find
+from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.tracking.shown import KEY, ORIGIN
 from fedrepro.tracking.wanted import collect, places, plan_files
 
@@ -20,41 +25,84 @@ class _InUseError(Exception):
     """A training holds the run's lock."""
 
 
-def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> list[str]:
-    """Removes every result and every MLflow run that no table asks for; returns one line for each.
+class _Removed(NamedTuple):
+    """What one line says: a file or a folder with its bytes, or a run in MLflow, which has none of its own."""
+
+    line: str
+    size: int = 0
+    runs: int = 0
+
+
+def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> Iterator[str]:
+    """Removes every result and every MLflow run that no table asks for; yields a line for each as soon as it is gone, then one
+    with the sum.
 
     Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
     with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is no
-    plan at all, since everything would go. Of a shared store only what this folder wrote is removed.
+    plan at all, since everything would go, and when MLflow does not answer: then nothing is removed. Of a shared store only
+    what this folder wrote is removed.
     """
     root = Path(root).resolve()
     plans = plan_files(root)
     if not plans:
         raise UserError(f"{root / PLANS}: no plans, so everything would go; make a report first, it makes its plan")
-    asked = places(collect(plans))
-    return [
-        *_prune_results(root, {key for _, key in asked}, set(asked_runs), dry_run),
-        *_prune_mlflow(root, asked, dry_run, find(root)),
-    ]
+    return _pruned(root, places(collect(plans)), set(asked_runs), dry_run)
 
 
-def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> list[str]:
-    said = []
+def _pruned(root: Path, asked: set[tuple[str, str]], kept: set[str], dry_run: bool) -> Iterator[str]:
+    size = runs = 0
+    with _mlflow(root) as backend:
+        doomed = _doomed_runs(backend, asked) if backend else {}
+        results = _prune_results(root, {key for _, key in asked}, kept, dry_run)
+        for one in itertools.chain(results, _prune_mlflow(backend, doomed, dry_run)):
+            size, runs = size + one.size, runs + one.runs
+            yield one.line
+    if size or runs:
+        yield f"in all: {volume(size)} of results, {runs} runs in MLflow"
+
+
+@contextlib.contextmanager
+def _mlflow(root: Path) -> Iterator[Backend | None]:
+    """MLflow's store, to write into; None where the project has none yet."""
+    address = find(root)
+    if address.database and not address.database.exists():
+        yield None
+        return
+    with store.writer(root), store.connected(address, root) as backend:
+        yield backend
+
+
+def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> Iterator[_Removed]:
     wanted_ids = {key.partition("/")[0] for key in keys}
     for folder in (path for base in (RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
         run_id = folder.name
         doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
         if run_id.startswith(".") or run_id in kept or not doomed:
             continue
+        free = contextlib.nullcontext() if dry_run else lock(root / CHECKPOINTS / f"{run_id}.lock", busy=_refuse)
         try:
-            if not dry_run:
-                with lock(root / CHECKPOINTS / f"{run_id}.lock", busy=_refuse), writing(folder):
-                    for path in doomed:
-                        shutil.rmtree(path) if path.is_dir() else path.unlink()
-            said += [str(path.relative_to(root)) for path in doomed]
+            with free, writing(folder):
+                for path in doomed:
+                    yield _remove(path, root, dry_run)
         except _InUseError:
-            said.append(f"{folder.relative_to(root)}: kept, a training is using it")
-    return said
+            yield _Removed(f"{folder.relative_to(root)}: kept, a training is using it")
+
+
+def _remove(path: Path, root: Path, dry_run: bool) -> _Removed:
+    """Removes a file, a folder, or a link, whose target stays."""
+    name = path.relative_to(root)
+    if path.is_symlink():
+        found = _Removed(f"{name}: a link; {path.readlink()} stays")
+    else:
+        size = sum(one.lstat().st_size for one in (path, *path.rglob("*")) if not one.is_dir())
+        found = _Removed(f"{name}: {volume(size)}", size)
+    if dry_run:
+        return found
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    return found
 
 
 def _unasked_seeds(folder: Path, keys: set[str]) -> list[Path]:
@@ -67,15 +115,17 @@ def _refuse(holder: str) -> None:
     raise _InUseError(holder)
 
 
-def _prune_mlflow(root: Path, asked: set[tuple[str, str]], dry_run: bool, address: Address) -> list[str]:
-    if address.database and not address.database.exists():
-        return []
-    said = []
-    with store.writer(root), store.connected(address, root) as backend:
-        for name, identity in sorted(store.our_experiments(backend.client).items()):
-            mine = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
-            doomed = [run for run in mine if (name, run.tags[KEY]) not in asked]
-            if not dry_run:
-                backend.remove(doomed)
-            said += [f"MLflow {name}: {run.tags[KEY]}" for run in doomed]
-    return said
+def _doomed_runs(backend: Backend, asked: set[tuple[str, str]]) -> dict[str, list[KnownRun]]:
+    """Experiment -> those of its runs that this folder wrote and no plan asks for."""
+    found = {}
+    for name, identity in sorted(store.our_experiments(backend.client).items()):
+        mine = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
+        found[name] = [run for run in mine if (name, run.tags[KEY]) not in asked]
+    return found
+
+
+def _prune_mlflow(backend: Backend | None, doomed: dict[str, list[KnownRun]], dry_run: bool) -> Iterator[_Removed]:
+    for name, runs in doomed.items():
+        if backend and not dry_run:
+            backend.remove(runs)
+        yield from (_Removed(f"MLflow {name}: {run.tags[KEY]}", runs=1) for run in runs)

@@ -14,6 +14,7 @@ from small_table import make_plan, make_run, write_evidence, write_result, write
 from tracked import all_in, means_in, opened, runs_in
 
 from fedrepro.errors import UserError
+from fedrepro.exhibits.names import volume
 from fedrepro.files import lock, write_json
 from fedrepro.tracking import artifacts, prune, rows, store, sync
 from fedrepro.tracking.backend import Backend
@@ -377,16 +378,57 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
     for place in (f"kept/{some}", "kept/gone", "diagnostics/gone/call"):
         for seed in (8, 9):
             write_json(root / "results" / place / f"seed{seed}.json", {})
-    planned = prune(root, dry_run=True)
-    more = [f"results/kept/{some}/seed9.json", "results/kept/gone", "results/diagnostics/gone"]
-    assert len(planned) == 5 * (2 + 1) + len(more)
+    sizes = [path.stat().st_size for path in root.glob("results/runs/*/seed9*/**/*") if path.is_file()]
+    sizes += [path.stat().st_size for path in root.glob("results/runs/*/seed9.json")]
+    planned = [*prune(root, dry_run=True)]
+    empty = (root / "results/kept/gone/seed8.json").stat().st_size
+    more = [
+        f"results/kept/{some}/seed9.json: {empty} B",
+        f"results/kept/gone: {2 * empty} B",
+        f"results/diagnostics/gone: {2 * empty} B",
+    ]
+    assert len(planned) == 5 * (2 + 1) + len(more) + 1
     assert {*more} < {*planned}
+    assert planned[-1] == f"in all: {volume(sum(sizes) + 5 * empty)} of results, 5 runs in MLflow"
     assert len(runs_in(root)) == 10
-    assert prune(root) == planned
+    assert [*prune(root)] == planned
     assert len(runs_in(root)) == 5
     assert not list(root.glob("results/runs/*/seed9*"))
     assert len(list(root.glob("results/runs/*/seed8.json"))) == 5
-    assert prune(root) == []
+    assert [*prune(root)] == []
+
+
+def test_prune_names_each_result_once_it_is_gone_and_leaves_what_a_link_names(root):
+    """A line comes with its removal. Of a folder that is a link the link goes, and what it names stays."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    first, second = sorted(plan["runs"])[:2]
+    runs, there = root / "results/runs", root / "elsewhere"
+    (runs / first).rename(there)
+    (runs / first).symlink_to(there)
+    plan["cells"] = [cell for cell in plan["cells"] if cell["run_id"] not in (first, second)]
+    write_json(path, plan)
+    said = prune(root)
+    assert (runs / first).is_symlink()
+    assert next(said) == f"results/runs/{first}: a link; {there} stays"
+    assert not (runs / first).is_symlink()
+    assert (there / "seed8.json").exists()
+    assert (runs / second).exists()
+    assert next(said).startswith(f"results/runs/{second}: ")
+    assert not (runs / second).exists()
+
+
+def test_prune_removes_nothing_while_mlflow_does_not_answer(root, monkeypatch):
+    """One line says so, and every result is still there."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    plan["cells"] = plan["cells"][:1]
+    write_json(path, plan)
+    before = sorted(root.glob("results/runs/*/*"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    with pytest.raises(UserError, match=r"MLflow at http://127\.0\.0\.1:9 does not answer"):
+        list(prune(root))
+    assert sorted(root.glob("results/runs/*/*")) == before
 
 
 def test_a_result_that_is_gone_retires_until_it_is_back(root):
@@ -407,7 +449,7 @@ def test_a_result_that_is_gone_retires_until_it_is_back(root):
     assert {after[key][0].data.tags["status"] for key in retired} == {"retired: its result is gone"}
     assert {after[key][0].data.tags["tables"] for key in retired} == {"table3"}
     assert after[second][0].info.run_name.endswith(" (1 of 2 seeds)")
-    assert prune(root) == []
+    assert [*prune(root)] == []
     (root / "first").rename(results / first)
     (root / "second").rename(results / second / "seed9.json")
     assert sync([path], root).problems == []
@@ -444,9 +486,10 @@ def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
     plan["cells"] = [cell for cell in plan["cells"] if cell["run_id"] != gone]
     write_json(path, plan)
     with lock(root / "results" / "checkpoints" / f"{gone}.lock", busy=print):
-        assert prune(root) == [f"results/runs/{gone}: kept, a training is using it"]
-    assert prune(root, asked_runs={gone}) == []
-    assert prune(root) == [f"results/runs/{gone}"]
+        assert [*prune(root)] == [f"results/runs/{gone}: kept, a training is using it"]
+    assert [*prune(root, asked_runs={gone})] == []
+    removed, _ = prune(root)
+    assert removed.startswith(f"results/runs/{gone}: ")
     path.unlink()
     with pytest.raises(UserError, match="no plans"):
         prune(root)
