@@ -23,15 +23,7 @@ def runs(options: Namespace) -> None:
         if filters:
             named = "a table or a run" if filters[0] == "what" else f"--{filters[0]}"
             raise UserError(f"runs --prune: takes all that no plan asks for; {named} limits nothing, leave it out")
-        from fedrepro.config.grid import every_run
-        from fedrepro.config.project import load_project
-        from fedrepro.tracking import prune
-
-        said = ""
-        for said in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=options.dry_run):
-            print(said, flush=True)
-        if not said:
-            print("nothing to remove: plans ask for all that is there")
+        _prune(options.dry_run)
         return
     listed = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not listed
@@ -44,6 +36,21 @@ def runs(options: Namespace) -> None:
     by_table = [list(own) for _, own in itertools.groupby(found, key=lambda one: one.at)]
     lines = itertools.chain.from_iterable(map(_table, by_table)) if listed else _overview(by_table)
     print(*lines, *([f"\nleft out: {_trials(left_out).strip(' ()')}"] if left_out else []), sep="\n")
+
+
+def _prune(dry_run: bool) -> None:
+    """Plans again before: after an edit, or where a sweep's folder was deleted, the plans that are there are old."""
+    from fedrepro.cli.track import plan_again
+    from fedrepro.config.grid import every_run
+    from fedrepro.config.project import load_project
+    from fedrepro.tracking import prune
+
+    plan_again(published=False)
+    said = ""
+    for said in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=dry_run):
+        print(said, flush=True)
+    if not said:
+        print("nothing to remove: plans ask for all that is there")
 
 
 def _trials(left_out: int) -> str:

@@ -22,7 +22,7 @@ ROOT = Path()
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     if not options.plans:
-        _plan_again(published=False)
+        plan_again(published=False)
     plans = options.plans or plan_files(ROOT)
     if options.every:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
@@ -45,13 +45,13 @@ def track(options: Namespace) -> int:
 def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
     console.say("bringing MLflow's store up to date; the first time this takes a minute")
-    _plan_again(published=True)
+    plan_again(published=True)
     console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
     tracking.ui(ROOT, options.host, options.port)
 
 
-def _plan_again(published: bool) -> None:
-    """Writes plans anew, and with `published` those of published reports, too.
+def plan_again(published: bool) -> None:
+    """Writes plans anew, and with `published` those of published reports, too. `fedrepro runs --prune` does so as well.
 
     While a workflow runs, plans that are there stay: its jobs read them, and with --config they are of other settings than
     those of params.yaml. Plans and results alone, without a project, stay as they are.

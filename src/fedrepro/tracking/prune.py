@@ -52,7 +52,7 @@ def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: boo
 def _pruned(root: Path, asked: set[tuple[str, str]], kept: set[str], dry_run: bool) -> Iterator[str]:
     size = runs = 0
     with _mlflow(root) as backend:
-        doomed = _doomed_runs(backend, asked) if backend else {}
+        doomed = _doomed_runs(backend, asked, kept) if backend else {}
         results = _prune_results(root, {key for _, key in asked}, kept, dry_run)
         for one in itertools.chain(results, _prune_mlflow(backend, doomed, dry_run)):
             size, runs = size + one.size, runs + one.runs
@@ -115,12 +115,14 @@ def _refuse(holder: str) -> None:
     raise _InUseError(holder)
 
 
-def _doomed_runs(backend: Backend, asked: set[tuple[str, str]]) -> dict[str, list[KnownRun]]:
-    """Experiment -> those of its runs that this folder wrote and no plan asks for."""
+def _doomed_runs(backend: Backend, asked: set[tuple[str, str]], kept: set[str]) -> dict[str, list[KnownRun]]:
+    """Experiment -> those of its runs that this folder wrote, and neither a plan nor `kept`, which has run_ids, asks for."""
     found = {}
     for name, identity in sorted(store.our_experiments(backend.client).items()):
         mine = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
-        found[name] = [run for run in mine if (name, run.tags[KEY]) not in asked]
+        found[name] = [
+            run for run in mine if (name, run.tags[KEY]) not in asked and run.tags[KEY].partition("/")[0] not in kept
+        ]
     return found
 
 

@@ -506,3 +506,25 @@ def test_a_perceptron_in_bf16(native: Path) -> None:
     one, other = (receipt["curves"]["test_loss"] for receipt in in_both(native, "mlp"))
     assert one != other
     assert one == pytest.approx(other, rel=0.05)
+
+
+def test_prune_plans_again_before(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table is gone and its plan is still there: its result goes at once. So does that of a setting which params.yaml had."""
+    now = plan(load_project(project), "fedlaw", "table3", "demo")
+    (project / "params.yaml").write_text(PARAMS + "settings: {rounds: 3}\n")
+    old = plan(load_project(project), "fedlaw", "table3", "demo")
+    (project / "params.yaml").write_text(PARAMS)
+    write_plan("", old)
+    gone = write_plan("sweep_gone/", old)
+    kept, doomed = (project / "results/runs" / next(iter(one.runs)) for one in (now, old))
+    for folder in (kept, doomed):
+        write_json(folder / "seed8.json", {})
+    assert run("runs", "--prune", "--dry-run") == 0
+    assert f"{doomed.relative_to(project)}: 3 B\n" in capsys.readouterr().out
+    assert run("runs", "--prune") == 0
+    assert f"{doomed.relative_to(project)}: 3 B\nin all: 3 B of results, 0 runs in MLflow\n" in capsys.readouterr().out
+    assert not doomed.exists()
+    assert not gone.exists()
+    assert kept.exists()
+    assert run("runs", "--prune") == 0
+    assert capsys.readouterr().out == "nothing to remove: plans ask for all that is there\n"

@@ -418,6 +418,19 @@ def test_prune_names_each_result_once_it_is_gone_and_leaves_what_a_link_names(ro
     assert not (runs / second).exists()
 
 
+def test_prune_keeps_in_mlflow_what_a_table_asks_for_without_a_plan(root):
+    """Its seeds and its mean stay with its result, and come with the next plan as they were."""
+    plan = make_plan(seeds=[8])
+    path = write_results(root, plan)
+    sync([path], root)
+    asked = next(iter(plan["runs"]))
+    plan["cells"] = [cell for cell in plan["cells"] if cell["run_id"] != asked]
+    write_json(path, plan)
+    assert [*prune(root, asked_runs={asked})] == []
+    assert {asked, f"{asked}/seed8"} <= all_in(root).keys()
+    assert [line.partition(": ")[2] for line in prune(root) if line.startswith("MLflow")] == [asked, f"{asked}/seed8"]
+
+
 def test_prune_removes_nothing_while_mlflow_does_not_answer(root, monkeypatch):
     """One line says so, and every result is still there."""
     plan = make_plan(seeds=[8])
