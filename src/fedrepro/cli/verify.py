@@ -10,6 +10,7 @@ from fedrepro import arithmetic, console
 from fedrepro.choices import PUBLISHED
 from fedrepro.cli import selection
 from fedrepro.cli.drawing import draw_missing
+from fedrepro.cli.listing import seed_list
 from fedrepro.config.differing import method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Run
@@ -113,6 +114,7 @@ def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
     tables = [options.target] if by_table else project.table_names()
     found: dict[Path, Run] = {}
     refused: list[UserError] = []
+    there: set[int] = set()
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
             evidence = ROOT / "reports" / scale / paper / "evidence"
@@ -127,14 +129,19 @@ def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
                 continue
             for run in selection.runs(made, selection.cells(made, options)):
                 if by_table or run.run_id.endswith(options.target):
-                    found |= dict.fromkeys(seeds_in(evidence / run.run_id).values(), run)
+                    seeds = seeds_in(evidence / run.run_id)
+                    there |= seeds.keys()
+                    found |= {path: run for seed, path in seeds.items() if not options.seeds or seed in options.seeds}
         if found:
             break
     ids = sorted({run.run_id for run in found.values()})
     if not by_table and len(ids) > 1:
         raise UserError(f"{options.target!r} ends {len(ids)} run_ids; the last eight characters tell them apart: {ids[0]}, ...")
-    if options.seeds:
-        found = {path: run for path, run in found.items() if int(path.stem[4:]) in options.seeds}
+    if there and not found:
+        asked = " ".join(map(str, options.seeds))
+        raise UserError(
+            f"--seeds {asked}: {options.target} has evidence of other seeds only, {seed_list(there)}; name some of them"
+        )
     if refused and not found:
         raise refused[0]
     if not found:

@@ -11,7 +11,9 @@ import yaml
 from fedrepro import console
 from fedrepro.cli import main, verify
 from fedrepro.cli.verify import sample
+from fedrepro.config.grid import plan
 from fedrepro.config.plan import Run
+from fedrepro.config.project import load_project
 from fedrepro.engine import run
 from fedrepro.engine.records import Record, seal
 
@@ -199,6 +201,22 @@ def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "fedgh/table2: no evidence of it below reports/full or reports/short" in capsys.readouterr().err
     assert main(["verify", *TABLE[:2], "fedavgg", *TABLE[3:]]) == 2
     assert "fedavgg" in capsys.readouterr().err
+
+
+def test_seeds_that_are_not_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line names those that are there. A seed that another scale alone has is found there."""
+    (run_id,) = (folder.name for folder in project.glob("reports/short/fedlaw/evidence/*"))
+    for target in (TABLE, [run_id], TABLE[:-2]):
+        assert main(["verify", *target, "--seeds", "99"]) == 2
+        said = capsys.readouterr().err
+        assert f"--seeds 99: {target[0]} has evidence of other seeds only, 8, 9; name some of them" in said
+    made = plan(load_project(project).as_published("full"), *TABLE[0].split("/"), "full")
+    (cell,) = (one for one in made.planned if (one.row, one.column) == (TABLE[2], TABLE[4]))
+    full = project / "reports/full/fedlaw/evidence" / (cell.run_id or "") / "seed17.json"
+    full.parent.mkdir(parents=True)
+    shutil.copy(project / "reports/short/fedlaw/evidence" / run_id / "seed8.json", full)
+    assert main(["verify", *TABLE[:-2], "--seeds", "9"]) == 0
+    assert capsys.readouterr().out.endswith("1 of 1 identical to the bit\n")
 
 
 def test_the_sample(tmp_path: Path) -> None:
