@@ -26,7 +26,7 @@ rule table:
         tracked="results/tracked/{place}{table}.json",
     output:
         expand("reports/{{place}}{{table}}{ending}", ending=[".md", ".json", ".csv", ".tex"]),
-        report("reports/{place}{table}.html", caption="captions/table.rst", category="{place}", labels={"page": "{table}"}),
+        report("reports/{place}{table}.html", caption="captions/table.rst", category=lambda w: w.place or "fedlaw/", labels={"page": "{table}"}),
     wildcard_constraints: table=r"table\d+(-[a-z0-9]+)*"
     params: published=lambda w: FLOW.published(w.place, [w.table])
     log: "logs/report/{place}{table}.log"
@@ -39,7 +39,7 @@ rule figure:
         plan=lambda w: FLOW.plan_file(w.place, w.table),
         tracked="results/tracked/{place}{table}.json",
     output:
-        report("reports/{place}{table}.svg", caption="captions/drawn.rst", category="{place}", labels={"page": "{table}"}),
+        report("reports/{place}{table}.svg", caption="captions/drawn.rst", category=lambda w: w.place or "fedlaw/", labels={"page": "{table}"}),
         expand("reports/{{place}}{{table}}{ending}", ending=[".csv", ".json"]),
     wildcard_constraints: table=r"figure\d+(-[a-z0-9]+)*"
     params: published=lambda w: FLOW.published(w.place, [w.table])

@@ -4,10 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.workflow.conftest import make_project
+from tests.workflow.conftest import TABLE, Project, make_project
 
 SITE = ("snakemake", "--cores", "2", "reports/all.md", "reports/README.md")
 PAGE = "reports/short/fedgh/index"
+NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
 def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> None:
@@ -36,9 +37,17 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
     again = project.run(*SITE)
     assert "Nothing to be done" in again.stdout + again.stderr
     # Snakemake's own report, where no address can be reached.
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    project.run(*SITE, "--report", "report.html", **nowhere)
+    project.run(*SITE, "--report", "report.html", **NOWHERE)
     text = (project.root / "report.html").read_text()
     gap = "gaps/table5-tiny20-fedavg-gh-against-fedavg.svg"
     for shown in ("reports/all.html", "reports/index.html", f"{PAGE}.html", gap):
         assert shown in text, shown
+
+
+def test_snakemakes_report_of_a_short_name(made: Project) -> None:
+    """FedLAW's short names have no folder of their own. Their reports stand under the paper, and the caption is whole."""
+    made.run(*TABLE, "--report", "report.html", **NOWHERE)
+    text = (made.root / "report.html").read_text()
+    assert "System Message" not in text
+    assert '"fedlaw/"' in text
+    assert "reports/table3: printed and measured numbers" in text
