@@ -68,7 +68,17 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         cluster.share_out_cards(workflow)
         if cluster.elsewhere(workflow) and (line := cluster.left_behind(Path.cwd())):
             print(f"fedrepro: {line}", file=sys.stderr, flush=True)
+        if workflow.non_local_exec and any(job.rule.name in ("train", "diagnose") for job in jobs):
+            warn_of_cores(flow.workers, workflow.cores)
         announce(flow, None if cluster.elsewhere(workflow) else workflow.cores, jobs)
+
+
+def warn_of_cores(workers: int, cores: int) -> None:
+    """A line where jobs on other machines would take fewer processes than params.yaml says: Snakemake gives no job more threads
+    than `cores`, and says nothing of it. The profile for Slurm has one."""
+    if workers > cores:
+        said = f"workers: {workers} in params.yaml has no effect beyond {cores}, since no job gets more cores than --cores"
+        print(f"fedrepro: {said}; give --cores {workers}", file=sys.stderr, flush=True)
 
 
 def _compare_params_without_pandas() -> None:

@@ -272,6 +272,25 @@ def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.Capt
     assert said(("choice", {"place": "igfl/", "table": "table1"})).startswith(f"fedrepro: training {len(cells)} runs with ")
 
 
+def test_workers_beyond_the_cores_of_a_job_elsewhere_are_told(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Before jobs start on other machines, where there is something to train; on this machine --cores is what it has."""
+    flow = load(tables=["fedlaw/table3"], workers=4)
+    train = SimpleNamespace(rule=SimpleNamespace(name="train"), wildcards=SimpleNamespace(run_id="a", seeds="8"))
+
+    def said(*jobs: SimpleNamespace, elsewhere: bool, cores: int) -> str:
+        here = {"remote_exec": False, "non_local_exec": elsewhere, "cores": cores, "global_resources": {"gpu": 1}}
+        settings, dag = SimpleNamespace(forcerun=set(), forceall=False), SimpleNamespace(needrun_jobs=lambda: jobs)
+        session.begin(flow, SimpleNamespace(touch=False, dag_settings=settings, dag=dag, **here))
+        return capfd.readouterr().err
+
+    line = (
+        "fedrepro: workers: 4 in params.yaml has no effect beyond 1, since no job gets more cores than --cores; give --cores 4"
+    )
+    assert line in said(train, elsewhere=True, cores=1)
+    for silent in (said(train, elsewhere=True, cores=4), said(train, elsewhere=False, cores=1), said(elsewhere=True, cores=1)):
+        assert "workers" not in silent
+
+
 @pytest.mark.usefixtures("_no_exit")
 def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(
     project: Path, capsys: pytest.CaptureFixture[str]
