@@ -38,6 +38,15 @@ def test_a_sweep_and_again(drawn: Project) -> None:
     project.run(*COMMAND)
     assert project.trained() == first
 
+    # Nothing of it is printed, so no margin needs its spread: `publish` does not advise it, and no folder is made below papers.
+    said = project.run("fedrepro", "publish", "sweep_mine/table1", "--scale", "full", "--partial").stderr
+    assert "4 files published" in said
+    assert "next: snakemake --cores 8 reports/full/sweep_mine/table1.md, then commit reports/full/sweep_mine" in said
+    refused = project.run("fedrepro", "spread", "sweep_mine", ok=False)
+    assert refused.returncode == 2
+    assert "sweep_mine: a sweep has no printed numbers that a spread would help to judge; name a paper" in refused.stderr
+    assert not (project.root / "papers/sweep_mine").exists()
+
 
 def _experiments(project: Project) -> list[str]:
     """Those that have runs."""

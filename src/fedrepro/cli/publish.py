@@ -54,7 +54,7 @@ def publish(options: Namespace) -> None:
     lacking = f", {len(missing)} are missing" if missing else ""
     console.say(f"{evidence}: {len(copied)} files published{lacking}{_told(others)}")
     if copied or pictures:
-        spread = f"fedrepro spread {made.paper}, " if made.comparable else ""
+        spread = f"fedrepro spread {made.paper}, " if made.comparable and made.prints else ""
         console.say(f"next: {spread}{made.command}, then commit {made.folder}")
 
 

@@ -4,10 +4,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from fedrepro import console
+from fedrepro.config.places import SWEEP
 from fedrepro.config.plan import load_plan
 from fedrepro.config.project import load_project
 from fedrepro.config.words import check_claims, load_words
 from fedrepro.data.registry import REGISTRY, load_registry
+from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.means import load_table, write_means, write_summary
 from fedrepro.exhibits.render import render, render_overview, render_page, render_site
@@ -58,6 +60,16 @@ def summary(options: Namespace) -> None:
 
 
 def spread(options: Namespace) -> None:
-    """Estimates anew how far seeds lie apart, from the evidence that is there at scale full."""
-    made = spreads(measured(ROOT, options.paper))
-    print(write_spreads(made, ROOT, options.paper))
+    """Estimates anew how far seeds lie apart, from the evidence that is there at scale full. UserError where there is none, and
+    for a sweep, which no margin is for."""
+    if options.paper.startswith(SWEEP):
+        raise UserError(f"{options.paper}: a sweep has no printed numbers that a spread would help to judge; name a paper")
+    tables = measured(ROOT, options.paper)
+    if not any(seeds for table in tables for seeds in table.evidence.values()):
+        raise UserError(
+            f"{options.paper}: there is no published evidence of it at scale full, so nothing was written; give "
+            f"`fedrepro publish {options.paper}/TABLE --scale full` first"
+        )
+    made = spreads(tables)
+    path = write_spreads(made, ROOT, options.paper)
+    print(path if made else f"{path}: has no estimate, since fewer than two measurements have seeds that differ; publish more")

@@ -528,3 +528,13 @@ def test_prune_plans_again_before(project: Path, capsys: pytest.CaptureFixture[s
     assert kept.exists()
     assert run("runs", "--prune") == 0
     assert capsys.readouterr().out == "nothing to remove: plans ask for all that is there\n"
+
+
+def test_spread_without_evidence_writes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line says what to do first."""
+    path = project / "papers/fedlaw/spread.json"
+    before = path.read_text()
+    assert run("spread", "fedlaw") == 2
+    said = capsys.readouterr().err
+    assert "fedlaw: there is no published evidence of it at scale full, so nothing was written; give `fedrepro publish" in said
+    assert path.read_text() == before
