@@ -1,14 +1,22 @@
 """Code of another clone is refused where a folder has its own: its results would name a commit that did not make them."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fedrepro import versioned
 from fedrepro.checkout import PACKAGE, require_own_code
+from fedrepro.config.plan import PLANS
+from fedrepro.engine.artifacts import FOLDERS
+from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
+from fedrepro.engine.live import FOLDER as CHECKPOINTS
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
+from fedrepro.workflow.jobs import CONFIGS, TRACKED
 
 
 def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
@@ -52,3 +60,25 @@ def test_make_sees_that_a_folder_was_moved(tmp_path: Path) -> None:
     for place, code in ((tmp_path / ".venv", 0), (tmp_path / "elsewhere/.venv", 1)):
         ready.write_text(f"{place}\n")
         assert subprocess.run(["make", "-q", "env"], cwd=tmp_path).returncode == code
+
+
+def test_an_image_takes_the_sources_and_none_of_the_results(tmp_path: Path) -> None:
+    """By .containerignore, whose patterns git reads as podman does: what a command leaves stays away, sources come."""
+    root = PACKAGE.parents[1]
+    shutil.copy(root / ".containerignore", tmp_path / ".gitignore")
+    folders = (RUNS, CHECKPOINTS, KEPT, DIAGNOSTICS, CONFIGS, PLANS, TRACKED, versioned.FOLDER, *FOLDERS.values())
+    made = [
+        str(folder / "one/file") for folder in (*folders, Path("results/choices"), Path("data/arrays"), Path("data/.locks"))
+    ]
+    made.append(str(versioned.KNOWN))
+    sources = [
+        "results/summary.json",
+        "results/means.json",
+        "data/registry.yaml",
+        "src/fedrepro/data/idx.py",
+        "reports/README.md",
+    ]
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    asked = ["git", "check-ignore", "--stdin"]
+    done = subprocess.run(asked, cwd=tmp_path, input="\n".join([*made, *sources]), capture_output=True, text=True)
+    assert done.stdout.splitlines() == made
