@@ -23,7 +23,10 @@ ROOT = Path()
 
 
 def publish(options: Namespace) -> None:
-    """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published."""
+    """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published.
+
+    Of a run that another paper has published, too, its evidence is copied, which was checked then: pages show it already.
+    """
     paper, _, table = options.target.partition("/")
     project = load_project(ROOT, {"scale": options.scale})
     if project.scale(options.scale).published_seeds is None:
@@ -32,15 +35,17 @@ def publish(options: Namespace) -> None:
     evidence = ROOT / made.folder / "evidence"
     store, copied, missing, others = Store.of(ROOT), [], [], []
     settled = Exhibit.of(made, store).plan if made.candidates else made  # with the runs that trials have chosen
-    for name, path in _wanted(settled, store):
+    for name, path in _wanted(settled, Store((evidence, *store.folders))):
         if path is None:
             missing.append(name)
-        elif not is_published(path):
-            if path.suffix == ".json":
-                _require_fit(path, native=options.native)
-            _require_addition(evidence / _below(path), path)
+            continue
+        target = evidence / _below(path)
+        if path.suffix == ".json" and not is_published(path):
+            _require_fit(path, native=options.native)
+        if path != target:
+            _require_addition(target, path)
             copied.append(path)
-        elif _differs(path):
+        if is_published(path) and _differs(path):
             others.append(name)
     if missing and not options.partial:
         told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]

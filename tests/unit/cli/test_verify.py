@@ -219,6 +219,33 @@ def test_seeds_that_are_not_published(project: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.endswith("1 of 1 identical to the bit\n")
 
 
+def test_a_run_that_another_paper_has_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`publish` copies its evidence, byte by byte, and once; then `verify` finds it under the second paper, too."""
+    shutil.copytree(project / "papers/fedlaw/tables", project / "papers/twin/tables")
+    shutil.copy(project / "papers/fedlaw/paper.yaml", project / "papers/twin")
+    shutil.copytree(project / "papers/fedlaw/published", project / "papers/twin/published")
+    path = project / "papers/scales.yaml"
+    scales = yaml.safe_load(path.read_text())
+    scales["short"]["published_seeds"] = [8, 9]
+    path.write_text(yaml.safe_dump(scales))
+    verify_twin = ["verify", "twin/table3", *TABLE[1:]]
+    assert main(verify_twin) == 2
+    publish = ["publish", "twin/table3", "--scale", "short", "--partial"]
+    assert main(publish) == 0
+    said = capsys.readouterr().err
+    assert "reports/short/twin/evidence: 2 files published" in said
+    assert "next: snakemake --cores 8 reports/short/twin/table3.md, then commit reports/short/twin" in said
+    first, second = (
+        {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*.json")}
+        for folder in (project / f"reports/short/{paper}/evidence" for paper in ("fedlaw", "twin"))
+    )
+    assert first == second
+    assert main(publish) == 0
+    assert "reports/short/twin/evidence: 0 files published" in capsys.readouterr().err
+    assert main(verify_twin) == 0
+    assert capsys.readouterr().out.endswith("2 of 2 identical to the bit\n")
+
+
 def test_the_sample(tmp_path: Path) -> None:
     """As much as fits, at least one, always the same; all without a limit."""
     found = []
