@@ -233,7 +233,7 @@ def table(content: dict[str, Any]) -> str:
         for name, one in content[work].items():
             if not isinstance(one, dict):
                 continue
-            cores = 2 if name.endswith(("2-threads", "2-workers", "2-cores")) else 1
+            cores = 2 if "-2-" in name else 1
             peak = content["machine"]["matmul_gflops"][f"{cores}"] * 1e9
             share = content[work]["flops_per_sample"] * one["samples_per_second"] / peak
             ratios = (one.get("times_naive", math.nan), one.get("whole_process_times_naive", math.nan))
