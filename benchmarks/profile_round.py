@@ -72,7 +72,8 @@ def profiled(model: str, part: int, folder: Path, augment: str) -> dict[str, flo
         began = time.perf_counter()
         outcome = loop.train(task, compose("fedavg"), checkpoints=saved)
         with record_function(SPANS[4]):
-            run = {"run_id": "profile", "method": "fedavg", "method_label": "fedavg", "config": {}}
+            config = {"method": "fedavg", "partition": work.partition, "model": work.model}
+            run = {"run_id": "profile", "method": "fedavg", "method_label": "fedavg", "config": config}
             evidence = results.evidence(task.spec, run, 8, outcome, {}, {}, {})
             results.write_seed(folder, "profile", evidence, outcome)
         total = 1e6 * (time.perf_counter() - began)

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks import works
 from benchmarks.works import WORKS, write
+from fedrepro import arithmetic
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +46,16 @@ def test_images_of_a_sorted_file_have_every_class() -> None:
     assert len(images) == len(chosen) == 200
     assert set(chosen) == set(range(10))
     assert (images[:, 0, 0, 0] == chosen).all()
+
+
+def test_a_profile_accounts_for_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another process, started as from a shell: it computes in native arithmetic."""
+    monkeypatch.delenv(arithmetic.VARIABLE, raising=False)
+    code = "import json, sys; from pathlib import Path; from benchmarks.profile_round import profiled; "
+    code += "print(json.dumps(profiled('simple_cnn', 1000, Path(sys.argv[1]), 'none')))"
+    shares = json.loads(run("-c", code, str(tmp_path)).splitlines()[-1])
+    assert shares["kernels of local training"] > 0
+    assert sum(shares[name] for name in shares.keys() - {"seconds", "samples", "data"}) == pytest.approx(100, abs=0.1)
 
 
 def test_a_setting_of_the_scaling_runs() -> None:
