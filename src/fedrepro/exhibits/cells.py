@@ -222,7 +222,7 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
         return replace(cell, status="not printed")
     if not plan.comparable:
         return replace(cell, status="not comparable")
-    if cell.mean is None:  # a seed diverged
+    if cell.mean is None:  # a seed diverged, or did not reach its target
         return replace(cell, status="not judged" if plan.variant_of else "not reproduced")
     values = [value for value in cell.per_seed.values() if value is not None]
     reach = margin(values, plan.spreads.get(cell.place.reading.quantity), plan.printed_seeds.assumed, rule.level)

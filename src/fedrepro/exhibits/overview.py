@@ -94,7 +94,7 @@ def _share(page: PageHeader) -> str:
     """`48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
-    share += f"; {page.printed_diverged} more diverged" if page.printed_diverged else ""
+    share += f"; {words.lost(page.printed_diverged)}" if page.printed_diverged else ""
     if page.scale == "full":
         return f"{measured} of its {total} printed numbers at full scale ({share})."
     below = f"at scale {page.scale}, with fewer rounds or seeds and in part other data or networks; none of these is comparable"

@@ -112,7 +112,7 @@ class PaperPage:
 
     @cached_property
     def printed_run(self) -> list[Cell]:
-        """The cells with a printed number that have run, in tables of the paper itself; of some a seed diverged."""
+        """The cells with a printed number that have run, in tables of the paper itself; of some a seed has no value."""
         as_printed = (table for table in self.tables if not (table.plan.variant_of or table.plan.stand_in))
         return [cell for table in as_printed for cell in table.cells if cell.per_seed and cell.printed is not None]
 
@@ -120,6 +120,11 @@ class PaperPage:
     def printed_measured(self) -> int:
         """The number of printed numbers with a measured one beside them."""
         return sum(cell.distance is not None for cell in self.printed_run)
+
+    @property
+    def printed_lost(self) -> int:
+        """The number of printed numbers with runs of which a seed has no value: it diverged, or did not reach its target."""
+        return sum(cell.distance is None and not cell.mixed for cell in self.printed_run)
 
     @cached_property
     def totals(self) -> Totals:
@@ -166,7 +171,7 @@ class PaperPage:
             own=plan.own,
             answers=self.answers,
             printed_measured=self.printed_measured,
-            printed_diverged=len(self.printed_run) - self.printed_measured,
+            printed_diverged=self.printed_lost,
             printed_total=self.words.printed,
             counts=self.counts,
             well_within=well_within(self.judged),
@@ -202,7 +207,7 @@ class PageHeader:
     tables: int
     finished: tuple[str, str] | None
     command: str
-    printed_diverged: int = 0  # printed numbers for which we have a run that diverged
+    printed_diverged: int = 0  # printed numbers with runs of which a seed diverged, or did not reach its target
     well_within: int = 0  # reproduced numbers of which the difference and the margin together stay within one point
     claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none
     claims_changed: tuple[str, ...] = ()  # added or changed after results had been read

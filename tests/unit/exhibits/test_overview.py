@@ -79,12 +79,12 @@ def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None
     assert "Claims that were judged" not in text
 
 
-def test_what_diverged_is_said_beside_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_value_is_said_beside_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two numbers have a measured one beside them; of a third one seed diverged."""
     monkeypatch.setitem(VALUES, ("fedlaw", A), [88.0, None, 88.6])
     summary = Summary(proposes="Weights.", missing="Nothing.", answers={})
     text = render_overview([page("full", summary)], Path("reports"))[0].read_text()
-    assert "**Re-run:** 2 of its 96 printed numbers at full scale (2 %; 1 more diverged)." in text
+    assert "**Re-run:** 2 of its 96 printed numbers at full scale (2 %; 1 more has a seed without a value)." in text
 
 
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:

@@ -178,6 +178,17 @@ def test_the_page_says_what_there_is_and_what_is_missing():
         assert places == sorted(places)
 
 
+def test_numbers_that_are_judged_add_up():
+    """Three are measured, of a fourth one seed diverged, and all four are judged; two do, of which no mean is known."""
+    text = make_page()["md"].read_text()
+    assert "3 of 96 that the paper prints are measured, 1 more has a seed without a value, 4 different ones judged: " in text
+    assert "or a seed has no value: it diverged before the rounds that are read, or did not reach the target." in text
+    text = make_page(accuracies=SOME | {("fedlaw", B): [None]})["md"].read_text()
+    assert "2 of 96 that the paper prints are measured, 2 more have a seed without a value, 4 different ones judged: " in text
+    text = make_page(accuracies=ALL)["md"].read_text()
+    assert "4 of 96 that the paper prints are measured, 4 different ones judged: " in text
+
+
 def test_a_paper_without_any_evidence_has_a_page():
     """Every table is listed as not run; the folder of pictures is there, and empty."""
     pages = make_page(accuracies={})

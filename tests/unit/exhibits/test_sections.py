@@ -92,6 +92,17 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
     assert columns(grid.compact(table(plan))) == both
 
 
+def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
+    """Three lines in the printed grid, and the column of differences beside it: what is judged bears its mark in both."""
+    found = table(make_plan("full"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
+    (row,) = (row for row in grid.compact(found).rows if not isinstance(row, b.Apart) and row[0].endswith("α = 100"))
+    assert row[-1] == b.Text("✗", "bad")
+    (cells,) = (row for row in grid.printed_grid(found).rows if not isinstance(row, b.Apart) and row[0] == "FedLAW")
+    assert cells[1].lines[-1] == b.Text("✗", "bad")
+    found = table(make_plan("demo"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
+    assert "✗" not in str(grid.compact(found).rows)
+
+
 def ranked(measured: dict[str, tuple[float | None, ...]], better: str = "higher") -> dict[str, tuple[str, str]]:
     """Method -> its mean rank as printed and as measured, over two settings and three methods with these values."""
     plan = make_plan("full")

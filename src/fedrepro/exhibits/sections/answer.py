@@ -111,7 +111,8 @@ def _counted(paper: PaperPage) -> b.Line:
     total = sum(judged.values())
     share = f" {paper.printed_measured or 'none'} of {paper.words.printed} that the paper prints "
     here = f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
-    measured = f"{share}are measured, {total} different ones judged: "
+    lost = f", {words.lost(paper.printed_lost)}" if paper.printed_lost else ""
+    measured = f"{share}are measured{lost}, {total} different ones judged: "
     numbers = (measured, *words.counted(judged)) if total else (here,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."

@@ -56,8 +56,8 @@ def _cell(cell: Cell | None, plan: Plan) -> b.Box:
     if cell.difference is not None:
         lines.append(_difference(cell, sign=True))
         lines += [b.Text(f"margin {decimal(cell.margin, cell.digits)}", "small")] if cell.margin else []
-    elif plan.comparable and cell.status == "not reproduced":  # a seed diverged
-        lines.append(b.Text("✗", "bad"))
+    elif _lost(cell):
+        lines.append(b.Text(*words.SIGNS[cell.status]))
     return b.Box(tuple(lines), cell.best_measured, words.remark(cell))
 
 
@@ -66,6 +66,11 @@ def _measured(cell: Cell, look: b.Look) -> b.Line:
     if cell.mean is None:
         return (b.Text(words.measured(cell), "none"),)
     return (b.Text(words.measured(cell), look), " ", b.Text(words.spread(cell), "small"))
+
+
+def _lost(cell: Cell) -> bool:
+    """Whether the cell is judged without a mean: a seed diverged, or did not reach its target."""
+    return cell.difference is None and cell.status == "not reproduced"
 
 
 def _difference(cell: Cell, sign: bool) -> b.Text:
@@ -126,6 +131,7 @@ def _pieces(cell: Cell | None, kinds: int) -> list[b.Line | b.Box]:
     value = b.Text(words.measured(cell), "" if cell.mean is not None else "none")
     spread = () if cell.std is None else (b.Text(f" ± {decimal(cell.std, cell.digits)}", "small"),)
     measured = b.Box(((value, *spread),), title=f"{words.spread(cell)} {words.remark(cell)}".strip())
-    known = cell.difference is not None
-    difference = (_difference(cell, sign=False), b.Text(f" {mark}", look)) if known else "–"
+    difference: b.Line = b.Text(mark, look) if _lost(cell) else "–"
+    if cell.difference is not None:
+        difference = (_difference(cell, sign=False), b.Text(f" {mark}", look))
     return [decimal(cell.printed, cell.digits), measured, difference][:kinds]

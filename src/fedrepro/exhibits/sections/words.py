@@ -37,7 +37,7 @@ MEANT = (
     f"✓ reproduced: our mean is within 1 point of print, and the 95 % margin is at most {RULE.widest:g} points; "
     "≈ consistent: further off, but within the margin; "
     f"? inconclusive: the margin is wider than {RULE.widest:g} points; "
-    "✗ not reproduced: off by more than the margin and more than 1 point."
+    "✗ not reproduced: off by more than the margin and more than 1 point, or a seed has no value."
 )
 
 
@@ -55,6 +55,11 @@ def counts(numbers: Counts) -> str:
 def counted(numbers: Counts) -> tuple[str | Text, ...]:
     """The text of `counts` in pieces, each in the colour of its status or verdict."""
     return joined(Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number) or ("none",)
+
+
+def lost(number: int) -> str:
+    """Counts the printed numbers that have runs and no mean: `1 more has a seed without a value`."""
+    return f"{number} more {'has' if number == 1 else 'have'} a seed without a value"
 
 
 def named(name: str, text: str) -> Line:
@@ -118,7 +123,7 @@ def rule(plan: Plan) -> str:
         "measurements of this metric in this paper and at this scale have (Smyth, 2004). So a run has the same margin in every "
         "table. "
         f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed "
-        "diverged before the rounds that are read. "
+        "has no value: it diverged before the rounds that are read, or did not reach the target. "
         f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, so that these runs cannot tell. "
         f"Otherwise reproduced: the difference is at most {points}. Otherwise consistent."
     )
