@@ -189,6 +189,19 @@ def test_numbers_that_are_judged_add_up():
     assert "4 of 96 that the paper prints are measured, 4 different ones judged: " in text
 
 
+def test_the_first_picture_has_percentages_alone():
+    """A number of rounds has points of one, too, and no place on an axis of percent. The words count what is drawn."""
+    before = "in percent; on the line they are the same. 4 reproduced."
+    assert before in make_page(accuracies=ALL)["md"].read_text()
+    cells = make_plan("full")["cells"]
+    for cell in cells:
+        cell["metric"] |= {"unit": "rounds", "better": "lower"} if cell["column"] == B else {}
+    text = make_page(accuracies=ALL, cells=cells)["md"].read_text()
+    assert "in percent; on the line they are the same. 2 reproduced." in text
+    picture = (folder_of() / "figures/index/agreement.svg").read_text()
+    assert "reproduced (2)" in picture
+
+
 def test_a_paper_without_any_evidence_has_a_page():
     """Every table is listed as not run; the folder of pictures is there, and empty."""
     pages = make_page(accuracies={})

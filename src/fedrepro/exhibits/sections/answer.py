@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 
 from fedrepro.console import some
-from fedrepro.exhibits.cells import COMPARED
+from fedrepro.exhibits.cells import COMPARED, count_statuses
 from fedrepro.exhibits.comparisons import Gap, proposed
 from fedrepro.exhibits.judge import DECIDED
 from fedrepro.exhibits.paper import PaperPage
@@ -120,18 +120,18 @@ def _counted(paper: PaperPage) -> b.Line:
 
 
 def _beside(paper: PaperPage) -> list[b.Section]:
-    """Makes the first numbered tables, and a picture of all numbers or of the proposed method."""
+    """Makes the first numbered tables, and a picture of all percentages or of the proposed method."""
     numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
     made = []
     for table in numbered[:AT_A_GLANCE]:
         same = words.together(table.plan)
         below = (b.Paragraph(same, soft=True),) if same else ()
         made.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
-    points = [cell for cell in paper.judged if cell.difference is not None and cell.point == 1]
+    points = [cell for cell in paper.judged if cell.difference is not None and cell.metric.unit == "percent"]
     if points:
         picture = b.Picture(
             "figures/index/agreement.svg",
-            f"{AGREEMENT} {words.counts(paper.counts)}.",
+            f"{AGREEMENT} {words.counts(count_statuses(points))}.",
             draw=partial(agreement.draw, points),
         )
         made.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
