@@ -147,6 +147,7 @@ def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
     if not found:
         where = " or ".join(f"reports/{scale}" for scale in scales)
         raise UserError(
-            f"{options.target}: no evidence of it below {where}; name a table as paper/table, or a run_id that is there"
+            f"{options.target}: no evidence of it below {where}; name a table as paper/table, or a run_id that is there; "
+            "`fedrepro run <table> --again` trains again what was trained here, and compares"
         )
     return [(run, path) for path, run in found.items()]

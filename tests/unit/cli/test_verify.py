@@ -198,7 +198,10 @@ def test_what_differs_and_why(edit, expected: str | None, project: Path, capsys:
 def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line that says where was looked."""
     assert main(["verify", "fedgh/table2"]) == 2
-    assert "fedgh/table2: no evidence of it below reports/full or reports/short" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "fedgh/table2: no evidence of it below reports/full or reports/short" in told
+    assert told.count("\n") == 1
+    assert "`fedrepro run <table> --again` trains again what was trained here" in told
     assert main(["verify", *TABLE[:2], "fedavgg", *TABLE[3:]]) == 2
     assert "fedavgg" in capsys.readouterr().err
 

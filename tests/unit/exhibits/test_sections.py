@@ -166,6 +166,24 @@ def fact(name: str, of: Exhibit) -> str:
     return next(values[0] for block in found for key, values in block.pairs if key == name)
 
 
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("reports/full/fedlaw/evidence", "fedrepro verify fedlaw/table3 --scale full"),
+        ("results/runs", "fedrepro run fedlaw/table3 --scale full --again"),
+    ],
+)
+def test_a_page_names_the_command_that_checks_its_evidence(folder: str, command: str) -> None:
+    """What is published is verified, and what was trained here trains again: `verify` finds none of it."""
+    plan = make_plan("full")
+    found = make_evidence(plan, ALL)
+    for run_id, seeds in found.items():
+        for seed, receipt in seeds.items():
+            receipt["environment"]["arithmetic"] = "portable"
+            receipt["path"] = f"{folder}/{run_id}/seed{seed}.json"
+    assert fact("arithmetic", exhibit(plan, found)).endswith(f"; to see for yourself: {command}")
+
+
 def test_a_version_that_a_run_does_not_record_is_counted() -> None:
     """Beside those that the others record, or alone; what all of them record stands alone."""
     runs = [Environment(torch="2.13.0", arithmetic="portable"), Environment(torch="2.13.0"), Environment(torch="2.12.0")]

@@ -25,7 +25,7 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
         "reported": ", ".join(map(str, settings.reported(table.plan))) or "no run is planned",
         "seeds": _seeds(receipts(table.evidence), table.plan.seeds),
         "device": "; ".join(provenance.devices(table.evidence)) or "no run yet",
-        "arithmetic": _arithmetic(table),
+        "arithmetic": _arithmetic(table, every),
         "runs finished": period(*(every.finished or (None, None))),
         "commit of the runs": ", ".join(provenance.commits(table.evidence)) or "no run yet",
         "evidence": _origin(every),
@@ -91,8 +91,8 @@ def _data(table: Exhibit) -> str:
     return "; ".join(f"{group} columns ran on {' and '.join(names)}" for group, names in table.data.items())
 
 
-def _arithmetic(table: Exhibit) -> str:
-    """Says how many cells are portable, and the command that checks them."""
+def _arithmetic(table: Exhibit, every: Totals) -> str:
+    """Says how many cells are portable, and the command that trains them again: `verify` compares with what is published."""
     kinds, plan = [cell.arithmetic for cell in table.cells if cell.arithmetic], table.plan
     if not kinds:
         return "no run yet"
@@ -103,7 +103,8 @@ def _arithmetic(table: Exhibit) -> str:
     text = f"portable in {share}: the same bits on every x86-64 processor with AVX2"
     if plan.scale not in PUBLISHED:
         return text
-    return f"{text}; to see for yourself: fedrepro verify {plan.paper}/{plan.table} --scale {plan.scale}"
+    command, more = ("verify", "") if every.published else ("run", " --again")
+    return f"{text}; to see for yourself: fedrepro {command} {plan.paper}/{plan.table} --scale {plan.scale}{more}"
 
 
 def _origin(every: Totals) -> str:
