@@ -73,8 +73,11 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.Data
     Columns: `run_id`; `method`, by the parts that say more than FedAvg and the arguments that differ between these runs;
     `dataset`, `model`, `partition`; a column for each other setting that differs between them; `source`, published or local;
     `seed`; `round`, counted from 1; `metric`; `value`, NaN where it is not finite.
-    UserError for an unknown setting, for damaged evidence and outside of a project; an empty frame where nothing fits.
+    UserError for a table's name, which no run_id holds, for an unknown setting, for damaged evidence and outside of a project;
+    an empty frame where nothing fits.
     """
+    if "/" in pattern:
+        raise UserError(f"runs({pattern!r}): no run_id has a /; `fedrepro.load({pattern!r})` gives the runs of a table")
     read_params(Path(root))
     settings = _settings(wanted)
     methods = [settings.pop("method")] if "method" in settings else []

@@ -92,7 +92,7 @@ class Chooser:
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
             if text and not tables:
-                found += self._placed([find(text, self._known)], [], named=True)
+                found += self._placed([self._run(text)], [], named=True)
             else:
                 found += self._placed(runs, tables)
         for line in dict.fromkeys(map(str, self._catalogue.mistakes.values())):
@@ -100,6 +100,32 @@ class Chooser:
         found = list({one.run.run_id: one for one in reversed(found)}.values())[::-1]
         kept = [one for one in found if self._options.trials or one.named or not one.trial]
         return kept, len(found) - len(kept)
+
+    def _run(self, text: str) -> StoredRun:
+        """Returns the run that a word means. UserError for another word, with the option that takes it, if there is one."""
+        try:
+            return find(text, self._known)
+        except UserError as error:
+            if option := self._option(text):
+                raise UserError(f"{error}; `fedrepro runs {option} {text}` lists the runs that have it") from error
+            raise
+
+    def _option(self, text: str) -> str:
+        """Returns the option that takes `text`: a method or a part of one, a data set, a model, a row or a column."""
+        from fedrepro.methods.parts import PARTS
+        from fedrepro.methods.presets import PRESETS
+
+        known = {"method": (*PARTS.names(), *PRESETS), "dataset": self._project.registry, "model": MODELS}
+        for key, names in known.items():
+            if text in names:
+                return f"--{key}"
+        for paper, _, table in (name.partition("/") for name in self._names if not is_figure(name.partition("/")[2])):
+            with contextlib.suppress(UserError):  # a table with a mistake in it
+                made = self._project.table(paper, table)
+                for key, headers in (("rows", [*made.rows, *made.companions]), ("columns", made.columns)):
+                    if any(header.key == text for header in headers):
+                        return f"--{key}"
+        return ""
 
     def _tables(self, text: str) -> list[At]:
         """Returns the tables that a word means (one table, or all of a paper) at scales that may have runs; [] for a run."""

@@ -88,6 +88,7 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
         (lambda: fedrepro.load("fedgh/table2", scale="ful", root=ROOT), ["load: unknown scale 'ful'", "'full'"]),
         (lambda: fedrepro.load("table4", root=ROOT), ["load: ", "write elastic/table4 or fedgh/table4"]),
         (lambda: fedrepro.load("fedgh/table4", root=ROOT), ["fedgh/table4: no evidence at scale full", "snakemake"]),
+        (lambda: fedrepro.runs("fedgh/table2", root=ROOT), ["runs('fedgh/table2')", "fedrepro.load('fedgh/table2')"]),
         (lambda: fedrepro.runs(datset="mnist", root=ROOT), ["datset", "'dataset'"]),
         (
             lambda: fedrepro.load("fedgh/table4", scale=None, root=ROOT),

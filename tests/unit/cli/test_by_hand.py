@@ -290,6 +290,10 @@ def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.Capture
     Published evidence is found without results."""
     both = [run_id for (label, _), run_id in ids(project).items() if label == "fedavg"]
     assert all(run_id in refused(capsys, "compare", "fedavg", both[0]) for run_id in both)
+    assert "`fedrepro runs --method fedavg` lists the runs that have it" in refused(capsys, "runs", "fedavg")
+    assert "`fedrepro runs --dataset digits` lists the runs that have it" in refused(capsys, "runs", "digits")
+    assert f"`fedrepro runs --columns {COLUMN}` lists the runs that have it" in refused(capsys, "runs", COLUMN)
+    assert "--" not in refused(capsys, "runs", "fed")
     assert "did you mean 'fedprox'?" in refused(capsys, "compare", "fedporx", both[0])
     assert "are the same run" in refused(capsys, "compare", both[0], f"results/runs/{both[0]}")
     assert "no finished seed in it" in refused(capsys, "compare", "papers", both[0])
