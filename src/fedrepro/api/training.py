@@ -16,7 +16,7 @@ from fedrepro.api.given import class_count, clients_of, index_arrays, samples, w
 from fedrepro.api.own_model import model_of, require_logits
 from fedrepro.choices import DEVICES, ENGINES
 from fedrepro.config.defaults import SETTINGS
-from fedrepro.data import participation, proxy
+from fedrepro.data import channels, participation, proxy
 from fedrepro.data import partition as partitions
 from fedrepro.data.arrays import is_text
 from fedrepro.engine import environment
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _DERIVED = frozenset({"dataset", "dataset_sha", "input_shape", "classes", "method", "model", "channel_statistics"})
+DECIMALS = 4  # of a channel's mean and deviation in data/registry.yaml, so that a table's run has the same numbers
 _SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
 Pair = tuple[Any, Any]  # x and y
 
@@ -78,7 +79,8 @@ def train(
 ) -> Trained:
     """Trains `method` on ((x, y) to train on, (x, y) to test on): arrays or tensors, x [N, ...] and whole numbers y [N] from 0.
 
-    x of type uint8 are pixels, scaled by the setting `normalise`; floating x are taken as they are. Of a model by name x is
+    x of type uint8 are pixels, scaled by the setting `normalise`; `standard` takes mean and deviation of each channel of the
+    training pixels. Floating x are taken as they are. Of a model by name x is
     [N, C, H, W], or [N, H, W] or [N, F], which count as one channel; of a text model x is [N, T], y [N] what follows.
     model: a name of `fedrepro list models`, drawn at the seed, or a torch module, which starts from the weights that it has.
     clients: how many, dealt by the scheme `partition` (iid); or for each client the positions of its samples.
@@ -111,6 +113,7 @@ def train(
         partition=partition or "iid" if isinstance(given, int) else "given",
         clients=given if isinstance(given, int) else len(given),
         method=str(parts),
+        channel_statistics=_statistics(train_x) if chosen["normalise"] == "standard" else None,
     )
     require(device != "cuda" or torch.cuda.is_available(), "train: device", device, "torch finds no GPU here; leave it out")
     device = environment.pick_device(device)
@@ -165,6 +168,18 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
 def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:
     """(C, H, W) of a sample [C, H, W], [H, W] or [F]; further axes are part of W."""
     return (1,) * (3 - len(shape)) + shape if len(shape) <= 3 else (*shape[:2], prod(shape[2:]))
+
+
+def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel of pixels / 255, at the decimals of data/registry.yaml; 0 and 1 if x are no pixels."""
+    if x.dtype != torch.uint8:
+        return (0.0,), (1.0,)
+    pixels = x.reshape(len(x), *_as_images(tuple(x.shape[1:]))).cpu().numpy()
+    found = [channels.statistics(pixels[:, channel]) for channel in range(pixels.shape[1])]
+    for channel, (_, deviation) in enumerate(found):
+        where = f"train(normalise='standard'): the deviation of channel {channel}"
+        require(round(deviation, DECIMALS) > 0, where, deviation, "is not above 0 in the training x; choose normalise='unit'")
+    return tuple(round(mean, DECIMALS) for mean, _ in found), tuple(round(deviation, DECIMALS) for _, deviation in found)
 
 
 def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:

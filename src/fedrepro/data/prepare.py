@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.console import say
+from fedrepro.data import channels
 from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
@@ -56,10 +57,7 @@ def _say_what_is_odd(entry: Entry, source: Source) -> None:
         some = ", ".join(absent[:NAMED]) + (", ..." if len(absent) > NAMED else "")
         say(f"{entry.name}: no training image of class {some}; correct data/registry.yaml if that is a mistake")
     for channel, known in enumerate(zip(entry.channel_mean or (), entry.channel_std or (), strict=True)):
-        histogram = np.bincount(source.train_images[:, channel].ravel(), minlength=256)
-        values, share = np.arange(256) / 255, histogram / histogram.sum()
-        mean = float(values @ share)
-        found = (mean, float(np.sqrt((values - mean) ** 2 @ share)))
+        found = channels.statistics(source.train_images[:, channel])
         if any(abs(one - other) > ROUNDING for one, other in zip(found, known, strict=True)):
             said = " and ".join(f"{one:.4f}" for one in found)
             say(

@@ -17,10 +17,14 @@ from bare import python
 from torch import nn
 
 import fedrepro
+from fedrepro.api import training
 from fedrepro.api.training import Trained
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.data import digits
+from fedrepro.data.registry import REGISTRY, load_registry
+from fedrepro.engine.task import as_batch
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.methods.compose import compose
@@ -165,6 +169,39 @@ def test_clients_as_positions_are_those_of_the_scheme() -> None:
     other = fedrepro.train("fedprox(mu=0.1)+gh", data, clients=5, partition=scheme, seed=9, **how)
     assert not other.curves.value.equals(drawn.curves.value)
     assert str(fedrepro.compose("gh")) == str(compose("gh"))
+
+
+def test_pixels_are_standardised_by_the_training_set() -> None:
+    """Channel 0 has 0 and 255 in equal parts: mean 0.5 and deviation 0.5. Channel 1 has 51 three times for each 255: mean 0.4
+    and deviation sqrt(0.75 * 0.2^2 + 0.25 * 0.6^2) = 0.3464. Test pixels, and new ones, are scaled by these numbers."""
+    x = np.zeros((8, 2, 2, 2), np.uint8)
+    x[:, 0, 0], x[:, 1] = 255, 51
+    x[:2, 1] = 255
+    y = np.array([0, 1] * 4)
+    test = np.full((2, 2, 2, 2), 255, np.uint8)
+    how = {"clients": 2, "rounds": 2, "model": "logistic", "seed": 3}
+    found = fedrepro.train("fedavg", ((x, y), (test, y[:2])), normalise="standard", **how)
+    mean, deviation = (np.array(each).reshape(2, 1, 1) for each in ((0.5, 0.4), (0.5, 0.3464)))
+    assert np.allclose(found.inputs(torch.from_numpy(test)).numpy(), (1.0 - mean) / deviation)
+    scaled = [found.inputs(torch.from_numpy(each)) for each in (x, test)]
+    floats = ((scaled[0], y), (scaled[1], y[:2]))
+    for text in ("standard", "unit"):  # floating x are taken as they are
+        assert fedrepro.train("fedavg", floats, normalise=text, **how).curves.equals(found.curves)
+    with pytest.raises(
+        UserError, match=r"^train\(normalise='standard'\): the deviation of channel 0 = 0.0: .*normalise='unit'$"
+    ):
+        fedrepro.train("fedavg", ((test, y[:2]), (test, y[:2])), normalise="standard", **how)
+
+
+def test_a_data_sets_statistics_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the digits as they are embedded, 8 by 8: what a table's run is standardised by."""
+    entry = load_registry(ROOT / REGISTRY)["digits"]
+    source = digits.read(entry, None)  # type: ignore[arg-type]
+    data = ((source.train_images, source.train_labels), (source.test_images, source.test_labels))
+    used: list[Any] = []
+    monkeypatch.setattr(training, "as_batch", lambda x, y, *scale: used.append(scale[:2]) or as_batch(x, y, *scale))
+    fedrepro.train("fedavg", data, clients=2, rounds=1, normalise="standard")
+    assert {*used} == {(entry.channel_mean, entry.channel_std)}
 
 
 def test_numpys_numbers_arrays_and_data_frames_serve_as_well() -> None:
