@@ -46,7 +46,7 @@ def compare(options: Namespace) -> None:
         names = {letter: letter for letter in runs}
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
-    print(f"all have {shared(configs)}", *_environments(runs), sep="\n")
+    print(f"all have {shared(configs)}", *_not_asked(runs, found), *_environments(runs), sep="\n")
     every = list(dict.fromkeys(shown for one in found for shown in one.shown))
     for shown in every:
         print("", *_values(runs, names, shown), sep="\n")
@@ -67,7 +67,12 @@ def _found(options: Namespace) -> list[FoundRun]:
         said = f"{what} are the same run" if len(options.what) > 1 and found else f"{what}: {'one run' if found else 'no run'}"
         more = f" and {left_out} trials of tuned cells, which --trials adds" if left_out else ""
         raise UserError(f"{said}{more}; compare takes two or more, `fedrepro runs` lists them")
-    return found
+    return sorted(found, key=_foreign)  # A, which the others are compared with, is one that is asked for
+
+
+def _foreign(one: FoundRun) -> bool:
+    """Whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
+    return not (one.asked or one.named)
 
 
 def _took(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
@@ -79,6 +84,15 @@ def _letters() -> Iterator[str]:
     """Yields A to Z, then AA, AB."""
     for length in itertools.count(1):
         yield from map("".join, itertools.product(string.ascii_uppercase, repeat=length))
+
+
+def _not_asked(runs: Lettered, found: list[FoundRun]) -> Iterator[str]:
+    """Yields a line for each run that its table does not ask for, with what was changed."""
+    for letter, one in zip(runs, found, strict=True):
+        if _foreign(one):
+            table, scale = one.at
+            changed = f": {', '.join(map(str, one.changed))}" if one.changed else ""
+            yield f"{letter} is not asked for by {table}, scale {scale}{changed}"
 
 
 def _environments(runs: Lettered) -> Iterator[str]:

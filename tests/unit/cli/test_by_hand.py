@@ -266,6 +266,17 @@ def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, caps
     assert not any(line.startswith("− A: ") for line in lines)
 
 
+def test_compare_sets_apart_what_a_table_does_not_ask_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs by hand, as those of values that a sweep had, come after the table's own, and a line says what was changed. Runs
+    that the user names stand as they are."""
+    own, by_hand = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
+    lines = out(capsys, "compare", "fedlaw/table3", "--method", "fedavg")
+    assert [line.split()[-1] for line in lines[1:3]] == [own, by_hand]
+    apart = "is not asked for by fedlaw/table3, scale demo: "
+    assert [line for line in lines if apart in line] == [f"B {apart}clients 4 (table: 10), rounds 3 (table: 8)"]
+    assert not any(apart in line for line in out(capsys, "compare", by_hand, own))
+
+
 def test_compare_shows_every_reading_of_its_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A table reads accuracy in one column and rounds to a target in another. A seed that does not reach it did not diverge."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\nsettings: {rounds: 3, clients: 4}\n")
