@@ -226,13 +226,8 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
     lost, mixed = None in differences.values(), cell.mixed or base.mixed
     per_seed = {} if lost or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)
-    why = (
-        f"{units.unit(cell.metric.unit).none} at a seed"
-        if lost
-        else f"the seeds are of {mixed}"
-        if mixed
-        else "no seed of both"
-    )
+    none = units.unit(cell.metric.unit).none
+    why = f"{none} at a seed" if lost else f"the seeds are of {mixed}" if mixed else "no seed of both"
     return GapSetting(
         column=cell.column,
         metric=cell.metric,
