@@ -21,7 +21,7 @@ class ReadAgain:
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed diverged, or none was run."""
+    """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed has no value, or none was run."""
 
     values: dict[str, Any]  # setting or `part.argument` -> what it tries
     run_id: str

@@ -48,7 +48,7 @@ class Number:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % t-interval of the mean over paired seeds; None with one seed, or where a seed diverged."""
+        """The 95 % t-interval of the mean over paired seeds; None with one seed, or where a seed has no value."""
         ends = interval(self.values) if self.whole else None
         return ends and (round(ends[0], 6), round(ends[1], 6))
 
@@ -90,14 +90,15 @@ def _rises(claim: Trend | Steady, table: Exhibit, side: int) -> Numbers:
 def equal(claim: Equal, table: Exhibit) -> Numbers:
     """The two rows are claimed to be identical. Reproduced: the difference is exactly 0 in every seed. Direction only: it is
     not, but nowhere more than 1 point. Contradicted: the 95 % t-interval of the mean difference over the paired seeds leaves 0
-    out and that mean is more than 1 point. Otherwise, and where a seed diverged: inconclusive."""
+    out and that mean is more than 1 point. Otherwise, and where a seed diverged or did not reach its target: inconclusive."""
     return _gaps(claim, table), []
 
 
 def small(claim: Small, table: Exhibit) -> Numbers:
     """The difference between two rows is claimed to be at most so much, either way; how much is our choice where the paper does
     not say. Reproduced: the whole 95 % t-interval of the mean difference over the paired seeds lies within the bound. Direction
-    only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    only: every seed does. Contradicted: the whole interval lies beyond. Otherwise, and where a seed diverged or did not reach
+    its target: inconclusive."""
     return _gaps(claim, table), []
 
 
@@ -105,7 +106,7 @@ def steady(claim: Steady, table: Exhibit) -> Numbers:
     """The difference between two rows is claimed to change over the columns by no more than a bound, either way. A line is
     fitted to it; the number is how far the line rises from the first column to the last. Reproduced: the whole 95 %
     t-interval of its mean over seeds lies within the bound. Direction only: every seed does. Contradicted: the whole interval
-    lies beyond. Otherwise, and where a seed diverged: inconclusive."""
+    lies beyond. Otherwise, and where a seed diverged or did not reach its target: inconclusive."""
     return _rises(claim, table, 0)
 
 

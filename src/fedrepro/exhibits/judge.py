@@ -30,9 +30,10 @@ PAIRED = (
     "or less (a point is 1 of percent, rounds and epochs, 0.01 of ratios, shares and cosines, 0.005 of factors, 0.1 of "
     "correlations, and 2 % of a printed loss, norm or eigenvalue). Direction only: every seed, or the whole interval, lies on "
     "the claimed side, and no more than that holds. Contradicted: the whole interval lies on the other side. Otherwise, and "
-    "where a seed diverged: inconclusive. Three seeds decide little: their interval is the mean ± 2.48 standard deviations, "
-    "and without any effect all three still lie on the claimed side one time in eight. A claim that stays inconclusive says "
-    f"how many seeds would decide it with a probability of {100 * POWER:.0f} %, if mean and deviation are truly those measured."
+    "where a seed diverged or did not reach its target: inconclusive. Three seeds decide little: their interval is the mean ± "
+    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight. A claim that "
+    f"stays inconclusive says how many seeds would decide it with a probability of {100 * POWER:.0f} %, if mean and deviation "
+    "are truly those measured."
 )
 MANY = 4  # missing cells that a page still names one by one
 OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring says all

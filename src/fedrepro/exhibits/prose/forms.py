@@ -196,7 +196,7 @@ def _interval(asked: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _rounds(asked: Field, facts: Facts, where: str) -> list[Quantity]:
-    """Means over seeds. Waits where a seed diverged."""
+    """Means over seeds. Waits where a seed has no value."""
     found = []
     for exhibit, rows, column in _places(asked, facts, where):
         needed = [*exhibit.rounds_to_end(*_pair(exhibit, rows, where), column).values()]
