@@ -18,7 +18,7 @@ from fedrepro.data import participation, partition
 from fedrepro.data.arrays import ARRAYS, load_arrays
 
 SEED = 8
-# A work without evaluation has so many test images: every contender evaluates once at its end, and our loop in each round.
+# Test images of a work without evaluation. Every contender evaluates them once at the end, and our loop in each round.
 FEW_TESTS = 100
 # Channels -> (mean, deviation) by which codes normalise MNIST and CIFAR-10.
 SCALE = {1: ([0.1307], [0.3081]), 3: ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])}
