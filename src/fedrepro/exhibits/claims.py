@@ -30,6 +30,7 @@ class Number:
     side: int = 0
     unit: str = "percent"
     signed: bool = True  # a difference, whose sign is written
+    against: float | None = None  # the printed value that a difference is taken from: a loss's point is a share of it
 
     @property
     def values(self) -> list[float]:
@@ -55,7 +56,7 @@ class Number:
     @property
     def point(self) -> float:
         """One point in its unit."""
-        return units.unit(self.unit).one_point(self.printed)
+        return units.unit(self.unit).one_point(self.against)
 
     def show(self, value: float) -> str:
         """`+3.21` or `1.043`, with a true minus."""
@@ -198,6 +199,8 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
     first = numbers[0]
     seeds = [seed for seed in first.per_seed if all(seed in number.per_seed for number in numbers)]
 
+    taken_from = [number.against for number in numbers if number.against is not None]
+
     def whole(values: list) -> float | None:
         return None if None in values else make(values)
 
@@ -207,6 +210,7 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
         per_seed={seed: whole([number.per_seed[seed] for number in numbers]) for seed in seeds},
         runs=tuple(dict.fromkeys(run for number in numbers for run in number.runs)),
         printed=whole([number.printed for number in numbers]),
+        against=mean(taken_from) if taken_from else None,
         missing="; ".join(dict.fromkeys(number.missing for number in numbers if number.missing)),
         reference=first.reference,
         side=side,
@@ -236,6 +240,7 @@ def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead:
         missing=table.missing(first, second),
         side=(1 if table.higher(*first) else -1) if ahead else _sign(printed or 0.0),
         unit=table.unit(*first),
+        against=other.printed if other else None,
     )
 
 

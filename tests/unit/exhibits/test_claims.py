@@ -394,6 +394,17 @@ def test_a_fraction_has_smaller_points() -> None:
         assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.001, side=1, unit="fraction")]) == verdict
 
 
+@pytest.mark.parametrize(("baseline", "tolerated"), [(2.0, True), (0.5, False)])
+def test_a_point_of_a_loss_is_a_share_of_the_loss_and_not_of_the_difference(baseline: float, tolerated: bool) -> None:
+    """0.03 lies within 2 % of a loss of 2.0, although equal losses are printed; of a loss of 0.5 it does not."""
+    seeds = {8: 0.03, 9: 0.0301, 10: 0.0302}
+    number = Number("n", B, seeds, (), printed=0.0, unit="loss", against=baseline)
+    for one in (number, mean_of([number, number])):
+        assert judged_alone(claim("equal"), [one]) == ("direction only" if tolerated else "contradicted")
+    (made,) = numbers(verdict_on("difference", accuracies=gaps(b=[1.1, 1.2, 1.3])))
+    assert (made.printed, made.against) == (1.19, 85.11)
+
+
 def test_where_no_difference_is_printed_no_side_is_claimed() -> None:
     """Far ahead and far behind are both inconclusive."""
     for gap in (9.0, -9.0):
