@@ -55,7 +55,8 @@ def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: b
 def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[list["Place"], str]:
     """(what follows the trials of the candidates among `cells`, their number in words).
 
-    Of each cell it is the candidate that the receipts choose; until then the first, since they cost alike.
+    Of each cell it is the candidate that the receipts choose; until then the first, since they cost alike; nothing if all of
+    them diverged.
     """
     from fedrepro.config.candidates import firsts
 
@@ -63,12 +64,15 @@ def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[li
     follow = {place: one.cell for place, one in firsts(tuned).items()}
     if not follow:
         return [], ""
-    settled = settle(plan, store).cells
-    chosen = {(cell.row, cell.column): cell for cell in settled if (cell.row, cell.column) in follow and cell.chosen}
+    settled = [cell for cell in settle(plan, store).cells if (cell.row, cell.column) in follow]
+    chosen = {(cell.row, cell.column): cell for cell in settled if cell.chosen}
+    lost = {(cell.row, cell.column) for cell in settled if cell.lost}
     said = f"{len(tuned)} candidates of {len(follow)} tuned cells, {len(chosen)} of which are chosen"
-    if len(chosen) < len(follow):
+    if lost:
+        said += f"; in {len(lost)} of them no candidate has a value"
+    if len(chosen) + len(lost) < len(follow):
         said += "; of the others the first candidate is counted as the chosen one"
-    return [*(follow | chosen).values()], said
+    return [cell for place, cell in (follow | chosen).items() if place not in lost], said
 
 
 def settle(plan: "Plan", store: "Store") -> "Plan":

@@ -36,9 +36,9 @@ def candidates(
         _require_effect(f"{where}: tune", values, run, layers.table.source)
         try:
             tried, read = make(own.trial(run.config["rounds"]))
+            also = tune.also and tune.also.beside(layers.metric)
         except UserError as error:
             raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
-        also = tune.also and tune.also.beside(layers.metric)
         if also and also.name.startswith("proxy_") and not tried.config.get("evaluate_proxy"):
             raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
         trial = Trial(tried.run_id, read["read"], tuple(_trial_seeds(tune.seeds, seeds)))

@@ -79,6 +79,11 @@ class Place:
         return self.tuned and self.run_id is not None and self.reason is None
 
     @property
+    def lost(self) -> bool:
+        """Whether the cell is tuned and no candidate has a value: it has the first one's trial, and nothing follows."""
+        return self.tuned and self.run_id is not None and self.reason is not None
+
+    @property
     def diagnostic(self) -> str | None:
         """What measures the metric on kept models; None: the run records it."""
         return self.metric.diagnostic

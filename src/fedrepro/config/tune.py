@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fedrepro.config.schema import Scalar, Seeds, UnitName
+from fedrepro.errors import UserError
 from fedrepro.typed import Strict
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class TuneBudget(_Trials):
 
 
 class Also(Strict):
-    """The metric of a second reading; `unit` and `better` are the cell's where they are left out."""
+    """The metric of a second reading; `unit` and `better` are the cell's where they are left out, as only a metric of the same
+    kind may leave them (`proxy_accuracy` beside `test_accuracy`)."""
 
     name: str
     unit: UnitName | None = None
@@ -51,13 +53,20 @@ class Also(Strict):
         return {"name": value} if isinstance(value, str) else value
 
     def beside(self, metric: "Metric") -> "Metric":
-        """The whole of it, beside the cell's own `metric`."""
+        """The whole of it, beside the cell's own `metric`. UserError for another kind of metric without unit and direction."""
+        if None in (self.unit, self.better) and self._kind(self.name) != self._kind(metric.name):
+            given = f"{{name: {self.name}, better: lower, unit: loss}}"
+            raise UserError(f"tune: also = {self.name!r}: it is not of the kind of {metric.name}; say which way: {given}, say")
         return type(metric)(
             name=self.name,
             unit=self.unit or metric.unit,
             better=self.better or metric.better,
             description=f"second reading of the trials, beside {metric.name}",
         )
+
+    @staticmethod
+    def _kind(name: str) -> str:
+        return name.removeprefix("proxy_").removeprefix("test_")
 
 
 class Tune(_Trials):

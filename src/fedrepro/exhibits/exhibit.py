@@ -134,6 +134,8 @@ class Exhibit:
                 said.append(f"{where}: not in the table at scale {self.plan.scale}")
                 continue
             absent = [str(seed) for seed in self.plan.seeds if seed not in cell.per_seed]
+            if cell.place.lost:
+                continue
             if cell.run_id is None or len(absent) == len(self.plan.seeds):
                 said.append(f"{where}: {cell.reason}")
             elif absent:

@@ -98,6 +98,10 @@ MISTAKES = {
         edit(lambda f: f.table.update(tune={"client_lr": [0.1, 0.2], "also": {"name": "test_loss", "unit": "los"}})),
         ["tables/table1.yaml: tune.also.unit = 'los'", "unknown unit 'los'", "'loss'"],
     ),
+    "a second reading of another kind": (
+        edit(lambda f: f.table.update(tune={"client_lr": [0.1, 0.2], "also": "test_loss"})),
+        ["tables/table1.yaml", "tune: also = 'test_loss'", "not of the kind of test_accuracy", "better: lower, unit: loss"],
+    ),
     "no proxy set": (param({"settings": {"proxy_per_class": 0}}), ["params.yaml: settings.proxy_per_class", "FedLAW"]),
     "paper": (param({"methods": {"sone": {}}}), ["params.yaml: methods", "'sone'", "'some'"]),
     "method": (param({"methods": {"some": {"fedporx": {}}}}), ["params.yaml: methods.some", "'fedporx'", "'fedprox'"]),

@@ -86,8 +86,9 @@ def test_without_an_evaluation_on_the_proxy_set_it_is_one_line(files: Files) -> 
 
 
 def test_a_metric_that_trials_do_not_record_is_one_line(files: Files, tmp_path: Path) -> None:
+    also = {"name": "update_size", "better": "lower", "unit": "norm"}
     with pytest.raises(UserError, match=r"curves have no 'update_size'.*correct `metric` in the file of the table"):
-        report(tuned(files, also="update_size"), tmp_path, [50.0, 60.0, 55.5])
+        report(tuned(files, also=also), tmp_path, [50.0, 60.0, 55.5])
 
 
 def test_the_same_trials_serve_both_readings(files: Files) -> None:

@@ -147,6 +147,7 @@ def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> Non
     exhibit = Exhibit.of(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not asked for
     assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.asked.values()))}" == "3 of 20"
+    assert exhibit.missing(PLACE) == ""  # a claim on it is inconclusive: nothing waits for runs
 
 
 def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:
@@ -169,16 +170,17 @@ def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
             "3 candidates of 1 tuned cells, 0 of which are chosen; of the others the first candidate is counted as the chosen",
         ),
         ([50.0, 40.0, 60.0], 2, "3 candidates of 1 tuned cells, 1 of which are chosen"),
+        ([None] * 3, None, "3 candidates of 1 tuned cells, 0 of which are chosen; in 1 of them no candidate has a value"),
     ):
         write_trials(made, tmp_path, values)
         follow, said = selection.foreseen(plan, places, Store((tmp_path / "none", tmp_path / FOLDER / "evidence")))
         assert said.startswith(words)
         jobs = {run.run_id: seeds for run, seeds in selection.jobs(plan, [*places, *follow], [8, 9, 10])}
-        expected = {one["run_id"]: [8] for one in tried(made)} | {tried(made)[chosen]["run_id"]: [8, 9, 10]}
-        assert jobs == expected
+        shown = [] if chosen is None else [tried(made)[chosen]["run_id"]]
+        assert jobs == {one["run_id"]: [8] for one in tried(made)} | {key: [8, 9, 10] for key in shown}
         following = Exhibit.of(plan, Store((tmp_path / "none", tmp_path / FOLDER / "evidence"))).following
         other = tried(made, ("fedprox", "fashion_mnist"))[0]  # the first candidate of a cell without trials
-        assert {*following} == {other["run_id"], tried(made)[chosen]["run_id"]}  # what the workflow announces
+        assert {*following} == {other["run_id"], *shown}  # what the workflow announces
     assert selection.foreseen(plan, plan.cells, Store((tmp_path,))) == ([], "")
 
 
