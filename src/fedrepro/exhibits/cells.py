@@ -135,10 +135,10 @@ def well_within(cells: Sequence[Cell]) -> int:
     return sum(round(far, 6) <= RULE.tolerance * cell.point for far, cell in reach)
 
 
-def if_printed_from(seeds: int, cells: Sequence[Cell], plan: Plan) -> dict[Status, int]:
-    """Counts the statuses that judged cells get if each printed number is the mean of this many seeds."""
+def if_printed_from(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
+    """Judges the judged cells as if each printed number were the mean of this many seeds."""
     behind = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
-    return count_statuses(judge([cell for cell in cells if cell.status in COMPARED], behind, RULE))
+    return judge([cell for cell in cells if cell.status in COMPARED], behind, RULE)
 
 
 def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:

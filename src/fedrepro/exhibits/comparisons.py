@@ -71,7 +71,7 @@ def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
     found: dict[tuple[str, str], tuple[Row, Row]] = {}
     for row in rows:
         alike = [other for other in rows if other.variant == row.variant]
-        plain = [other for other in alike if row.key.startswith(f"{other.key}+")]
+        plain = [other for other in alike if _extends(row, other)]
         found |= {(base.key, row.key): (base, row) for base in [alike[0], *plain] if base.key != row.key}
     return list(found.values())
 
@@ -194,17 +194,20 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
 
     A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
     per column in which both show one ranked metric and a difference is measured or printed; a pair without any measured one is
-    left out.
+    left out. If a table stands in for a printed one, and compares `x+part` with `x`, other pairs have no printed difference: in
+    print the methods may each have had a setting of their own.
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
     made = []
-    for row, base in {method.key: (method, base) for base, method in pairs(plan.rows)}.values():
+    compared = {method.key: (method, base) for base, method in pairs(plan.rows)}.values()
+    apart = plan.stand_in and any(_extends(row, base) for row, base in compared)
+    for row, base in compared:
         for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
             columns = [column.key for column in plan.columns if column.metric.unit == unit]
             couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
             # Only of one ranked quantity one value may be better than the other.
             settings = [
-                _gap(cell, other)
+                _gap(cell, other, printed=not apart or _extends(row, base))
                 for cell, other in couples
                 if cell.metric.ranked and cell.place.reading.quantity == other.place.reading.quantity
             ]
@@ -220,8 +223,13 @@ def proposed(gaps: Sequence[Gap]) -> Gap:
     return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
 
 
-def _gap(cell: Cell, base: Cell) -> GapSetting:
-    """One setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference."""
+def _extends(row: Row, base: Row) -> bool:
+    return row.key.startswith(f"{base.key}+")
+
+
+def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
+    """One setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference.
+    `printed`: whether it has the printed one."""
     differences = paired(cell.per_seed, base.per_seed)
     lost, mixed = None in differences.values(), cell.mixed or base.mixed
     per_seed = {} if lost or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
@@ -231,7 +239,7 @@ def _gap(cell: Cell, base: Cell) -> GapSetting:
     return GapSetting(
         column=cell.column,
         metric=cell.metric,
-        printed=printed_gap(cell.printed, base.printed),
+        printed=printed_gap(cell.printed, base.printed) if printed else None,
         ours=mean(list(per_seed.values())) if per_seed else None,
         low=low,
         high=high,

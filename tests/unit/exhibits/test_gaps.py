@@ -38,6 +38,21 @@ def test_seeds_are_paired():
     assert len(one.runs) == 6
 
 
+def test_a_stand_in_compares_with_print_only_what_a_part_adds():
+    """`x+part` against `x` is the same question in every setting; two methods may each have had a setting of their own."""
+    for stand_in, printed in ((None, [1.0, -0.78]), ("Other data.", [1.0])):
+        plan = make_plan("full", stand_in=stand_in, comparable=stand_in is None)
+        for row in plan["rows"]:
+            row["key"] = row["key"].replace("ours", "fedavg+gh")
+        for cell in plan["cells"]:
+            cell["row"] = cell["row"].replace("ours", "fedavg+gh")
+            cell["printed"] = 90.29 if (cell["row"], cell["column"]) == ("fedavg+gh", A) else cell["printed"]
+        found = exhibit(plan, make_evidence(plan, FOUND | {("fedavg+gh", A): [81.0, 83.0, 85.0]})).gaps
+        settings = {gap.method.key: next(one for one in gap.settings if one.column.key == A) for gap in found}
+        assert [round(one.ours) for one in settings.values()] == [1, 1]
+        assert sorted(one.printed for one in settings.values() if one.printed is not None) == pytest.approx(sorted(printed))
+
+
 def test_a_diverged_seed_leaves_no_measured_difference():
     """As in the table: a mean over the survivors would flatter the method. The other setting keeps its own."""
     found = {(m, s): [80.0, None if (m, s) == ("fedlaw", A) else 81.0] for m in ("fedavg", "fedlaw") for s in (A, B)}

@@ -189,6 +189,14 @@ def test_numbers_that_are_judged_add_up():
     assert "4 of 96 that the paper prints are measured, 4 different ones judged: " in text
 
 
+def test_the_headline_says_how_much_of_a_table_has_run():
+    """One of the six cells is planned without a run."""
+    said = "with values of ours where it states none: Table 3"
+    assert f"{said} (5 of its 6 cells)" in make_page()["md"].read_text()
+    cells = [cell for cell in make_plan("full")["cells"] if cell["run_id"]]
+    assert f"{said}." in make_page(cells=cells)["md"].read_text()
+
+
 def test_the_first_picture_has_percentages_alone():
     """A number of rounds has points of one, too, and no place on an axis of percent. The words count what is drawn."""
     before = "in percent; on the line they are the same. 4 reproduced."

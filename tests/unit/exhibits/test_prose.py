@@ -70,6 +70,7 @@ def facts() -> Facts:
         ("{verdict:K1}", "contradicted"),
         ("{status:fedavg,fedlaw/mlp-a100}", "reproduced and inconclusive"),
         ("{count:judged|table=table3}", "4"),
+        ("{count:inconclusive} and {count:inconclusive|printed_seeds=30}", "1 and 0"),
         (
             "{paper:0.1} and {given:1.3}, CIFAR-10, top-3, Table 2 and section 5.4",
             "0.1 and 1.3, CIFAR-10, top-3, Table 2 and section 5.4",

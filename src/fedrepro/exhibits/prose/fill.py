@@ -10,7 +10,8 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     rounds           that the row of `row-baseline/column` needs to reach what the baseline ends with, mean over seeds
     setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
-    count            how many cells have a status (`count:reproduced`), `count:judged` all that have a verdict; of one `|table=`
+    count            how many cells have a status (`count:reproduced`), `count:judged` all with a verdict; of one `|table=`,
+                     as if each printed number were the mean of three seeds `|printed_seeds=3`
     status           of a cell
     diverged         the round in which each seed of a cell diverged
     verdict          of a claim, by its id
@@ -36,7 +37,7 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
 
-OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "times", "plus")
+OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "printed_seeds", "times", "plus")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -11,7 +11,7 @@ from fedrepro.choices import require_known
 from fedrepro.config.prose import Field
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
-from fedrepro.exhibits.cells import COMPARED, Cell
+from fedrepro.exhibits.cells import COMPARED, Cell, if_printed_from
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
 from fedrepro.exhibits.verdict import STATUSES
@@ -248,7 +248,9 @@ def _count(asked: Field, facts: Facts, where: str) -> list[Quantity]:
     if named and named not in facts.tables:
         raise UserError(f"{where}: {unknown('table', named, sorted(facts.tables))}")
     tables = [facts.tables[named or facts.own or ""]] if named or facts.own else every_table
-    every = {cell.number: cell.status for one in tables for cell in one.cells}
+    behind = asked.option("printed_seeds")  # of each printed number, in the place of what the paper says
+    cells = [if_printed_from(int(behind), one.cells, one.plan) if behind else one.cells for one in tables]
+    every = {cell.number: cell.status for cell in itertools.chain(*cells)}
     wanted = COMPARED if asked.place == "judged" else (asked.place,)
     if not set(wanted) <= {*STATUSES}:
         raise UserError(f"{where}: {unknown('status', asked.place, [*COMPARED, 'judged'])}")

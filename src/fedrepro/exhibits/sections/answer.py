@@ -6,6 +6,7 @@ from functools import partial
 from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED, count_statuses
 from fedrepro.exhibits.comparisons import Gap, proposed
+from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import DECIDED
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.pictures import agreement
@@ -78,7 +79,8 @@ def _headline(paper: PaperPage) -> str:
     plans, scale = [table.plan for table in paper.tables], paper.plan.scale
     if not plans:
         return f"{scale.capitalize()} scale: {'no table' if paper.figures else 'nothing'} has run yet."
-    compared = [plan for plan in plans if plan.comparable and plan.prints and not plan.varied]
+    whole = [table for table in paper.tables if table.plan.comparable and table.plan.prints and not table.plan.varied]
+    compared = [table.plan for table in whole]
     if not compared:
         return words.headline(plans[0])
     share = f"{some(len(compared), 'table')} with printed numbers"
@@ -93,7 +95,14 @@ def _headline(paper: PaperPage) -> str:
     judged = any(one.claim.table in elsewhere and one.verdict in DECIDED for one in paper.claims)
     count = "Numbers there count for claims only." if judged else "No number there is judged."
     also = f" Also on the page: {'; '.join(others)}. {count}" if others else ""
-    return f"Full scale: {share} by the paper's protocol, {', '.join(plan.source for plan in compared)}.{also}"
+    by = "by the paper's protocol, with values of ours where it states none"
+    return f"Full scale: {share} {by}: {', '.join(map(_run_of, whole))}.{also}"
+
+
+def _run_of(table: Exhibit) -> str:
+    """`Table 3 (24 of its 96 cells)`; the table alone if every cell has run."""
+    run = sum(bool(cell.per_seed) for cell in table.cells)
+    return table.plan.source + (f" ({run} of its {len(table.cells)} cells)" if run < len(table.cells) else "")
 
 
 def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
