@@ -105,12 +105,9 @@ def check(text: str, where: str) -> list[Piece]:
 
 
 def checked(texts: list[str]) -> list[str]:
-    """As `check`, of every sentence, for a schema. ValueError for the first that is refused."""
+    """As `check`, of every sentence, for a schema. UserError for the first that is refused."""
     for number, text in enumerate(texts):
-        try:
-            check(text, f"[{number}]")
-        except UserError as error:
-            raise ValueError(str(error)) from error
+        check(text, f"[{number}]")
     return texts
 
 
