@@ -8,8 +8,7 @@ The split and the reduction are drawn once and for all, whatever a run's seed. R
 largest remainders (our choice). Grey images are repeated over three channels; other sizes are scaled as `prepare.fit` does.
 """
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,38 +24,16 @@ from fedrepro.errors import UserError
 
 TRAIN, TEST_PER_CLASS, TEST_SHARE = 7438, 1000, 0.2
 
-_MNIST = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-
-
-def _mnist(folder: Path) -> files.Part:
-    paths = [folder / name for name in _MNIST]
-    return files.joined([files.read_idx(*paths[:2]), files.read_idx(*paths[2:])])
-
-
-def _usps(folder: Path) -> files.Part:
-    return files.joined([files.read_libsvm(folder / name) for name in ("usps.bz2", "usps.t.bz2")])
-
-
-def _usps_h5(folder: Path) -> files.Part:
-    return files.joined([files.read_h5(folder / "usps.h5", each) for each in ("train", "test")])
-
-
-def _mats(*names: str) -> Callable[[Path], files.Part]:
-    return lambda folder: files.joined([files.read_mat(folder / name) for name in names])
-
-
-# (domain, its files, how they are read): in this order. USPS is published in two formats.
-_READERS: tuple[tuple[str, tuple[str, ...], Callable[[Path], files.Part]], ...] = (
-    ("mnist", tuple(f"{name}.gz" for name in _MNIST), _mnist),
-    ("svhn", ("train_32x32.mat", "test_32x32.mat"), _mats("train_32x32.mat", "test_32x32.mat")),
-    ("usps", ("usps.bz2", "usps.t.bz2"), _usps),
-    ("usps", ("usps.h5",), _usps_h5),
-    (
-        "synth_digits",
-        ("synth_train_32x32.mat", "synth_test_32x32.mat"),
-        _mats("synth_train_32x32.mat", "synth_test_32x32.mat"),
-    ),
-    ("mnist_m", ("mnist_m.tar.gz",), lambda folder: files.joined([*files.read_mnist_m(folder / "mnist_m.tar.gz").values()])),
+_MNIST = tuple(f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1"))
+_Read = Callable[..., Iterable[files.Part]]
+# (domain, its files, how their parts are read): in this order. USPS is published in two formats.
+_READERS: tuple[tuple[str, tuple[str, ...], _Read], ...] = (
+    ("mnist", _MNIST, lambda *paths: [files.read_idx(*paths[:2]), files.read_idx(*paths[2:])]),
+    ("svhn", ("train_32x32.mat", "test_32x32.mat"), lambda *paths: map(files.read_mat, paths)),
+    ("usps", ("usps.bz2", "usps.t.bz2"), lambda *paths: map(files.read_libsvm, paths)),
+    ("usps", ("usps.h5",), lambda path: [files.read_h5(path, split) for split in ("train", "test")]),
+    ("synth_digits", ("synth_train_32x32.mat", "synth_test_32x32.mat"), lambda *paths: map(files.read_mat, paths)),
+    ("mnist_m", ("mnist_m.tar.gz",), lambda path: files.read_mnist_m(path).values()),
 )
 
 
@@ -68,25 +45,28 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     readers = _chosen(entry)
     sums = {}
     for file in entry.files:
-        packed = file.name.endswith(".gz") and not file.name.endswith(".tar.gz")
-        target = file.name.removesuffix(".gz") if packed else file.name
-        sums[target] = fetcher.fetch(file, target, unpack=packed)
+        target = _unpacked(file.name)
+        sums[target] = fetcher.fetch(file, target, unpack=target != file.name)
     arrays: dict[str, list[np.ndarray]] = {}
-    for group, (domain, read_files) in enumerate(readers):
-        images, labels = read_files(fetcher.folder)
+    for group, (domain, names, parts) in enumerate(readers):
+        images, labels = files.joined([*parts(*(fetcher.folder / _unpacked(name) for name in names))])
         train, test = split(labels, domain, f"{entry.name}: {domain}")
         for part, index in (("train", train), ("test", test)):
             arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
             arrays.setdefault(f"{part}_labels", []).append(labels[index])
             arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
     whole: dict[str, Any] = {name: np.concatenate(each) for name, each in arrays.items()}
-    return Source(**whole, files=sums, group_names=tuple(domain for domain, _ in readers))
+    return Source(**whole, files=sums, group_names=tuple(domain for domain, *_ in readers))
 
 
-def _chosen(entry: Entry) -> list[tuple[str, Callable[[Path], files.Part]]]:
+def _unpacked(name: str) -> str:
+    return name if name.endswith(".tar.gz") else name.removesuffix(".gz")
+
+
+def _chosen(entry: Entry) -> list[tuple[str, tuple[str, ...], _Read]]:
     """The domains whose files `entry` names. UserError for a domain of which some are missing, and for a file of none."""
     named, known = {file.name for file in entry.files}, set[str]()
-    chosen: list[tuple[str, Callable[[Path], files.Part]]] = []
+    chosen: list[tuple[str, tuple[str, ...], _Read]] = []
     for domain, names, reader in _READERS:
         given = named & {*names}
         if not given:
@@ -94,9 +74,9 @@ def _chosen(entry: Entry) -> list[tuple[str, Callable[[Path], files.Part]]]:
         if len(given) < len(names):
             missing = min({*names} - given)
             raise UserError(f"{entry.name}: files: {domain} also needs {missing}; add it in data/registry.yaml")
-        if any(other == domain for other, _ in chosen):
+        if any(other == domain for other, *_ in chosen):
             raise UserError(f"{entry.name}: files: {domain} is named twice, in two formats; leave one in data/registry.yaml")
-        chosen.append((domain, reader))
+        chosen.append((domain, names, reader))
         known |= given
     if strange := sorted(named - known):
         possible = ", ".join(name for _, names, _ in _READERS for name in names)
