@@ -160,6 +160,21 @@ def canonical_hash(value: object, length: int = 10) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
+def link(path: Path, target: Path) -> None:
+    """A hard link at once in the place of what is there; a copy where the two lie on different disks."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    if target.exists() and target.samefile(path):  # renaming one name of a file to another of it does nothing
+        return
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(path, temporary)
+        except OSError:
+            shutil.copy2(path, temporary)
+        temporary.replace(target)
+
+
 @contextlib.contextmanager
 def fresh_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not.

@@ -7,13 +7,12 @@ lost.
 
 import filecmp
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from fedrepro.console import say
 from fedrepro.engine import diagnosed, receipts
-from fedrepro.files import read_json, write_json, writing
+from fedrepro.files import link, read_json, write_json
 
 FOLDER = Path("results/versioned")
 KNOWN = Path("results/versioned.json")  # file -> its inode in FOLDER when both sides were last the same
@@ -31,12 +30,12 @@ def arrive(root: Path = Path()) -> None:
         own, came = root / "results" / name, root / FOLDER / name
         if not own.exists():
             if name not in known:
-                _link(came, own)
+                link(came, own)
         elif own.stat().st_ino == known.get(name):  # as it was stored
             if filecmp.cmp(came, own, shallow=False):
-                _link(own, came)  # DVC had made a copy of it
+                link(own, came)  # DVC had made a copy of it
             else:
-                _link(came, own)
+                link(came, own)
                 replaced.add(Path(name).parts[1])
     for run_id in sorted(replaced):
         say(f"results/{NAMES[0]}/{run_id}: DVC brought another result, which takes the place of the one that was stored here")
@@ -53,7 +52,7 @@ def store(root: Path = Path()) -> Path:
         (root / FOLDER / name).unlink()
     for name, inode in own.items():
         if there.get(name) != inode:
-            _link(root / "results" / name, root / FOLDER / name)
+            link(root / "results" / name, root / FOLDER / name)
     write_json(root / KNOWN, dict(_files(root / FOLDER)))
     return root / FOLDER
 
@@ -70,16 +69,3 @@ def _files(folder: Path, part: str = "") -> Iterator[tuple[str, int]]:
             if not name.startswith("."):
                 file = Path(path, name)
                 yield file.relative_to(folder).as_posix(), file.stat().st_ino
-
-
-def _link(path: Path, target: Path) -> None:
-    """At once, in the place of what is there; a copy where the two lie on different disks."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)
-        try:
-            os.link(path, temporary)
-        except OSError:
-            shutil.copy2(path, temporary)
-        temporary.replace(target)

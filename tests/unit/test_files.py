@@ -19,6 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import (
     canonical_hash,
     fresh_folder,
+    link,
     lock,
     read_json,
     sha256_file,
@@ -237,6 +238,20 @@ def test_other_errors_of_locks_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
 
 
 # Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.
+def test_a_link_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
+    """Of the same file, linked already, and of another one; nothing else is left."""
+    source, target = tmp_path / "model.pt", tmp_path / "store" / "model.pt"
+    source.write_bytes(b"new")
+    for _ in range(2):
+        link(source, target)
+        assert target.samefile(source)
+    target.unlink()
+    target.write_bytes(b"old")
+    link(source, target)
+    assert target.read_bytes() == b"new"
+    assert [path.name for path in target.parent.iterdir()] == ["model.pt"]
+
+
 SMALL_DISK = """
 import json, sys
 from pathlib import Path

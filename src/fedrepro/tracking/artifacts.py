@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
+from fedrepro.files import link, read_json
 from fedrepro.tracking.address import Address
 from fedrepro.tracking.shown import Seed, Shown
 from fedrepro.tracking.wanted import artifacts
@@ -30,7 +29,7 @@ def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
         _send(files, _repository(uri, address))
     elif folder and folder.parents[3].is_dir():  # the project that it belongs to is at hand
         for name, path in files.items():
-            _place(path, folder / name)
+            link(path.resolve(), folder / name)  # a thousand models are not stored twice
 
 
 def remove_files(uri: str) -> None:
@@ -89,16 +88,3 @@ def _send(files: dict[str, Path], repository: Any) -> None:
         for name, path in files.items():
             (link := Path(folder) / name).symlink_to(path.resolve())
             repository.log_artifact(str(link))
-
-
-def _place(source: Path, target: Path) -> None:
-    """A hard link where the file system has them, so that a thousand models are not stored twice; else a copy."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and target.samefile(source):  # a sync that was killed left it
-        return
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source.resolve(), target)
-    except OSError:
-        with contextlib.suppress(shutil.SameFileError):  # another sync was faster
-            shutil.copyfile(source, target)

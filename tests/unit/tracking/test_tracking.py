@@ -16,7 +16,7 @@ from tracked import all_in, means_in, opened, runs_in
 from fedrepro.errors import UserError
 from fedrepro.exhibits.names import volume
 from fedrepro.files import lock, write_json
-from fedrepro.tracking import artifacts, prune, rows, store, sync
+from fedrepro.tracking import prune, rows, store, sync
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import DIGEST, KEY, LIVE, PARENT
@@ -544,16 +544,3 @@ def test_plans_of_an_older_version_are_passed_over(tmp_path: Path) -> None:
     old.write_text("{")
     with pytest.raises(UserError, match=r"edited-demo/table3\.json"):
         sync([plan], tmp_path)
-
-
-def test_a_file_that_a_killed_sync_left_is_no_obstacle(tmp_path: Path) -> None:
-    """The same file, linked already; and another one in its place."""
-    source, target = tmp_path / "model.pt", tmp_path / "store" / "model.pt"
-    source.write_bytes(b"new")
-    for _ in range(2):
-        artifacts._place(source, target)
-        assert target.samefile(source)
-    target.unlink()
-    target.write_bytes(b"old")
-    artifacts._place(source, target)
-    assert target.read_bytes() == b"new"
