@@ -1,14 +1,14 @@
 """Results as tidy data frames: a line for each metric of each round of each seed."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fedrepro.choices import require_known
-from fedrepro.cli.stored import fitting
+from fedrepro.cli.stored import fitting, stored
 from fedrepro.config.differing import columns, method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
@@ -18,7 +18,7 @@ from fedrepro.engine.records import read
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.registry import coerce, parse
-from fedrepro.store import Store, is_published, seeds_in
+from fedrepro.store import is_published
 
 # Of a run, before the columns of a table, where it is one's.
 _RUN = ("run_id", "method", "dataset", "model", "partition")
@@ -26,16 +26,7 @@ _SEED = ("source", "seed", "round", "metric", "value")
 _CELL = ("row", "column", "candidate")
 
 
-@dataclass(frozen=True)
-class _Seed:
-    """The evidence of a seed, and where it lies: published, or trained here."""
-
-    source: str
-    path: Path
-    number: int
-
-
-_Found = tuple[dict[str, Any], _Seed]  # the place in a table, if any, and a seed
+_Found = tuple[dict[str, Any], int, Path]  # the place in a table, if any, a seed, and its evidence
 
 
 def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> pd.DataFrame:
@@ -54,11 +45,12 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
         require_known("load", "scale", scale, sorted(project.scales))
     paper, _, name = table.partition("/")
     made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
-    stored = _stored(Path(root))
+    known = stored(Path(root))
     parts: list[_Found] = [
-        (dict(zip(_CELL, place, strict=True)), seed)
+        (dict(zip(_CELL, place, strict=True)), *seed)
         for *place, run_id in _cells(made)
-        for seed in sorted(stored.get(run_id, {}).values(), key=lambda one: one.number)
+        if run_id in known
+        for seed in known[run_id].paths.items()
     ]
     if not parts:
         raise UserError(f"{table}: no evidence at scale {made.scale}; `{made.command}` trains its runs")
@@ -81,9 +73,8 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.Data
     read_params(Path(root))
     settings = _settings(wanted)
     methods = [settings.pop("method")] if "method" in settings else []
-    stored = _stored(Path(root))
-    seeds = (seed for run_id in sorted(stored) if pattern in run_id for seed in stored[run_id].values())
-    parts = [({}, seed) for seed in sorted(seeds, key=lambda one: (one.path.parent.name, one.number))]
+    known = stored(Path(root))
+    parts = [({}, *seed) for run_id in sorted(known) if pattern in run_id for seed in known[run_id].paths.items()]
     return _frame(parts, (), fitting(settings, methods, _where))
 
 
@@ -97,16 +88,6 @@ def _cells(made: Plan) -> Iterator[tuple[str, str, str, str]]:
         for run_id in dict.fromkeys((one.trial.run_id, one.run_id)):
             if run_id:
                 yield one.row, one.column, tries, run_id
-
-
-def _stored(root: Path) -> dict[str, dict[int, _Seed]]:
-    """run_id -> seed -> its evidence, in the order in which a store prefers it."""
-    found: dict[str, dict[int, _Seed]] = {}
-    for run in (run for folder in Store.of(root).folders for run in sorted(folder.glob("*"))):
-        for number, path in seeds_in(run).items():
-            seed = _Seed("published" if is_published(path) else "local", path, number)
-            found.setdefault(run.name, {}).setdefault(number, seed)
-    return found
 
 
 def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -123,15 +104,15 @@ def _where(key: str) -> str:
 
 def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> pd.DataFrame:
     """Evidence with what is known of its place, as one frame."""
-    records = {path: read(path) for path in dict.fromkeys(seed.path for _, seed in parts)}
+    records = {path: read(path) for path in dict.fromkeys(path for *_, path in parts)}
     wanted = {path: one for path, one in records.items() if not fits or fits(one["config"] | {"method": one["method"]})}
     described = _described(wanted.values())
     more = [key for key in next(iter(described.values()), {}) if key not in _RUN]
     found: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *more, *_SEED)}
-    for place, seed in parts:
-        if (record := wanted.get(seed.path)) is None:
+    for place, seed, path in parts:
+        if (record := wanted.get(path)) is None:
             continue
-        same = place | described[record["run_id"]] | {"source": seed.source, "seed": seed.number}
+        same = place | described[record["run_id"]] | {"source": "published" if is_published(path) else "local", "seed": seed}
         rounds = [number + 1 for number in record["curves"]["round"]]
         for metric, values in record["curves"].items():
             if metric != "round":

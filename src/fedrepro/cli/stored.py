@@ -18,7 +18,7 @@ LISTED = 10  # runs that an ambiguous part is answered with
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run with a finished seed. `folders` hold its receipts; the last folder wins. `seeds`: those of a table; where none of
+    """A run with a finished seed. `folders` hold its receipts; the first folder wins. `seeds`: those of a table; where none of
     them is finished, and without a table, all count."""
 
     run_id: str
@@ -36,9 +36,14 @@ class StoredRun:
         return [seed for seed in self._all if seed not in self.seeds] if {*self.seeds} & self._all.keys() else []
 
     @cached_property
-    def _all(self) -> dict[int, dict[str, Any]]:
-        found = {seed: receipt for folder in self.folders for seed, receipt in read_receipts(folder).items()}
+    def paths(self) -> dict[int, Path]:
+        """Seed -> the file of its receipt, in the order of seeds."""
+        found = {seed: path for folder in reversed(self.folders) for seed, path in seeds_in(folder).items()}
         return dict(sorted(found.items()))
+
+    @cached_property
+    def _all(self) -> dict[int, dict[str, Any]]:
+        return {seed: read(path) for seed, path in self.paths.items()}
 
     @property
     def config(self) -> dict[str, Any]:
@@ -62,7 +67,7 @@ def stored(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
     versioned.arrive(Path(root))
     found: dict[str, list[Path]] = {}
-    for pattern in (f"{RUNS}/*/", "reports/*/*/evidence/*/"):
+    for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
         for path in sorted(Path(root).glob(pattern)):
             if seeds_in(path):
                 found.setdefault(path.name, []).append(path)
