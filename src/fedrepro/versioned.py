@@ -23,7 +23,7 @@ def arrive(root: Path = Path()) -> None:
     """Links what DVC has brought since the last look to the results. A result that was deleted here stays deleted, and one that
     was computed here since then stays as it is."""
     there = dict(_files(root / FOLDER))
-    known = _known(root) if there else {}
+    known: dict[str, int] = read_json(root / KNOWN) if there and (root / KNOWN).exists() else {}
     replaced = set[str]()
     brought = {name: inode for name, inode in there.items() if known.get(name) != inode}
     for name in sorted(brought, key=lambda one: one.endswith(".json")):  # a receipt comes last
@@ -55,10 +55,6 @@ def store(root: Path = Path()) -> Path:
             link(root / "results" / name, root / FOLDER / name)
     write_json(root / KNOWN, dict(_files(root / FOLDER)))
     return root / FOLDER
-
-
-def _known(root: Path) -> dict[str, int]:
-    return read_json(root / KNOWN) if (root / KNOWN).exists() else {}
 
 
 def _files(folder: Path, part: str = "") -> Iterator[tuple[str, int]]:

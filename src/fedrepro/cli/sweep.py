@@ -51,7 +51,9 @@ def sweep(options: Namespace) -> int:
     if options.device:
         command += ["--config", f"device={options.device}"]
     console.say(f"{len(planned.runs)} runs at {len(planned.seeds)} seeds: {shlex.join(command)}")
-    code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": _path()}).returncode
+    # This environment's programs first, whether or not it is active.
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": programs}).returncode
     if code == 0:
         print(f"table  {reports[0]}", f"chart  {reports[1]}", f"MLflow experiment {name}/{SCALE}: fedrepro ui", sep="\n")
     return code
@@ -116,8 +118,3 @@ def _command(options: Namespace) -> str:
     for key in ("set", "over"):
         words += [f"--{key}", *values] if (values := getattr(options, key)) else []
     return shlex.join(words + (["--seeds", *map(str, options.seeds)] if options.seeds else []))
-
-
-def _path() -> str:
-    """With this environment's programs first, whether or not it is active."""
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from fedrepro.config.places import table_path
-from fedrepro.config.plan import Plan, Run
+from fedrepro.config.plan import Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import EDITED
 from fedrepro.config.schema import Params, Scalar
@@ -64,9 +64,5 @@ def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:
 def _contradicting(plan: Plan, part: str, argument: str, value: Scalar) -> Iterator[str]:
     """The rows that have the part, with another value of the argument."""
     for cell in plan.planned:
-        if cell.run_id and any(found != value for found in _values(plan.runs[cell.run_id], part, argument)):
+        if any(call.name == part and call.arguments.get(argument, value) != value for call in plan.run(cell).calls):
             yield cell.row
-
-
-def _values(run: Run, part: str, argument: str) -> Iterator[Scalar]:
-    return (call.arguments[argument] for call in run.calls if call.name == part and argument in call.arguments)

@@ -159,13 +159,10 @@ class Forecast:
 
 def _apart(configs: list[dict[str, Any]]) -> list[str]:
     """Of each run the settings in which these differ, apart from those that its line has anyway: `, client_lr 0.1`."""
-    said = {"method", "dataset", "model", "partition", "rounds"} | {key for one in configs for key in _scheme(one)}
+    said = {"method", "dataset", "model", "partition", "rounds"}
+    said |= {key for one in configs for key in parse(one["partition"])[0].arguments}
     differ = {key: values for key, values in columns(configs).items() if key not in said} if configs else {}
     return ["".join(f", {key} {values[place]}" for key, values in differ.items()) for place in range(len(configs))]
-
-
-def _scheme(config: dict[str, Any]) -> Iterable[str]:
-    return parse(config["partition"])[0].arguments
 
 
 def available_cores() -> int:

@@ -8,7 +8,7 @@ folder's own trainings took.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +143,8 @@ class Rates:
     def _of(self, model: str, own: bool) -> list[Took]:
         if (model, own) not in self._known:
             folders = [self.root / RUNS] if own else published_folders(self.root)
-            paths = [path for folder in folders for path in _receipts(folder, model)]
+            # Folders have the model in their names: others stay unread.
+            paths = [path for folder in folders for path in folder.glob(f"*-{model}-*/seed*.json")]
             self._known[model, own] = [took for path in sorted(paths) for took in self._read(path, model)]
         return self._known[model, own]
 
@@ -161,11 +162,6 @@ class Rates:
             return [Took(config, environment["device"], work, round_s, mib, processor)]
         except Exception:
             return []
-
-
-def _receipts(folder: Path, model: str) -> Iterator[Path]:
-    """The names of the seeds' folders have the model in them: others stay unread."""
-    return folder.glob(f"*-{model}-*/seed*.json")
 
 
 def _parts(config: Mapping[str, Any]) -> set[str]:

@@ -208,7 +208,8 @@ def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
         if name in ("round", SCHEDULED) or any(name not in receipt["curves"] for receipt in receipts):
             continue
         columns = zip(rounds, *(receipt["curves"][name] for receipt in receipts), strict=False)
-        found[_shown(name)] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
+        shown = f"{name.removeprefix('test_')}/{CURVE}" if name.startswith("test_") else name
+        found[shown] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
     return found
 
 
@@ -280,10 +281,6 @@ def _points(
     points = [(name, value, time(number), number) for name, curve in by_round.items() for number, value in curve]
     once = reported | {f"{COST}{name}": value for name, value in cost.items()}
     return points + [(name, round(value, 4), ended, 0) for name, value in once.items()]
-
-
-def _shown(metric: str) -> str:
-    return f"{metric.removeprefix('test_')}/{CURVE}" if metric.startswith("test_") else metric
 
 
 def _milliseconds(stamp: str) -> int:

@@ -17,7 +17,8 @@ def draw(gap: Gap, path: Path) -> None:
     """Draws the gap in each setting. The bytes depend on `gap` alone."""
     settings = gap.settings
     labels = [wrapped(one.column.title, 30) for one in settings]
-    title = f"{wrapped(gap.title, 64 - max(map(_longest, labels)))}\n({gap.counted_in})"
+    widest = max(len(line) for label in labels for line in label.split("\n"))
+    title = f"{wrapped(gap.title, 64 - widest)}\n({gap.counted_in})"
     lines = 1 + max(label.count("\n") for label in labels)
     height = 0.95 + LINE * (1 + title.count("\n")) + (0.12 + LINE * lines) * len(settings)
     with drawing(path, height, hidden=("top", "right", "left")) as (figure, axes):
@@ -39,7 +40,3 @@ def draw(gap: Gap, path: Path) -> None:
         axes.grid(axis="x", alpha=0.25, linewidth=0.5)
         axes.tick_params(axis="y", length=0)
         figure.legend(loc="outside upper left", ncols=2, frameon=False)
-
-
-def _longest(label: str) -> int:
-    return max(map(len, label.split("\n")))

@@ -22,11 +22,8 @@ def columns(plan: Plan) -> list[tuple[Column, str]]:
     for column in plan.columns:
         runs = tuple(place.run_id for place in plan.cells if place.column == column.key)
         alike.setdefault((runs, column.metric.name), []).append(column)
-    return [(first, _title(first) if others else first.title) for first, *others in alike.values()]
-
-
-def _title(column: Column) -> str:
-    return column.group or metric_label(column.metric.name)
+    shared = ((first, first.group or metric_label(first.metric.name), others) for first, *others in alike.values())
+    return [(first, name if others else first.title) for first, name, others in shared]
 
 
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:

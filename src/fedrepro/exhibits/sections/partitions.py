@@ -74,11 +74,7 @@ def partitions(paper: PaperPage) -> list[b.Block]:
     for one in shown:
         dataset, clients, scheme = (one.config[key] for key in ("dataset", "clients", "partition"))
         text = f"{dataset} among {clients} clients by {scheme}, seed {one.seed}: training samples by client and class"
-        draw = partial(_copy, one.drawn) if one.id in here else None
+        draw = partial(shutil.copyfile, one.drawn) if one.id in here else None
         pictures.append(b.Picture(one.path, text, f"{text} ({', '.join(one.tables)})", draw=draw))
     blocks = (b.Paragraph(ABOUT, soft=True), b.Pictures(tuple(pictures)))
     return [b.Section("Partitions", blocks, folded=True, note=some(len(pictures), "picture"))]
-
-
-def _copy(drawn: Path, path: Path) -> None:
-    shutil.copyfile(drawn, path)

@@ -1,7 +1,6 @@
 """The tables of a paper, one after another; those that vary another; those that have not run."""
 
 from fedrepro.config.places import is_figure
-from fedrepro.config.plan import Plan
 from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
@@ -76,7 +75,7 @@ def not_run_listed(paper: PaperPage) -> list[b.Block]:
 
 
 def _listed(paper: PaperPage) -> list[b.Block]:
-    lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(_file(plan), "code")) for plan in paper.not_run)
+    lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(plan.command.rpartition("/")[2], "code")) for plan in paper.not_run)
     if not lines:
         return []
     said = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
@@ -86,8 +85,3 @@ def _listed(paper: PaperPage) -> list[b.Block]:
 def _number(paper: PaperPage) -> str:
     figures = any(is_figure(plan.table) for plan in paper.not_run)
     return f"{len(paper.not_run)} {'tables and figures' if figures else 'tables'}"
-
-
-def _file(plan: Plan) -> str:
-    """`table15.md`, in the folder of the page."""
-    return plan.command.rpartition("/")[2]

@@ -101,7 +101,8 @@ def _picture(table: Exhibit, folder: str) -> list[b.Block]:
 
 def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
     values = [f"{seed}: {choice.metric.written(value)}" for seed, value in one.per_seed.items()]
-    mark = f"chosen{_ahead(choice)}" if one.chosen else choice.reason or ""
+    ahead = "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
+    mark = f"chosen{ahead}" if one.chosen else choice.reason or ""
     number = b.Text(decimal(one.mean, choice.metric.digits), "strong" if one.chosen else "")
     cells = (choice.row, choice.column, one.text, ", ".join(values) or "not run", number, mark)
     if not again:
@@ -110,10 +111,6 @@ def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
         return (*cells, "–", "")
     number = b.Text(decimal(one.again.mean, choice.second.digits), "strong" if one.again.chosen else "")
     return (*cells, number, _its_choice(choice) if one.again.chosen else "")
-
-
-def _ahead(choice: Choice) -> str:
-    return "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
 
 
 def _its_choice(choice: Choice) -> str:

@@ -118,7 +118,7 @@ class Picture:
     path: str
     text: str
     caption: str = ""
-    draw: Callable[[Path], None] | None = field(default=None, compare=False)
+    draw: Callable[[Path], object] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,5 @@ def _piece(piece: str | b.Text, folder: Path) -> str:
 def _table(rows: list[list[str]], align: str) -> str:
     """`align` has one letter per column, l or r; columns without one are left-aligned. The first row is the head."""
     rule = ["---:" if letter == "r" else "---" for letter in align.ljust(len(rows[0]), "l")]
-    return "\n".join("| " + " | ".join(_escape(cell) for cell in row) + " |" for row in [rows[0], rule, *rows[1:]])
-
-
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in [rows[0], rule, *rows[1:]])
+    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
