@@ -9,6 +9,7 @@ from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
+from fedrepro.exhibits.kinds.measured import measured
 from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
 
@@ -29,21 +30,15 @@ class Matrix(Kind):
         """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
         cells with a diverged seed. UserError for a metric without places."""
         found = []
-        for cell in plan.planned:
-            receipts = evidence.get(cell.run_id or "", {})
-            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
-            if not there or any(one.diverges(cell.reading) for one in there.values()):
-                continue
-            rounds = plan.run(cell).measures.get(cell.diagnostic or "", [])
-            every = [one.measured[cell.reading.curve] for one in there.values() if cell.diagnostic]
-            known = [surface for one in every if (surface := one.surface(cell.metric.name, rounds))]
-            if len(known) < len(there):
+        for cell, of in measured(plan, evidence, self.name):
+            known = [one.surface(cell.metric.name, [number]) for one, number in of.values()]
+            if not all(known):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
             places = sorted(set.intersection(*map(set, known)))
             if places:
                 xs, ys = zip(*places, strict=True)
-                found.append(Series.of(cell, there, y=tuple(mean([one[at] for one in known]) for at in places), x=xs, to=ys))
+                found.append(Series.of(cell, of, y=tuple(mean([one[at] for one in known]) for at in places), x=xs, to=ys))
         return Drawing(plan, tuple(found), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
