@@ -78,7 +78,7 @@ def test_settings_and_models_too(project: Path) -> None:
     }
     given = {"dataset": "synthetic_faces", "model": "grid_detector"}
     _, made = written(project, Request(("fedavg",), given, None, {"clients": (5, 10)}, (8,)))
-    assert made.metric.name == "test_map50"
+    assert {column.metric.name for column in made.columns} == {"test_map50"}
 
 
 def test_a_name_follows_from_the_content(project: Path) -> None:

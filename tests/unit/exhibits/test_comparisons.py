@@ -116,7 +116,7 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
 def test_what_is_not_ranked_is_not_compared() -> None:
     """No value is better than another: no best, no gaps, no wins."""
     plan = make_plan("full")
-    for place in (plan, *plan["columns"], *plan["cells"]):
+    for place in (*plan["columns"], *plan["cells"]):
         place["metric"] = {**place["metric"], "ranked": False}
     made = exhibit(plan, make_evidence(plan, {("fedavg", A): [80.0] * 3, ("fedlaw", A): [90.0] * 3}))
     assert comparisons(made.plan, made.cells) == []
@@ -129,7 +129,8 @@ def test_what_is_not_ranked_is_not_compared() -> None:
 def test_rows_that_show_different_things_are_not_compared() -> None:
     """FedLAW shows another metric than FedAvg: no comparison, no gap, and the best is sought among the others."""
     plan = make_plan("full")
-    other = {**plan["metric"], "name": "personal_client_mean", "description": "accuracy of the clients' own models"}
+    shared = plan["columns"][0]["metric"]
+    other = {**shared, "name": "personal_client_mean", "description": "accuracy of the clients' own models"}
     for place in (*plan["rows"], *plan["cells"]):
         if "fedlaw" in (place.get("key"), place.get("row")):
             place["metric"] = other
@@ -144,7 +145,7 @@ def test_rows_that_show_different_things_are_not_compared() -> None:
     best = {cell.row.key for cell in made.cells if cell.best_measured and cell.column.key == A}
     assert best == {"fedavg"}
     own = "FedLAW: accuracy of the clients' own models (percent, higher is better)"
-    assert metric_of(made) == f"{plan['metric']['description']} (percent, higher is better); {own}"
+    assert metric_of(made) == f"{shared['description']} (percent, higher is better); {own}"
 
 
 def metric_of(table: Exhibit) -> str:
