@@ -25,11 +25,19 @@ CONFIG = {
 }
 
 
+@pytest.fixture(scope="module")
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package beside which lies what was read of it: in each test only edited files are parsed again."""
+    copy = tmp_path_factory.mktemp("read") / "fedrepro"
+    shutil.copytree(fingerprints.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    all_of(copy)
+    return copy
+
+
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package."""
-    shutil.copytree(fingerprints.PACKAGE, tmp_path / "fedrepro", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "fedrepro"
+def package(read_once: Path, tmp_path: Path) -> Path:
+    """A copy of its own, to edit."""
+    return shutil.copytree(read_once, tmp_path / "fedrepro")
 
 
 def all_of(package: Path) -> dict[str, str | None]:
@@ -270,6 +278,8 @@ def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: p
         sources._read.cache_clear()
         return all_of(package)
 
+    for folder in [*package.rglob("__pycache__")]:
+        shutil.rmtree(folder)
     first = afresh()
     assert len(parsed) > 100
     assert afresh() == first == all_of(fingerprints.PACKAGE)
