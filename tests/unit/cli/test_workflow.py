@@ -326,9 +326,11 @@ def test_config_takes_what_params_yaml_takes(
     assert "unknown setting 'a'" in said
 
 
-def test_params_yaml_is_read_as_other_commands_read_it(project: Path) -> None:
+@pytest.mark.usefixtures("_no_exit")
+def test_params_yaml_is_read_as_other_commands_read_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`1e-3` is a number. A key that stands twice, and a file that is no YAML, empty or missing, is one line with exit code 2,
-    where Snakemake's own reader takes the last of two keys and names no line."""
+    where Snakemake's own reader takes the last of two keys and names no line: it comes later, as the file that is no YAML
+    shows in a process."""
     path = Path("params.yaml")
     text = path.read_text()
     path.write_text(text.replace("mu: 0.001", "mu: 2e-3"))
@@ -336,17 +338,22 @@ def test_params_yaml_is_read_as_other_commands_read_it(project: Path) -> None:
     dry_run("reports/table3.md")
     made = json.loads(Path("results/plans/table3.json").read_text())
     assert any("fedprox(mu=0.002," in run["config"]["method"] for run in made["runs"].values())
+    path.write_text(f"{text}\n\tx: 1\n")
+    done = subprocess.run([SNAKEMAKE, "-n", "reports/table3.md"], capture_output=True, text=True)
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("fedrepro: error: ")]
+    assert "params.yaml: not valid YAML at line " in line
+    assert done.returncode == 2
     for wrong, said in (
         (f"{text}\nscale: full\n", "the key 'scale' stands twice"),
-        (f"{text}\n\tx: 1\n", "params.yaml: not valid YAML at line "),
         ("", "params.yaml: is empty"),
         (None, "params.yaml: no such file; give this command in the project's root folder"),
     ):
         path.unlink() if wrong is None else path.write_text(wrong)
-        done = subprocess.run([SNAKEMAKE, "-n", "reports/table3.md"], capture_output=True, text=True)
-        (line,) = [one for one in done.stderr.splitlines() if one.startswith("fedrepro: error: ")]
+        with pytest.raises(SystemExit, match=r"^2$"):
+            session.require_params()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("fedrepro: error: ")
         assert said in line
-        assert done.returncode == 2
 
 
 def test_no_cores_are_refused(project: Path) -> None:
