@@ -33,13 +33,3 @@ def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
     assert lines[place + 3].startswith("    command: fedrepro draw results/configs/partitions/digits-")
     assert any(line.startswith("Complete log(s): ") for line in lines)
     assert not any("RuleException" in line or "no backup found" in line for line in lines)
-
-
-def test_more_is_shown_to_who_asks(project: Project) -> None:
-    """A dry run has every job with its message and the table of counts, `--printshellcmds` the commands."""
-    said = project.run("snakemake", "--cores", "2", "-n", "-p", "reports/table3.md")
-    text = said.stdout + said.stderr
-    assert "train digits-" in text
-    assert "reports/table3.md" in text
-    assert "Job stats:" in text
-    assert "fedrepro data digits --shape 1x28x28 > logs/arrays/" in text

@@ -219,13 +219,16 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
 
 def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
     """In params.yaml, under its short name, and on the paper's page; its report is a picture, which the summary does not read.
-    It trains what its table trains."""
+    It trains what its table trains. A dry run has every job with its message and the table of counts, `-p` the commands."""
     flow = load(tables=["fedlaw/table3", "fedlaw/figure15"])
     assert flow.reports() == ["reports/table3.md", "reports/figure15.svg"]
     assert flow.reports("json", figure="") == ["reports/table3.json"]
     assert "results/plans/full/fedlaw/figure15.json" in flow.page("full/fedlaw/")["plans"]
     assert {*flow.evidence("full/fedlaw/", "figure15", None)} < {*flow.evidence("full/fedlaw/", "table3", None)}
-    found = counts(dry_run("reports/figure15.svg", "reports/demo/fedlaw/index.html", "results/summary.json"))
+    said = dry_run("-p", "reports/figure15.svg", "reports/demo/fedlaw/index.html", "results/summary.json")
+    for word in ("train digits-", "reports/table3.md", "Job stats:", "fedrepro data digits --shape 1x28x28 > logs/arrays/"):
+        assert word in said
+    found = counts(said)
     assert {rule: found[rule] for rule in ("figure", "page", "table", "train")} == {
         "figure": 1,
         "page": 1,
