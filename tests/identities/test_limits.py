@@ -1,6 +1,7 @@
 """Limiting cases: what a method reduces to when its own idea is switched off, and what FedAvg itself reduces to."""
 
 import dataclasses
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -8,12 +9,13 @@ import torch
 from torch import nn
 
 from fedrepro import tree
-from fedrepro.engine.loop import train
+from fedrepro.engine.loop import Outcome, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.methods.proxy_weights import ProxyLearning
+from fedrepro.models import Model
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort
 from tests import toy
@@ -118,6 +120,12 @@ def mixed(text: str) -> Tree:
     return final(text, cohorts=MIXED)
 
 
+@cache
+def two_rounds(text: str, model: Callable[[], Model], by_class: bool = False) -> Outcome:
+    """Every method is compared with FedAvg."""
+    return train(toy.make_task(model=model(), by_class=by_class, rounds=2), compose(text))
+
+
 @pytest.mark.parametrize(("text", "same_as", "atol"), IDENTITIES)
 def test_reduces_to(text: str, same_as: str, atol: float) -> None:
     """Limiting cases promised in the docstrings hold over 3 rounds, with full and partial participation, in float64."""
@@ -150,12 +158,12 @@ def test_at_equal_sizes_uniform_is_by_size(model) -> None:
 )
 def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text: str) -> None:
     """Weights only: FedLAW and its relatives keep the server's own statistics, which nothing has moved then."""
-    task = toy.make_task(model=toy.norm_model(), rounds=2)
-    found, fedavg = train(task, compose(f"{text}(server_epochs=0)")), train(task, compose("fedavg"))
+    found, fedavg = (two_rounds(method, toy.norm_model) for method in (f"{text}(server_epochs=0)", "fedavg"))
     exact = text not in ("fedlaw", "attentive_law")  # their weights have been through log and softmax
     torch.testing.assert_close(found.params.flat, fedavg.params.flat, rtol=0, atol=0 if exact else 1e-12)
     own = "law" in text or "gws" in text
-    assert torch.equal(found.buffers.flat, task.buffers.flat if own else fedavg.buffers.flat)
+    first = toy.make_task(model=toy.norm_model()).buffers
+    assert torch.equal(found.buffers.flat, first.flat if own else fedavg.buffers.flat)
 
 
 AWAY = [
@@ -173,11 +181,9 @@ AWAY += toy.PART_METHODS
 def test_away_from_its_limit_a_method_differs(text: str) -> None:
     """Otherwise the identities above would hold for parts that do nothing. A buffers part leaves the weights alone, and on a
     model with BatchNorm it moves the statistics."""
-    model = toy.norm_model() if compose(text).buffers != compose("fedavg").buffers else toy.tiny_model()
+    model = toy.norm_model if compose(text).buffers != compose("fedavg").buffers else toy.tiny_model
     by_class = bool(compose(text).transforms)  # without contradictions there is nothing to harmonise
-    found, fedavg = (
-        train(toy.make_task(model=model, by_class=by_class, rounds=2), compose(method)) for method in (text, "fedavg")
-    )
+    found, fedavg = (two_rounds(method, model, by_class) for method in (text, "fedavg"))
     alone = PARTS.get(text.partition("(")[0]).slot == "buffers"
     assert torch.equal(found.params.flat, fedavg.params.flat) == alone
     for mine, usual in ((found.buffers, fedavg.buffers), (found.params, fedavg.params))[: 1 if alone else 2]:
