@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import real_papers
 import yaml
 
-from fedrepro import console
 from fedrepro.cli import main, verify
 from fedrepro.cli.verify import sample
 from fedrepro.config.grid import plan
@@ -17,7 +17,6 @@ from fedrepro.config.project import load_project
 from fedrepro.engine import run
 from fedrepro.engine.records import Record, seal
 
-ROOT = Path(__file__).parents[3]
 SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
 TABLE = ["fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-100", "--scale", "short"]
 
@@ -25,17 +24,12 @@ TABLE = ["fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-10
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with one cell of FedLAW's Table 3 published: two seeds."""
-    folder = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "papers", folder / "papers")
-    scales = yaml.safe_load((folder / "papers" / "scales.yaml").read_text())
+    folder = real_papers.copy(tmp_path_factory.mktemp("project"), "scale: demo\nseeds: [8, 9]\n")
+    scales = yaml.safe_load((folder / "papers/scales.yaml").read_text())
     scales["short"] = {"note": "small", "settings": SHORT}
-    (folder / "papers" / "scales.yaml").write_text(yaml.safe_dump(scales))
-    (folder / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    (folder / "params.yaml").write_text("scale: demo\nseeds: [8, 9]\n")
+    (folder / "papers/scales.yaml").write_text(yaml.safe_dump(scales))
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(console, "_log", None)
+        real_papers.go(folder, patch)
         assert main(["run", *TABLE]) == 0
         for receipt in Path("results/runs").glob("*/seed*.json"):
             out = Path("reports/short/fedlaw/evidence", receipt.parent.name, receipt.name)
@@ -48,10 +42,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to tamper with, as the current folder."""
-    shutil.copytree(published, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
-    monkeypatch.setattr(console, "_log", None)
-    return tmp_path / "copy"
+    return real_papers.go(shutil.copytree(published, tmp_path / "copy"), monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +55,7 @@ def again(published: Path) -> Record:
         return found[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(published)
-        patch.setattr(console, "_log", None)
+        real_papers.go(published, patch)
         patch.setattr(verify, "train_again", train)
         assert main(["verify", *TABLE, "--seeds", "8"]) == 0
     return found[0]
