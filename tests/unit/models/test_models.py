@@ -65,9 +65,7 @@ def reddi_emnist() -> nn.Sequential:
 
 def fedima_cnn(channels: int, width: int, flat: int) -> nn.Sequential:
     """Two 5x5 convolutions without padding, each with ReLU and 2x2 pooling, then 384-128-10."""
-    first = [nn.Conv2d(channels, width, 5), nn.ReLU(), nn.MaxPool2d(2)]
-    second = [nn.Conv2d(width, width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
-    return nn.Sequential(*first, *second, *linears(flat, 384, 128, 10))
+    return nn.Sequential(*pooled(channels, width, 5), *pooled(width, width, 5), nn.Flatten(), *linears(flat, 384, 128, 10))
 
 
 def normed(channels: int, width: int, size: int, groups: int, stride: int = 1) -> list[nn.Module]:
@@ -108,6 +106,11 @@ def fedima_alexnet() -> nn.Sequential:
     first = [*normed(3, 64, 11, 32, stride=4), pool(), *normed(64, 192, 5, 32), pool()]
     second = [*normed(192, 384, 3, 32), *normed(384, 256, 3, 32), *normed(256, 256, 3, 32), pool()]
     return nn.Sequential(*first, *second, nn.AdaptiveAvgPool2d(6), nn.Flatten(), *linears(9216, 1024, 512, 10))
+
+
+def pooled(channels: int, width: int, size: int, padding: int = 0) -> list[nn.Module]:
+    """A convolution, ReLU, the maximum of 2x2."""
+    return [nn.Conv2d(channels, width, size, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
 
 
 def linears(*widths: int) -> list[nn.Module]:
@@ -160,52 +163,15 @@ def alexnet_cifar() -> nn.Sequential:
 # FedLAW: MLP 784-200-200-10; "LeNet" conv 16 and 32, k5 pad 2, each with ReLU and 2x2 pooling, then linear 1568-10; "SimpleCNN"
 # conv 32, 64, 64, k3 without padding, the first two pooled, then 1024-64-10.
 REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
-    "mlp": lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
-    ),
-    "mlp_colour": lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(2352, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
-    ),
-    "two_nn": lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
-    ),
+    "mlp": lambda: nn.Sequential(nn.Flatten(), *linears(784, 200, 200, 10)),
+    "mlp_colour": lambda: nn.Sequential(nn.Flatten(), *linears(2352, 200, 200, 10)),
+    "two_nn": lambda: nn.Sequential(nn.Flatten(), *linears(784, 512, 256, 10)),
     "logistic": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
     "logistic_sigmoid": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10), nn.Sigmoid()),
-    "mnist_cnn": lambda: nn.Sequential(
-        nn.Conv2d(1, 32, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(1024, 512),
-        nn.ReLU(),
-        nn.Linear(512, 10),
-    ),
-    "lenet": lambda: nn.Sequential(
-        nn.Conv2d(1, 16, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(1568, 10),
-    ),
+    "mnist_cnn": lambda: nn.Sequential(*pooled(1, 32, 5), *pooled(32, 64, 5), nn.Flatten(), *linears(1024, 512, 10)),
+    "lenet": lambda: nn.Sequential(*pooled(1, 16, 5, 2), *pooled(16, 32, 5, 2), nn.Flatten(), nn.Linear(1568, 10)),
     "simple_cnn": lambda: nn.Sequential(
-        nn.Conv2d(3, 32, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(64, 64, 3),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(1024, 64),
-        nn.ReLU(),
-        nn.Linear(64, 10),
+        *pooled(3, 32, 3), *pooled(32, 64, 3), nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten(), *linears(1024, 64, 10)
     ),
     "resnet8": lambda: resnet(1),
     "resnet20": lambda: resnet(3),
