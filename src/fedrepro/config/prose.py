@@ -105,9 +105,12 @@ def check(text: str, where: str) -> list[Piece]:
 
 
 def checked(texts: list[str]) -> list[str]:
-    """As `check`, of every sentence, for a schema. UserError for the first that is refused."""
+    """As `check`, of every sentence, for a schema. ValueError for the first that is refused."""
     for number, text in enumerate(texts):
-        check(text, f"[{number}]")
+        try:
+            check(text, f"[{number}]")
+        except UserError as error:
+            raise ValueError(str(error)) from error
     return texts
 
 
