@@ -58,3 +58,8 @@ def find(root: Path) -> Address:
         return own(root) if path == root / OWN else Address(f"sqlite:///{path}", path, artifacts, shared=True)
     known = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
     raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {known}, or unset it for {OWN}")
+
+
+def shorten(reason: str, most: int = 300) -> str:
+    """Without the middle of a long one: MLflow says at the beginning what it did, and at the end why that failed."""
+    return reason if len(reason) <= most else f"{reason[: most // 2]} ... {reason[-most // 2 :]}"

@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -11,7 +12,7 @@ from urllib.parse import unquote, urlparse
 from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.errors import UserError
 from fedrepro.files import link, read_json
-from fedrepro.tracking.address import Address
+from fedrepro.tracking.address import Address, shorten
 from fedrepro.tracking.shown import Seed, Shown
 from fedrepro.tracking.wanted import artifacts
 
@@ -26,7 +27,7 @@ def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
     files = artifacts(root, run.wanted) if isinstance(run, Seed) else {}
     folder = local(uri)
     if files and not folder:
-        _send(files, _repository(uri, address))
+        _send(files, uri, address)
     elif folder and folder.parents[3].is_dir():  # the project that it belongs to is at hand
         for name, path in files.items():
             link(path.resolve(), folder / name)  # a thousand models are not stored twice
@@ -38,7 +39,8 @@ def remove_files(uri: str) -> None:
     if folder:
         shutil.rmtree(folder.parent, ignore_errors=True)
     else:
-        _repository(uri, None).delete_artifacts()
+        with _plainly(uri):
+            _repository(uri, None).delete_artifacts()
 
 
 def local(uri: str) -> Path | None:
@@ -83,8 +85,23 @@ def _repository(uri: str, address: Address | None) -> Any:
     return get_artifact_repository(uri, tracking_uri=address and address.uri)
 
 
-def _send(files: dict[str, Path], repository: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # MLflow takes the name that a file has here
+def _send(files: dict[str, Path], uri: str, address: Address) -> None:
+    with _plainly(uri), tempfile.TemporaryDirectory() as folder:  # MLflow takes the name that a file has here
+        repository = _repository(uri, address)
         for name, path in files.items():
             (link := Path(folder) / name).symlink_to(path.resolve())
             repository.log_artifact(str(link))
+
+
+@contextlib.contextmanager
+def _plainly(uri: str) -> Iterator[None]:
+    """UserError, with the reason, where what keeps the files refuses: there are no credentials, or no such bucket."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException:
+        raise
+    except Exception as error:  # every such program has its own kinds
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"files of runs at {uri} cannot be written: {shorten(reason)}") from error

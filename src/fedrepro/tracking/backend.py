@@ -122,8 +122,11 @@ class Backend:
         from mlflow.exceptions import MlflowException
 
         for run in runs:
-            with contextlib.suppress(MlflowException):  # someone else was faster
+            try:
                 self.client.delete_run(run.run_id)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # else someone was faster
+                    raise
             if not self.address.served:
                 remove_files(run.artifacts)
 

@@ -10,7 +10,7 @@ from typing import Any
 from fedrepro import console
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
-from fedrepro.tracking.address import ARTIFACTS, Address
+from fedrepro.tracking.address import ARTIFACTS, Address, shorten
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.shown import ORIGIN
@@ -63,6 +63,7 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
         with _database(address, uri):
             yield _made(Rows, MlflowClient(tracking_uri=uri), address, root)
     except (MlflowException, DatabaseError) as error:
+        _require_answer(address)  # of a server that went away meanwhile there is a plainer line
         raise UserError(_said(address, error)) from error
 
 
@@ -80,7 +81,7 @@ def origin(root: Path) -> str:
 def _said(address: Address, error: Exception) -> str:
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     if address.shared:
-        return f"MLflow at {address}: {reason[:300]}; `fedrepro track` catches up"
+        return f"MLflow at {address}: {shorten(reason)}; `fedrepro track` catches up"
     return f"{address}: {reason}; if it is damaged, move it away: it is made again from the results"
 
 

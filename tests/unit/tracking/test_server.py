@@ -1,7 +1,9 @@
 """The server of `fedrepro ui`, and its first page."""
 
+import contextlib
 import importlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,8 +22,9 @@ from fedrepro.config.plan import PLANS, load_plan
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
-from fedrepro.tracking import SyncReport, server, sync, ui
-from fedrepro.tracking.address import own
+from fedrepro.tracking import SyncReport, artifacts, server, sync, ui
+from fedrepro.tracking.address import Address, own, shorten
+from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.workflow.jobs import LOCK, write_plan
 
 SMALL = {"seeds": [8, 9]}
@@ -152,3 +155,43 @@ def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
     assert [one.name for one in synced] == ["table3.json"]
     assert path.read_text() == today
     assert not gone.exists()
+
+
+@pytest.mark.parametrize(("code", "passed_over"), [("RESOURCE_DOES_NOT_EXIST", True), ("INTERNAL_ERROR", False)])
+def test_only_a_run_that_is_gone_needs_no_removal(tmp_path, code, passed_over):
+    """A server that does not answer has removed nothing, and prune must not say that it did."""
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import ErrorCode
+
+    class Refusing:
+        def delete_run(self, run_id):
+            raise MlflowException("no answer", error_code=ErrorCode.Value(code))
+
+    address = Address("http://127.0.0.1:9", None, None, shared=True)
+    run = KnownRun("1", "FINISHED", 0, 0, "mlflow-artifacts:/1", {})
+    with contextlib.nullcontext() if passed_over else pytest.raises(MlflowException):
+        Backend(Refusing(), address, tmp_path, {}).remove([run])
+
+
+def test_files_that_are_refused_are_one_line(root, monkeypatch):
+    """Programs that keep files have their own kinds of errors, of which only the reason helps."""
+
+    class Refusing:
+        def log_artifact(self, path):
+            raise LookupError("Unable to locate\ncredentials")
+
+    monkeypatch.setattr(artifacts, "_repository", lambda uri, address: Refusing())
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root / 'shared.db'}")
+    monkeypatch.setenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", "s3://lab/mlflow")
+    shutil.copyfile(root / "mlflow.db", root / "shared.db")
+    with pytest.raises(UserError, match=r"at s3://lab/mlflow/.* cannot be written: LookupError: Unable to locate credentials$"):
+        sync([write_results(root, make_plan(seeds=[8]))], root)
+
+
+def test_a_long_reason_keeps_its_end():
+    """Where MLflow says why a request failed, behind addresses that it repeats."""
+    assert shorten("short") == "short"
+    said = shorten(f"request {'x' * 400} too many 500 error responses")
+    assert said.startswith("request ")
+    assert said.endswith("too many 500 error responses")
+    assert len(said) < 310
