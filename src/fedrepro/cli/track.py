@@ -28,8 +28,7 @@ def track(options: Namespace) -> int:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
         return 0
     if options.out is None:
-        report = tracking.sync(plans, ROOT)
-        console.say(str(report))
+        report = _say(tracking.sync(plans, ROOT))
         return int(bool(report.problems))
     try:
         outcome = str(tracking.sync(plans, ROOT))
@@ -46,8 +45,18 @@ def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
     console.say("bringing MLflow's store up to date; the first time this takes a minute")
     plan_again(published=True)
-    console.say(str(tracking.sync(plan_files(ROOT), ROOT)))
+    _say(tracking.sync(plan_files(ROOT), ROOT))
     tracking.ui(ROOT, options.host, options.port)
+
+
+def _say(report: tracking.SyncReport) -> tracking.SyncReport:
+    """What a sync did, and what a user would look for in vain."""
+    console.say(str(report))
+    if count := len(report.unasked):
+        what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"
+        how = "`fedrepro runs` lists them, and `snakemake --cores 2 reports/<table>.md` asks for a table"
+        console.say(f"{what} to no table that was asked for: {how}")
+    return report
 
 
 def plan_again(published: bool) -> None:

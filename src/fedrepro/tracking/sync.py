@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.engine import live
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
 from fedrepro.store import Store
@@ -30,6 +31,7 @@ class SyncReport:
     running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
     waiting: list[str] = field(default_factory=list)  # planned, without a result
     retired: list[str] = field(default_factory=list)  # no plan asks for them, or their result is gone: see `_retire`
+    unasked: list[str] = field(default_factory=list)  # trained here, and of no plan: MLflow has at most retired runs of them
     problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
     seconds: float = 0.0
 
@@ -59,6 +61,8 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
         report = seen.report() or _Sync(root, given, asked, seen.digests).into(address)
         if not report.problems:
             seen.remember()
+        trained = (f"{path.parent.name}/{path.stem}" for path in (root / RUNS).glob("*/seed*.json"))
+        report.unasked = sorted({*trained} - {key for _, key in asked})
     report.seconds = time.monotonic() - began
     return report
 

@@ -106,7 +106,7 @@ def test_what_is_published_is_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
     synced = []
-    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans))
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans) or SyncReport())
     track.ui(Namespace(host="127.0.0.1", port=5000))
     planned = {run_id for path in synced for run_id in load_plan(path).runs}
     published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
@@ -120,7 +120,7 @@ def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
         (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
-    monkeypatch.setattr(tracking, "sync", lambda plans, root: None)
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: SyncReport())
     known = [write_plan(place, plan(load_project(), "fedlaw", "table3", "demo")) for place in ("", "full/fedlaw/")]
     before = [path.read_text() for path in known]
     Path("params.yaml").unlink()
@@ -195,3 +195,17 @@ def test_a_long_reason_keeps_its_end():
     assert said.startswith("request ")
     assert said.endswith("too many 500 error responses")
     assert len(said) < 310
+
+
+def test_what_was_trained_and_is_not_shown_is_said(root, monkeypatch, capsys):
+    """`fedrepro run fedlaw/table3` makes no plan, and MLflow stays empty until a report makes one."""
+    path = write_results(root, make_plan(seeds=[8, 9]))
+    monkeypatch.chdir(root)
+    write_json(path, make_plan(seeds=[8]))
+    assert track.track(Namespace(plans=[], every=None, out=None)) == 0
+    said = capsys.readouterr()
+    assert "5 trained seeds here belong to no table that was asked for: `fedrepro runs`" in said.out + said.err
+    write_json(path, make_plan(seeds=[8, 9]))
+    assert track.track(Namespace(plans=[], every=None, out=None)) == 0
+    said = capsys.readouterr()
+    assert "trained seed" not in said.out + said.err
