@@ -25,7 +25,8 @@ ROOT = Path()
 def publish(options: Namespace) -> None:
     """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published.
 
-    Of a run that another paper has published, too, its evidence is copied, which was checked then: pages show it already.
+    Of a run that another paper has published, too, its evidence is copied, which was checked then: pages show it already; but
+    not where a result of this folder differs, which may be meant to replace it.
     """
     paper, _, table = options.target.partition("/")
     project = load_project(ROOT, {"scale": options.scale})
@@ -42,11 +43,11 @@ def publish(options: Namespace) -> None:
         target = evidence / _below(path)
         if path.suffix == ".json" and not is_published(path):
             _require_fit(path, native=options.native)
-        if path != target:
+        if is_published(path) and _differs(path):
+            others.append(path.as_posix())
+        elif path != target:
             _require_addition(target, path)
             copied.append(path)
-        if is_published(path) and _differs(path):
-            others.append(name)
     if missing and not options.partial:
         told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
         raise UserError(
@@ -64,14 +65,13 @@ def publish(options: Namespace) -> None:
 
 
 def _told(others: list[str]) -> str:
-    """Names the results that were trained here and are not those that are published."""
+    """Names the published files from which results that were trained here differ."""
     if not others:
         return ""
     named = ", ".join([*others[:3], *(["..."] if len(others) > 3 else [])])
     if len(others) == 1:
-        return f"; 1 result here differs from what is published there ({named}): delete that published file to replace it"
-    many = f"{len(others)} results here differ from what is published there"
-    return f"; {many} ({named}): delete those published files to replace them"
+        return f"; 1 result here differs from what is published ({named}): delete that file to replace it"
+    return f"; {len(others)} results here differ from what is published ({named}): delete those files to replace them"
 
 
 def _differs(path: Path) -> bool:
