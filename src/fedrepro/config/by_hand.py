@@ -14,6 +14,7 @@ from fedrepro.choices import require_known, unknown_key
 from fedrepro.config import defaults
 from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
+from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, unknown_table
 from fedrepro.config.schema import Paper, Scalar, Sourced
 from fedrepro.config.table import Header, Table
@@ -250,6 +251,9 @@ def narrowed(
     more = [row for row in chosen if row.key not in {one.key for one in table.rows}]  # which print nothing
     across = [column.model_copy(update={"budget": _with_rows(column.budget, more)}) for column in across]
     update = {"rows": chosen, "companions": more, "columns": across, "remarks": {}, "budget": _with_rows(table.budget, more)}
+    printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
+    if not any((row.key, column.key) in printed for row in chosen for column in across):
+        update["published"] = None  # rows of ours alone: none is missing there
     return replace(project, own={**project.own, name: (paper, table.model_copy(update=update))})
 
 

@@ -26,6 +26,7 @@ from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
 COLUMN, OTHER = "fashion_mnist-mlp-0.1", "fashion_mnist-mlp-100"
+ALONE = ["--columns", "fashion_mnist-mlp-100", "--seeds", "8", "--dry-run"]
 CELLS = ["run", "fedlaw/table3", "--rows", "fedavg,fedprox", "--columns", COLUMN]
 
 
@@ -184,6 +185,14 @@ def test_runs_and_compare_take_those_that_fit(
         assert {line.split()[-1][-8:] for line in lines[1 : 1 + len(wanted)]} == wanted
     else:
         assert "one run; compare takes two or more" in refused(capsys, "compare", "fedlaw/table3", *asked)
+
+
+def test_rows_of_ours_run_without_the_printed_ones(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The chosen rows have no printed number, so none is missing. A row with one still needs it."""
+    path = Path(shutil.copy(ROOT / "papers/fedlaw/tables/table3-control.yaml", "papers/fedlaw/tables"))
+    assert any("1 run to train" in line for line in out(capsys, "run", "fedlaw/table3-control", "--rows", "factor", *ALONE))
+    path.write_text(path.read_text().replace("MLP, alpha", "MPL, alpha"))
+    assert "no printed number for column" in refused(capsys, "run", "fedlaw/table3-control", "--rows", "fedlaw", *ALONE)
 
 
 def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
