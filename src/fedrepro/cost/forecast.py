@@ -14,6 +14,7 @@ from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
 from fedrepro.registry import parse
 
+LONG_S = 300.0  # a seed for which it pays to stop and to edit params.yaml
 START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
 
 
@@ -117,6 +118,14 @@ class Forecast:
             return f"{text}; how long that takes the first ones will tell: nothing like them is published or trained here"
         text += f": {self.sentence(cores)}, {self._by()}{self._then()}"
         return text + (f", and {some(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
+
+    def spare(self, cores: int | None, workers: int) -> str:
+        """How cores without a run of their own help the others; "" where there are none, or no seed takes long."""
+        each, seconds = (cores or 0) // max(1, len(self.training)), [*self.seconds.values()]
+        if self.device == "cuda" or each <= workers or max(seconds, default=0.0) <= LONG_S:
+            return ""
+        more = f"`workers: {each}` in params.yaml shares out the clients of each among {each} processes and changes no result"
+        return f"{some(len(self.training), 'run')} for {cores} cores: {more}"
 
     def _by(self) -> str:
         """`by published runs`, or by those of this folder; and how much longer these took than published ones."""

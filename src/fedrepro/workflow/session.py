@@ -109,7 +109,8 @@ def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
     for job in (job for job in jobs if job.rule.name == "train"):
         seeds.setdefault(job.wildcards.run_id, {}).update(dict.fromkeys(map(int, job.wildcards.seeds.split("-"))))
     found = [Job.of(Path(), read_json(CONFIGS / f"{run_id}.json"), [*own]) for run_id, own in seeds.items()]
-    if line := Forecast(found, flow.rates, flow.device).announcement(cores):
+    forecast = Forecast(found, flow.rates, flow.device)
+    for line in filter(None, (forecast.announcement(cores), forecast.spare(cores, flow.workers))):
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
 
 

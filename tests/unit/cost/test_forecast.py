@@ -40,6 +40,15 @@ def test_a_line_before_any_training() -> None:
     assert "about 16 min 42 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
 
 
+def test_cores_without_a_run_are_told_how_to_help() -> None:
+    """Two runs for eight cores. Not with as many workers already, on a GPU, for as many runs as cores, or a short training."""
+    both = forecast({"a": [8, 9], "b": [8], "c": []})
+    advice = "`workers: 4` in params.yaml shares out the clients of each among 4 processes and changes no result"
+    assert both.spare(8, 1) == both.spare(9, 3).replace("9 cores", "8 cores") == f"2 runs for 8 cores: {advice}"
+    assert both.spare(8, 4) == both.spare(3, 1) == both.spare(None, 1) == forecast({"a": []}).spare(8, 1) == ""
+    assert forecast({"a": [8]}, "cuda").spare(8, 1) == forecast({"x": [8]}).spare(8, 1) == ""
+
+
 def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     """Those that train first; unknown ones are named."""
     trains, unknown, kept, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
