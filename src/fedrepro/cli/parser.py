@@ -259,7 +259,7 @@ def _sweep(add: Add) -> None:
 
 
 def _verify(add: Add) -> None:
-    verify = add("verify", "verify", "train published cells again: are they identical to the bit?")
+    verify = add("verify", "verify", "train published cells again: identical to the bit? Is the page what the evidence gives?")
     verify.add_argument("target", help="table as paper/table, for example fedgh/table2; or the end of a published run_id")
     verify.add_argument("--scale", choices=PUBLISHED, help="default: full if it has evidence, else short")
     _part_of_a_table(verify, seeds="only these seeds")

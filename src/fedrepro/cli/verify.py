@@ -1,7 +1,9 @@
-"""fedrepro verify: trains published cells again and says whether they come out the same to the bit."""
+"""fedrepro verify: trains published cells again and says whether they come out the same to the bit, and whether the table's
+page says what its evidence gives."""
 
 import glob
 import hashlib
+import json
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from fedrepro.cli.drawing import draw_missing
 from fedrepro.cli.listing import seed_list
 from fedrepro.config.differing import method_names
 from fedrepro.config.grid import plan
-from fedrepro.config.plan import Run
+from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import load_project
 from fedrepro.console import duration
 from fedrepro.engine import fingerprints, renewal
@@ -21,14 +23,17 @@ from fedrepro.engine.differences import compare, reasons
 from fedrepro.engine.records import fault
 from fedrepro.engine.run import Options, train_again
 from fedrepro.errors import UserError
+from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.render import texts
 from fedrepro.files import read_json
-from fedrepro.store import seeds_in
+from fedrepro.store import Store, published_folders, seeds_in
+from fedrepro.typed import text, typed
 
 ROOT = Path()
 
 
 def verify(options: Namespace) -> int:
-    """A sentence a cell; exit code 1 when one of them differs. What a GPU has trained is left out."""
+    """A sentence on the page, and one on each cell; exit code 1 when one differs. What a GPU has trained is left out."""
     arithmetic.widen()
     fingerprints.load()
     verified = renewal.stamp() if options.renew else None
@@ -39,6 +44,7 @@ def verify(options: Namespace) -> int:
     console.say(
         f"training {len(chosen)} of {len(found)} published trainings again; they took {duration(seconds)} when published"
     )
+    faithful = "/" not in options.target or page_is_faithful(project, options.target, found[0][1].relative_to(ROOT).parts[1])
     how, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
     names = method_names([run.method for run, _ in chosen])
     for (run, path), method in zip(chosen, names, strict=True):
@@ -72,7 +78,29 @@ def verify(options: Namespace) -> int:
         for reason in reasons(published, again, result):
             print(f"  perhaps because {reason}", flush=True)
     print(f"{len(chosen) - different} of {len(chosen)} identical to the bit")
-    return int(different > 0)
+    return int(different > 0 or not faithful)
+
+
+def page_is_faithful(project: Any, target: str, scale: str) -> bool:
+    """Whether every file of the table's report, but for its pictures, is what this code makes of the published evidence. Says
+    so; of a table without a report nothing."""
+    paper, _, table = target.partition("/")
+    # As a report reads it from its file, with sorted keys.
+    made = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)
+    stem = ROOT / made.folder / table
+    if not stem.with_name(f"{table}.json").exists():  # not rendered
+        return True
+    report = texts(Exhibit.of(made, Store((*published_folders(ROOT),))), stem)
+    there = [path for path in report if path.exists()]
+    wrong = [path for path in there if path.read_text(encoding="utf-8") != report[path]]
+    for path in wrong:
+        why = "it was edited, or other code or evidence made it"
+        how = f"`{made.command} --forcerun {'figure' if made.kind else 'table'}` renders it anew"
+        print(f"{path}: NOT WHAT THE EVIDENCE GIVES: {why}; {how}", flush=True)
+    if not wrong:
+        endings = ", ".join(path.suffix for path in there)
+        print(f"{stem} ({endings}): what the evidence gives", flush=True)
+    return not wrong
 
 
 def sample(found: list[tuple[Run, Path]], minutes: float | None) -> list[tuple[Run, Path]]:

@@ -34,20 +34,27 @@ def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
     if exhibit.plan.kind:
         kind = make_kind(exhibit.plan.kind)
         picture = write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(exhibit.figure, temporary))
-        return [picture, *_write_data(exhibit, stem)]
-    page = pages.table_page(exhibit)
-    pictures = _draw(page, stem.parent)
+        return [picture, *_save(texts(exhibit, stem))]
+    pictures = _draw(pages.table_page(exhibit), stem.parent)
     own = (f"figures/{exhibit.plan.table}/*.svg", f"figures/candidates/{exhibit.plan.table}.svg")
     for stale in {path for pattern in own for path in stem.parent.glob(pattern)} - {*pictures}:
         stale.unlink()
-    machine = {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
-    return [*_write(page, stem), *(write_text(_ending(stem, ending), text) for ending, text in machine.items()), *pictures]
+    return [*_save(texts(exhibit, stem)), *pictures]
 
 
-def _write_data(figure: Exhibit, stem: Path) -> list[Path]:
-    """Writes the CSV and the JSON of a figure."""
-    texts = {"csv": records.figure_csv(figure), "json": records.figure_text(figure)}
-    return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
+def texts(exhibit: Exhibit, stem: Path) -> dict[Path, str]:
+    """File -> what `render` writes into it, of those that are no pictures: `.md`, `.html`, `.json`, `.csv` and `.tex` of a
+    table, `.csv` and `.json` of a figure."""
+    if exhibit.plan.kind:
+        found = {"csv": records.figure_csv(exhibit), "json": records.figure_text(exhibit)}
+    else:
+        found = _pages(pages.table_page(exhibit), stem.parent)
+        found |= {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
+    return {_ending(stem, ending): text for ending, text in found.items()}
+
+
+def _save(found: dict[Path, str]) -> list[Path]:
+    return [write_text(path, text) for path, text in found.items()]
 
 
 def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words) -> list[Path]:
@@ -71,7 +78,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     _draw(details, folder)
     for figure in paper.figures:
         if figure.plan.table not in rendered:
-            _write_data(figure, folder / PICTURES / figure.plan.table)
+            _save(texts(figure, folder / PICTURES / figure.plan.table))
     index = [*_write(page, folder / "index"), write_text(folder / "index.json", records.paper_text(paper))]
     return [*index, *_write(details, folder / "details")]
 
@@ -84,8 +91,8 @@ def render_site(page_files: Sequence[Path], folder: Path) -> list[Path]:
 def render_overview(page_files: Sequence[Path], folder: Path) -> list[Path]:
     """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages."""
     made = overview.overview([(path, load_header(path)) for path in map(Path, page_files)])
-    texts = {"README.md": markdown.write(made, Path(folder)), "index.html": html.write(made, Path(folder))}
-    return [write_text(Path(folder) / name, text) for name, text in texts.items()]
+    written = _pages(made, Path(folder))
+    return _save({Path(folder) / "README.md": written["md"], Path(folder) / "index.html": written["html"]})
 
 
 def load_header(path: Path) -> PageHeader:
@@ -117,8 +124,11 @@ def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> 
 
 def _write(made: Document, stem: Path) -> list[Path]:
     """Writes a document as Markdown and as HTML."""
-    texts = {"md": markdown.write(made, stem.parent), "html": html.write(made, stem.parent)}
-    return [write_text(_ending(stem, ending), text) for ending, text in texts.items()]
+    return _save({_ending(stem, ending): text for ending, text in _pages(made, stem.parent).items()})
+
+
+def _pages(made: Document, folder: Path) -> dict[str, str]:
+    return {"md": markdown.write(made, folder), "html": html.write(made, folder)}
 
 
 def _ending(stem: Path, ending: str) -> Path:

@@ -16,6 +16,7 @@ from fedrepro.config.plan import Run
 from fedrepro.config.project import load_project
 from fedrepro.engine import run
 from fedrepro.engine.records import Record, seal
+from fedrepro.workflow.jobs import write_plan
 
 SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
 TABLE = ["fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-100", "--scale", "short"]
@@ -77,6 +78,26 @@ def change(path: Path, edit, forge: bool = True) -> None:
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(seal(content) if forge else content))
+
+
+@pytest.mark.usefixtures("trained_once")
+def test_a_page_that_does_not_say_what_the_evidence_gives_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A number that was edited in one of its files; a result of this folder does not count. Without a page nothing is said."""
+    command, stem = ["verify", *TABLE, "--seeds", "8"], "reports/short/fedlaw/table3"
+    assert main(command) == 0
+    assert "evidence gives" not in capsys.readouterr().out
+    made = write_plan("short/fedlaw/", plan(load_project(project).as_published("short"), "fedlaw", "table3", "short"))
+    assert main(["report", str(made), "--out", stem]) == 0
+    assert main(command) == 0
+    assert f"{stem} (.md, .html, .json, .csv, .tex): what the evidence gives\n" in capsys.readouterr().out
+    page = Path(f"{stem}.md")
+    page.write_text(page.read_text().replace("FedAvg", "FedBest"))
+    assert main(command) == 1
+    said = capsys.readouterr().out
+    assert said.count("NOT WHAT THE EVIDENCE GIVES") == 1
+    again = f"`snakemake --cores 8 {stem}.md --forcerun table` renders it anew"
+    assert f"{stem}.md: NOT WHAT THE EVIDENCE GIVES: it was edited, or other code or evidence made it; {again}\n" in said
+    assert "identical to the bit" in said
 
 
 def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from fedrepro.cli import verify
+from fedrepro.config.project import load_project
 from fedrepro.exhibits.claims import KINDS
 from fedrepro.exhibits.judge import VERDICTS
 from fedrepro.exhibits.spreads import measured, spreads, write_spreads
@@ -17,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
 TABLES = sorted(path for path in ROOT.glob("reports/*/*/table*.json") if path.parts[-3] in ("full", "short"))
 PAGES = sorted(path for path in ROOT.glob("reports/*/*/index.json") if path.parts[-3] in ("full", "short"))
+FULL = [path.parent.name for path in PAGES if path.parts[-3] == "full"]
 WORDS = 6000  # of a page, at most
 
 
@@ -52,12 +55,21 @@ def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
             assert cell["printed"] is not None, place
 
 
-@pytest.mark.parametrize("paper", sorted(path.parent.name for path in PAGES if path.parts[-3] == "full"))
+@pytest.mark.parametrize("paper", FULL)
 def test_margins_rest_on_all_published_seeds(paper: str, tmp_path: Path) -> None:
     """The file that margins take is the one that `fedrepro spread` would write today."""
     (tmp_path / "papers" / paper).mkdir(parents=True)
     written = write_spreads(spreads(measured(ROOT, paper)), tmp_path, paper)
     assert written.read_text() == (ROOT / "papers" / paper / "spread.json").read_text(), f"give: fedrepro spread {paper}"
+
+
+@pytest.mark.parametrize("paper", FULL)
+def test_reports_are_what_the_evidence_gives(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table and figure at full scale. A number that is edited, or code that says it otherwise, is told by its file."""
+    monkeypatch.chdir(ROOT)
+    project = load_project(Path())
+    rendered = {path.stem for path in Path("reports/full", paper).glob("*.json")} - {"index"}
+    assert [table for table in sorted(rendered) if not verify.page_is_faithful(project, f"{paper}/{table}", "full")] == []
 
 
 def test_links_lead_somewhere() -> None:
