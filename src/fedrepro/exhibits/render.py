@@ -35,20 +35,21 @@ def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
         kind = make_kind(exhibit.plan.kind)
         picture = write_atomic(_ending(stem, "svg"), lambda temporary: kind.draw(exhibit.figure, temporary))
         return [picture, *_save(texts(exhibit, stem))]
-    pictures = _draw(pages.table_page(exhibit), stem.parent)
+    page = pages.table_page(exhibit)
+    pictures = _draw(page, stem.parent)
     own = (f"figures/{exhibit.plan.table}/*.svg", f"figures/candidates/{exhibit.plan.table}.svg")
     for stale in {path for pattern in own for path in stem.parent.glob(pattern)} - {*pictures}:
         stale.unlink()
-    return [*_save(texts(exhibit, stem)), *pictures]
+    return [*_save(texts(exhibit, stem, page)), *pictures]
 
 
-def texts(exhibit: Exhibit, stem: Path) -> dict[Path, str]:
+def texts(exhibit: Exhibit, stem: Path, page: Document | None = None) -> dict[Path, str]:
     """File -> what `render` writes into it, of those that are no pictures: `.md`, `.html`, `.json`, `.csv` and `.tex` of a
-    table, `.csv` and `.json` of a figure."""
+    table, `.csv` and `.json` of a figure. `page`: that of the table, if it has been made."""
     if exhibit.plan.kind:
         found = {"csv": records.figure_csv(exhibit), "json": records.figure_text(exhibit)}
     else:
-        found = _pages(pages.table_page(exhibit), stem.parent)
+        found = _pages(page or pages.table_page(exhibit), stem.parent)
         found |= {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
     return {_ending(stem, ending): text for ending, text in found.items()}
 

@@ -164,6 +164,10 @@ def test_the_readme_counts_fedlaws_numbers() -> None:
     (fedlaw,) = (page for page in pages if page["paper"] == "fedlaw")
     judged = sum(fedlaw["counts"][status] for status in JUDGED)
     assert f": {fedlaw['counts']['reproduced']} of {judged} numbers are reproduced, but" in readme
+    cells = json.loads((ROOT / "reports/full/fedlaw/table3.json").read_text())["cells"]
+    (failed,) = [cell for cell in cells if cell["status"] == "not reproduced"]
+    assert (failed["row"], failed["column"], [*failed["per_seed"]]) == ("feddyn", "fashion_mnist-lenet-0.1", ["8"])
+    assert "One number is not reproduced, FedDyn's with LeNet at α = 0.1 (one seed)." in readme
 
 
 def test_the_readme_says_how_many_seeds_there_are() -> None:
