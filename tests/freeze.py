@@ -38,7 +38,7 @@ def essence(made: dict[str, Any]) -> dict[str, Any]:
     tried = lambda one: picked(one) | {key: one[key] for key in ("values", "trial")}  # noqa: E731
     return {
         "seeds": made["seeds"],
-        "asked": made["asked"],
+        "asked": made["seeds_by_run"],
         "comparable": made["comparable"],
         "rows": [row["key"] for row in made["rows"]],
         "columns": [column["key"] for column in made["columns"]],

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrepro.api.drawn import compose, partition
+    from fedrepro.api.by_name import compose, partition
     from fedrepro.api.frames import load, runs
     from fedrepro.api.training import train
 
@@ -18,8 +18,8 @@ __version__ = "0.1.0"
 
 # name -> the module that has it
 _LAZY = {
-    "compose": "fedrepro.api.drawn",
-    "partition": "fedrepro.api.drawn",
+    "compose": "fedrepro.api.by_name",
+    "partition": "fedrepro.api.by_name",
     "load": "fedrepro.api.frames",
     "runs": "fedrepro.api.frames",
     "train": "fedrepro.api.training",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedrepro import versioned
 from fedrepro.choices import PUBLISHED
-from fedrepro.engine import diagnosed
+from fedrepro.engine import measurements
 from fedrepro.engine.receipts import RUNS
 
 
@@ -27,7 +27,7 @@ class Store:
     def of(cls, root: Path = Path()) -> "Store":
         """Of a project, with what DVC has brought."""
         versioned.arrive(Path(root))
-        return cls((*published_folders(root), Path(root) / RUNS, Path(root) / diagnosed.DIAGNOSTICS))
+        return cls((*published_folders(root), Path(root) / RUNS, Path(root) / measurements.DIAGNOSTICS))
 
     def find(self, run_id: str, seed: int) -> Path | None:
         """The record of a finished seed; None while there is none."""
@@ -36,8 +36,8 @@ class Store:
     def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
         """What the diagnostic `call` measured, of all of these rounds as far as the seed reached them. UserError for a damaged
         file, with the repair."""
-        found, wanted = self._all(f"{run_id}/{diagnosed.folder(call)}/seed{seed}.parquet"), [*rounds]
-        return next((path for path in found if diagnosed.read(path).covers(wanted)), None)
+        found, wanted = self._all(f"{run_id}/{measurements.folder(call)}/seed{seed}.parquet"), [*rounds]
+        return next((path for path in found if measurements.read(path).covers(wanted)), None)
 
     def _all(self, name: str) -> Iterator[Path]:
         return (path for folder in self.folders if (path := folder / name).exists())

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedrepro.console import say
-from fedrepro.engine import diagnosed, receipts
+from fedrepro.engine import measurements, receipts
 from fedrepro.files import link, read_json, write_json
 
 FOLDER = Path("results/versioned")
 KNOWN = Path("results/versioned.json")  # file -> its inode in FOLDER when both sides were last the same
-NAMES = tuple(folder.name for folder in (receipts.RUNS, diagnosed.DIAGNOSTICS))
+NAMES = tuple(folder.name for folder in (receipts.RUNS, measurements.DIAGNOSTICS))
 
 
 def arrive(root: Path = Path()) -> None:

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from small_table import make_plan, write_result, write_results
 
-from fedrepro.tracking.shown import DIGEST, KEY, LIVE, ORIGIN, PARENT
-from fedrepro.tracking.turn import WRITER
+from fedrepro.tracking.content import DIGEST, KEY, LIVE, ORIGIN, PARENT
+from fedrepro.tracking.lock import WRITER
 
 SMALL = {"seeds": [8, 9]}
 TRACK = [sys.executable, "-m", "fedrepro", "track"]

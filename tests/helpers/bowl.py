@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from fedrepro.diagnostics.diagnostic import make
-from fedrepro.engine.diagnosed import Value
-from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.kept import Global, RoundModels
+from fedrepro.engine.measurements import Value
 from fedrepro.engine.task import Task
 from fedrepro.models import Model
 from fedrepro.tree import Layout, Tree
@@ -39,14 +39,16 @@ def quadratic() -> Task:
     return dataclasses.replace(task, model=Model("bowl", (1, 4, 4), 3, LAYOUT, NONE, forward, loss=loss))
 
 
-def kept(rows: list[list[float]], after: list[float], round: int = 5, others: dict[int, Kept] | None = None) -> Kept:
+def kept(
+    rows: list[list[float]], after: list[float], round: int = 5, others: dict[int, RoundModels] | None = None
+) -> RoundModels:
     flat, weights = torch.tensor(rows).double().reshape(-1, 3), torch.full((len(rows),), 1 / max(1, len(rows))).double()
     clients, own = Tree(LAYOUT, flat), Tree(NONE, torch.zeros(len(rows), 0).double())
     ends = model_of(torch.tensor(after))
-    return Kept(round, ends, ends, list(range(len(rows))), clients, own, weights, others=others or {})
+    return RoundModels(round, ends, ends, list(range(len(rows))), clients, own, weights, others=others or {})
 
 
-def measured(text: str, of: Kept, task: Task) -> list[Value]:
+def measured(text: str, of: RoundModels, task: Task) -> list[Value]:
     return list(make(text).measure(of, lambda: task))
 
 

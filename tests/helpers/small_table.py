@@ -117,7 +117,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
         "known_gaps": ["Batch size is not stated | in the paper."],
         **changes,
     }
-    return {"asked": dict.fromkeys(plan["runs"], plan["seeds"])} | plan
+    return {"seeds_by_run": dict.fromkeys(plan["runs"], plan["seeds"])} | plan
 
 
 def with_settings(run: dict, **settings) -> dict:

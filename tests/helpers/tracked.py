@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.tracking import store
-from fedrepro.tracking.address import own
-from fedrepro.tracking.shown import KEY
+from fedrepro.tracking.address import default_address
+from fedrepro.tracking.content import KEY
 
 
 @contextlib.contextmanager
 def opened(root: Path) -> Iterator[Any]:
     """A client of the project's own database."""
-    with store.connected(own(root), root) as backend:
+    with store.connected(default_address(root), root) as backend:
         yield backend.client
 
 

@@ -12,8 +12,8 @@ from fedrepro import versioned
 from fedrepro.checkout import PACKAGE, require_own_code
 from fedrepro.config.plan import PLANS
 from fedrepro.engine.artifacts import FOLDERS
-from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
+from fedrepro.engine.measurements import DIAGNOSTICS, KEPT
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.workflow.jobs import CONFIGS, TRACKED

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from fedrepro.diagnostics.diagnostic import canonical
-from fedrepro.engine import diagnosed
+from fedrepro.engine import measurements
 from tests.workflow.conftest import SMALL, Project, cells, new_trainings, to_copy
 
 TABLE = Path("papers/fedlaw/tables/table90.yaml")
@@ -43,9 +43,9 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     assert found["fedprox", "accuracy"]["run_id"] == run_id
     index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
     assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
-    path = diagnosed.measured_path(project.root, run_id, CALL, 8)
+    path = measurements.measurements_path(project.root, run_id, CALL, 8)
     own_metric = lambda v: (v.metric, v.client) == ("client_distance", None)  # noqa: E731
-    values = {v.round: v.value for v in diagnosed.read(path).values if own_metric(v)}
+    values = {v.round: v.value for v in measurements.read(path).values if own_metric(v)}
     assert found["fedprox", "first"]["per_seed"] == {"8": values[1]}
     assert found["fedprox", "last"]["per_seed"] == {"8": values[2]}
     assert 0 < values[2] < 10
@@ -111,13 +111,13 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
     assert len(measured) == 1
 
     path = evidence / next(iter(measured))
-    found = diagnosed.read(path)
+    found = measurements.read(path)
     last, about = [value for value in found.values if value.round == 2], {"models": {"2": found.about["models"]["2"]}}
-    diagnosed.write(path, found.about | about, last)
+    measurements.write(path, found.about | about, last)
     assert "1 files published" in project.run(*publish).stderr
     assert below("*/*/*.parquet") == measured
     assert below("*/*.json") == receipts
-    diagnosed.write(path, found.about | about, [value._replace(value=0.5) for value in last])
+    measurements.write(path, found.about | about, [value._replace(value=0.5) for value in last])
     assert "has other values than" in project.run(*publish, ok=False).stderr
 
 
@@ -163,8 +163,8 @@ def test_figures_of_planes_and_the_decomposition(drawn: Project) -> None:
     (run_id,) = {surface["run_id"], bar["run_id"]}
     index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
     assert [*index["rounds"]] == ["1", "2"]
-    path = diagnosed.measured_path(project.root, run_id, canonical("decomposition(draws=2)"), 8)
-    values = {v.metric: v.value for v in diagnosed.read(path).values if v.client is None and v.round == 2}
+    path = measurements.measurements_path(project.root, run_id, canonical("decomposition(draws=2)"), 8)
+    values = {v.metric: v.value for v in measurements.read(path).values if v.client is None and v.round == 2}
     assert bar["y"] == [values["heterogeneous_bias"]]
     assert values["heterogeneous_bias"] > values["train_bias"] > 0
     terms = ("squared_bias", "variance", "covariance", "remainder")

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from fedrepro.choices import require_known
-from fedrepro.cli.stored import fitting, stored
-from fedrepro.config.differing import columns, method_names
+from fedrepro.cli.stored_runs import run_filter, stored_runs
 from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project, read_params, unknown_table
+from fedrepro.config.run_differences import columns, method_names
 from fedrepro.engine.records import read
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
@@ -45,7 +45,7 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
         require_known("load", "scale", scale, sorted(project.scales))
     paper, _, name = table.partition("/")
     made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
-    known = stored(Path(root))
+    known = stored_runs(Path(root))
     parts: list[_Found] = [
         (dict(zip(_CELL, place, strict=True)), *seed)
         for *place, run_id in _cells(made)
@@ -73,9 +73,9 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.Data
     read_params(Path(root))
     settings = _settings(wanted)
     methods = [settings.pop("method")] if "method" in settings else []
-    known = stored(Path(root))
+    known = stored_runs(Path(root))
     parts = [({}, *seed) for run_id in sorted(known) if pattern in run_id for seed in known[run_id].paths.items()]
-    return _frame(parts, (), fitting(settings, methods, _where))
+    return _frame(parts, (), run_filter(settings, methods, _where))
 
 
 def _cells(made: Plan) -> Iterator[tuple[str, str, str, str]]:

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedrepro.api.drawn import compose
-from fedrepro.api.given import class_count, clients_of, index_arrays, samples, whole, whole_numbers
+from fedrepro.api.arguments import class_count, clients_of, index_arrays, samples, whole_number, whole_numbers
+from fedrepro.api.by_name import compose
 from fedrepro.api.own_model import model_of, require_logits
 from fedrepro.choices import DEVICES, ENGINES
 from fedrepro.config.defaults import SETTINGS
@@ -91,7 +91,7 @@ def train(
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
     does not fit.
     """
-    seed, given = whole("train: seed", seed, 0), clients_of("train", clients)
+    seed, given = whole_number("train: seed", seed, 0), clients_of("train", clients)
     if partition is not None and not isinstance(given, int):
         raise UserError(f"train(partition={partition!r}): goes with a number of clients; here clients has their samples")
     for key, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):

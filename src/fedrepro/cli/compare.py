@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedrepro.cli.chosen import Chooser, FoundRun
-from fedrepro.cli.coded import by_code
+from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.curves import draw
 from fedrepro.cli.listing import FILTERS, aligned, seed_list
 from fedrepro.cli.outcome import reading_of
-from fedrepro.cli.stored import StoredRun
-from fedrepro.config.catalogue import Shown
-from fedrepro.config.differing import columns, shared
+from fedrepro.cli.run_selection import RunSelector, SelectedRun
+from fedrepro.cli.stored_runs import StoredRun
+from fedrepro.config.catalogue import ShownReading
+from fedrepro.config.run_differences import columns, shared
 from fedrepro.engine.differences import REASONS
 from fedrepro.engine.fingerprints import listed
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import first_reaching, interval, mean, paired
 from fedrepro.exhibits.receipt import Cost
 from fedrepro.exhibits.sections.cost import COST, cost
+from fedrepro.exhibits.statistics import first_reaching, interval, mean, paired_differences
 from fedrepro.typed import adapter
 
 ROOT = Path()
@@ -47,7 +47,7 @@ def compare(options: Namespace) -> None:
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
     print(f"all have {shared(configs)}", *_not_asked(runs, found), *_environments(runs), sep="\n")
-    every = list(dict.fromkeys(shown for one in found for shown in one.shown))
+    every = list(dict.fromkeys(shown for one in found for shown in one.readings))
     for shown in every:
         print("", *_values(runs, names, shown), sep="\n")
     print(*[f"{line}\n" for line in _unlike(runs)], sep="", end="")
@@ -58,10 +58,10 @@ def compare(options: Namespace) -> None:
         print("", f"curves: {options.plot}", sep="\n")
 
 
-def _found(options: Namespace) -> list[FoundRun]:
+def _found(options: Namespace) -> list[SelectedRun]:
     if not any(getattr(options, key) for key in FILTERS):
         raise UserError("compare: names no run; give two or more, or a table as paper/table; `fedrepro runs` lists them")
-    found, left_out = Chooser(options, ROOT).found()
+    found, left_out = RunSelector(options, ROOT).select()
     if len(found) < 2:
         what = " and ".join(options.what) or "what is asked for"
         said = f"{what} are the same run" if len(options.what) > 1 and found else f"{what}: {'one run' if found else 'no run'}"
@@ -70,9 +70,9 @@ def _found(options: Namespace) -> list[FoundRun]:
     return sorted(found, key=_foreign)  # A, which the others are compared with, is one that is asked for
 
 
-def _foreign(one: FoundRun) -> bool:
+def _foreign(one: SelectedRun) -> bool:
     """Whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
-    return not (one.asked or one.named)
+    return not (one.in_a_table or one.named)
 
 
 def _took(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
@@ -86,7 +86,7 @@ def _letters() -> Iterator[str]:
         yield from map("".join, itertools.product(string.ascii_uppercase, repeat=length))
 
 
-def _not_asked(runs: Lettered, found: list[FoundRun]) -> Iterator[str]:
+def _not_asked(runs: Lettered, found: list[SelectedRun]) -> Iterator[str]:
     """Yields a line for each run that its table does not ask for, with what was changed."""
     for letter, one in zip(runs, found, strict=True):
         if _foreign(one):
@@ -107,7 +107,7 @@ def _environments(runs: Lettered) -> Iterator[str]:
             yield f"{key}: {'; '.join(told)}"
 
 
-def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str]:
+def _values(runs: Lettered, names: dict[str, str], shown: ShownReading) -> Iterator[str]:
     """Yields a table: the value of each seed, mean, deviation, paired difference to A, rounds to the worst value."""
     metric, first = shown.reading.metric, runs["A"]
     without = [letter for letter, run in runs.items() if any(metric not in one["curves"] for one in run.receipts.values())]
@@ -141,7 +141,9 @@ def _values(runs: Lettered, names: dict[str, str], shown: Shown) -> Iterator[str
         yield "no seed has a value in all of them"
 
 
-def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: Shown) -> tuple[str, str, str, str]:
+def _middle(
+    runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: ShownReading
+) -> tuple[str, str, str, str]:
     """Returns mean, deviation, paired difference to A and its interval; "–" if a seed has no value or seeds have other code.
     Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
     alike = {one: len(by_code(ROOT, runs[one].receipts)) == 1 for one in ("A", letter)}
@@ -160,7 +162,7 @@ def _middle(runs: Lettered, letter: str, values: dict[str, dict[int, float | Non
 
 def _gaps(first: dict[int, float | None], own: dict[int, float | None]) -> dict[int, float]:
     """Returns a difference for each seed that both have run. If one of these has no value there is none, as in a table."""
-    found = paired(own, first)
+    found = paired_differences(own, first)
     return {} if None in found.values() else {seed: gap for seed, gap in found.items() if gap is not None}
 
 
@@ -189,7 +191,7 @@ def _unlike(runs: Lettered) -> Iterator[str]:
             yield f"{letter} and A do not share at a seed: {', '.join(kinds)}; the pairs share less than they could"
 
 
-def _rounds(receipt: dict, shown: Shown, target: float) -> float:
+def _rounds(receipt: dict, shown: ShownReading, target: float) -> float:
     curve = receipt["curves"][shown.reading.metric]
     curve = curve[: shown.reading.window(len(curve)).stop]
     measured = {number: value for number, value in enumerate(curve, start=1) if value is not None}

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fedrepro import pictures
-from fedrepro.cli.stored import StoredRun
-from fedrepro.config.catalogue import Shown
-from fedrepro.config.differing import method_names
+from fedrepro.cli.stored_runs import StoredRun
+from fedrepro.config.catalogue import ShownReading
+from fedrepro.config.run_differences import method_names
 from fedrepro.files import writing
 from fedrepro.looks import looks_of
 from fedrepro.units import unit
@@ -14,7 +14,7 @@ from fedrepro.units import unit
 Point = tuple[int, list[float]]  # round from 1, value of each seed
 
 
-def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[Shown]) -> None:
+def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[ShownReading]) -> None:
     """Writes an SVG with a pair of axes for each metric of `readings`; `runs`: label -> run. A method has the colour that it
     has in all figures; its runs differ in the dash."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state

@@ -11,10 +11,10 @@ from typing import Any
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
 from fedrepro.diagnostics.diagnostic import Diagnostic, canonical, checked, make
-from fedrepro.engine import cards, diagnosed, environment, kept
+from fedrepro.engine import cards, environment, kept, measurements
 from fedrepro.engine.artifacts import require_run
-from fedrepro.engine.diagnosed import KEPT, Value
-from fedrepro.engine.kept import Kept
+from fedrepro.engine.kept import RoundModels
+from fedrepro.engine.measurements import KEPT, Value
 from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Inputs, Task, load_task
 from fedrepro.errors import UserError
@@ -52,7 +52,7 @@ def diagnose(options: Namespace) -> None:
                 f"--rounds {lost[0]}: its models are not kept; of {run['run_id']}, seed {seed}, those of {known} are"
             )
         wanted = list(options.rounds or shas)
-        target = diagnosed.measured_path(ROOT, run["run_id"], call, seed)
+        target = measurements.measurements_path(ROOT, run["run_id"], call, seed)
         before = _before(target, index["rounds"])
         load = partial(_load, run["run_id"], seed, shas, device)
         task = cache(partial(load_task, spec, inputs, seed, device))
@@ -65,13 +65,15 @@ def diagnose(options: Namespace) -> None:
         done = {number: index["rounds"][str(number)] for number in sorted({*wanted, *before})}
         about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": {str(n): sha for n, sha in done.items()}}
         values = [value for _, found in sorted((before | measured).items()) for value in found]
-        diagnosed.write(target, about | {"reached": index["reached"]}, values)
+        measurements.write(target, about | {"reached": index["reached"]}, values)
         (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
         if not options.train:
             for line in _told(values):
                 console.show(f"seed {seed}, {line}")
     if options.done:
-        write_text(options.done, content_of(diagnosed.measured_path(ROOT, run["run_id"], call, seed) for seed in options.seeds))
+        write_text(
+            options.done, content_of(measurements.measurements_path(ROOT, run["run_id"], call, seed) for seed in options.seeds)
+        )
 
 
 def _told(values: list[Value]) -> Iterator[str]:
@@ -95,7 +97,7 @@ def _before(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:
     """Round -> what was measured of it before, on the very models that are kept now."""
     if not target.exists():
         return {}
-    known = diagnosed.read(target)
+    known = measurements.read(target)
     same = {int(number) for number, sha256 in known.about["models"].items() if models.get(number) == sha256}
     return {number: [value for value in known.values if value.round == number] for number in same}
 
@@ -105,7 +107,7 @@ def _measured(
     rounds: list[int],
     kept: list[int],
     of: int,
-    load: Callable[[int], Kept],
+    load: Callable[[int], RoundModels],
     task: Callable[[], Task],
 ) -> Iterator[tuple[int, Iterator[Value]]]:
     """The values of each of the `rounds`; without those whose earlier rounds exist, and are not kept."""
@@ -117,7 +119,7 @@ def _measured(
             yield number, checked(diagnostic, models, diagnostic.measure(models, task))
 
 
-def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> Kept:
+def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> RoundModels:
     return kept.load_round(ROOT, run_id, seed, number, shas[number], device)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic
-from fedrepro.cli.coded import KEYS, told
+from fedrepro.cli.code_groups import KEYS, code_summary
 from fedrepro.config.project import load_project
 from fedrepro.data.transfer import is_url
-from fedrepro.engine import diagnosed, environment, records
+from fedrepro.engine import environment, measurements, records
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 
@@ -46,7 +46,7 @@ def doctor(options: Namespace) -> int:
         checks.append(("params.yaml", False, str(error)))
     seen: dict[str, list[dict[str, Any]]] = {}
     checks += _records(seen)
-    checks.append(("code", True, told(ROOT, seen["receipts"], seen["evidence"])))
+    checks.append(("code", True, code_summary(ROOT, seen["receipts"], seen["evidence"])))
     free = shutil.disk_usage(ROOT).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
@@ -61,13 +61,13 @@ def _records(seen: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str
     """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file. `seen` gets
     what made each receipt and each piece of evidence."""
     runs, checks = ROOT / RUNS, []
-    places = (f"{diagnosed.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
+    places = (f"{measurements.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
     measured = [path for place in places for path in ROOT.glob(place)]
     for name, read, found in (
         ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
         ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
         ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
-        ("diagnostics", diagnosed.read, measured),
+        ("diagnostics", measurements.read, measured),
     ):
         paths, bad, made = sorted(found), [], seen.setdefault(name, [])
         for path in paths:

@@ -5,11 +5,11 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedrepro.cli.chosen import Chooser, FoundRun
-from fedrepro.cli.coded import by_code
-from fedrepro.cli.outcome import middle, reading_of
-from fedrepro.config.catalogue import Shown
-from fedrepro.config.differing import columns, shared
+from fedrepro.cli.code_groups import by_code
+from fedrepro.cli.outcome import mean_text, reading_of
+from fedrepro.cli.run_selection import RunSelector, SelectedRun
+from fedrepro.config.catalogue import ShownReading
+from fedrepro.config.run_differences import columns, shared
 from fedrepro.errors import UserError
 
 ROOT = Path()
@@ -27,7 +27,7 @@ def runs(options: Namespace) -> None:
         return
     listed = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not listed
-    found, left_out = Chooser(options, ROOT).found()
+    found, left_out = RunSelector(options, ROOT).select()
     if not found:
         if listed:
             raise UserError(f"no run is like that{_trials(left_out)}; `fedrepro runs` says which tables have runs")
@@ -57,10 +57,10 @@ def _trials(left_out: int) -> str:
     return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
 
 
-def _overview(by_table: list[list[FoundRun]]) -> Iterator[str]:
+def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for found in by_table:
-        trials, changed = sum(one.trial for one in found), sum(not one.asked for one in found)
+        trials, changed = sum(one.trial for one in found), sum(not one.in_a_table for one in found)
         seeds = seed_list({seed for one in found for seed in one.run.receipts})
         counts = (str(number or "–") for number in (len(found) - trials - changed, changed, trials))
         rows.append((*found[0].at, *counts, seeds, _origin(found)))
@@ -70,19 +70,19 @@ def _overview(by_table: list[list[FoundRun]]) -> Iterator[str]:
     yield "A run of several tables counts for the first of them."
 
 
-def _table(found: list[FoundRun]) -> Iterator[str]:
+def _table(found: list[SelectedRun]) -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = found[0].at
     seeds = {seed_list(one.run.receipts) for one in found}
     same = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
     yield f"{table}, scale {scale}: {len(found)} run{'s' * (len(found) > 1)}, {_origin(found)}{same}"
     for asked in (True, False):
-        some = [one for one in found if one.asked == asked]
+        some = [one for one in found if one.in_a_table == asked]
         if some:
             yield from _readings(some, seeds=len(seeds) > 1)
 
 
-def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
+def _readings(found: list[SelectedRun], seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
     changed = {change.key for one in found for change in one.changed} - {"method"}  # which names the run
     tried = {key for one in found for key in one.tries}
@@ -90,9 +90,9 @@ def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
     yield f"all have {shared([one.run.config for one in found])}"
     coded = [by_code(ROOT, one.run.receipts) for one in found]
     seeds = seeds or any(len(groups) > 1 for groups in coded)
-    by_reading: dict[str, list[tuple[int, Shown]]] = {}
+    by_reading: dict[str, list[tuple[int, ShownReading]]] = {}
     for place, one in enumerate(found):
-        for shown in one.shown:
+        for shown in one.readings:
             by_reading.setdefault(reading_of(shown, one.run.config), []).append((place, shown))
     for reading, group in by_reading.items():
         own = {key: [values[place] for place, _ in group] for key, values in whole.items()}
@@ -103,7 +103,7 @@ def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
             for note, same in coded[place]:
                 more = f"also seed{'s' * (len(one.run.more) > 1)} {seed_list(one.run.more)}" if one.run.more else ""
                 notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note, more]))
-                value = middle(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
+                value = mean_text(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
                 told = (values[number] for values in differ.values())
                 rows.append((*told, value, *([seed_list(same)] * seeds), one.run.short, notes))
         alike = ", ".join(f"{key} {values[0]}" for key, values in own.items() if key not in differ)
@@ -112,7 +112,7 @@ def _readings(found: list[FoundRun], seeds: bool) -> Iterator[str]:
     yield ""
 
 
-def _origin(found: list[FoundRun]) -> str:
+def _origin(found: list[SelectedRun]) -> str:
     published = sum(bool(one.run.places) for one in found)
     return "published" if published == len(found) else f"{published} published" if published else "trained here"
 

@@ -4,18 +4,18 @@ import statistics
 from dataclasses import replace
 from typing import Any
 
-from fedrepro.cli.coded import by_code
-from fedrepro.cli.stored import read_receipts
+from fedrepro.cli.code_groups import by_code
+from fedrepro.cli.stored_runs import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import PlacedRun, Shown, cells_of, last_round, place_of
-from fedrepro.config.differing import ChangedSetting, changes, method_names
+from fedrepro.config.catalogue import PlacedRun, ShownReading, cells_of, last_round, place_of
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last
+from fedrepro.config.run_differences import ChangedSetting, changes, method_names
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.statistics import mean
 from fedrepro.registry import unknown
 from fedrepro.units import unit
 
@@ -35,7 +35,7 @@ class Conclusion:
 
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
-        own = [cell.shown for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
+        own = [cell.shown_reading for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
         own = [shown for shown in own if not shown.reading.diagnostic] or [last_round(evidence["config"]["model"])]
         shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
         if shown.reading.curve not in evidence["curves"]:
@@ -60,7 +60,7 @@ class Conclusion:
         return [*(line for block in once for line in block), f"next: {self._next()}"]
 
     def _block(self, chosen: Place, cell: PlacedRun, name: str) -> list[str]:
-        config, shown, changed = cell.config, cell.shown, self._changes(cell)
+        config, shown, changed = cell.config, cell.shown_reading, self._changes(cell)
         if shown.reading.diagnostic:
             call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
             return [f"{name}: {shown.reading.metric} is measured on kept models", f"  {call}"]
@@ -84,14 +84,14 @@ class Conclusion:
         base = self.base.get(cell.place)
         if base is None:  # a row, or a column, that the table does not show
             return []
-        call, before = cell.shown.reading.call, base.shown.reading.call
+        call, before = cell.shown_reading.reading.call, base.shown_reading.reading.call
         also = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
             also = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
         return changes(cell.config, base.config) + also
 
     def _printed(
-        self, chosen: Place, shown: Shown, values: dict[int, float | None], changed: list[ChangedSetting], codes: int = 1
+        self, chosen: Place, shown: ShownReading, values: dict[int, float | None], changed: list[ChangedSetting], codes: int = 1
     ) -> str:
         """The printed number with the difference, or why there is none. `codes`: how many different ones made the seeds."""
         if chosen.printed is None:
@@ -122,15 +122,15 @@ class Conclusion:
         return f"fedrepro compare {' '.join(one.rpartition('-')[2] for one in ids[:MOST])}"
 
 
-def summary(shown: Shown, values: dict[int, float | None]) -> str:
-    """`85.20 ± 0.31 over seeds 8, 9, 10`: see `middle`."""
+def summary(shown: ShownReading, values: dict[int, float | None]) -> str:
+    """`85.20 ± 0.31 over seeds 8, 9, 10`: see `mean_text`."""
     seeds = ", ".join(map(str, values))
     if None in values.values():
-        return f"{middle(shown, values)} of {seeds}"
-    return f"{middle(shown, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
+        return f"{mean_text(shown, values)} of {seeds}"
+    return f"{mean_text(shown, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
 
 
-def middle(shown: Shown, values: dict[int, float | None]) -> str:
+def mean_text(shown: ShownReading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31`: mean and sample standard deviation over seeds; one that diverged or reached no target leaves no mean."""
     known = [value for value in values.values() if value is not None]
     if len(known) < len(values):
@@ -139,7 +139,7 @@ def middle(shown: Shown, values: dict[int, float | None]) -> str:
     return shown.number(mean(known)) + deviation
 
 
-def reading_of(shown: Shown, config: dict[str, Any]) -> str:
+def reading_of(shown: ShownReading, config: dict[str, Any]) -> str:
     """`test accuracy, mean of the last 3 of 8 rounds`."""
     sign = unit(shown.unit).sign.strip()
     return f"{shown.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown.reading.over(config)}"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from fedrepro import __version__, arithmetic
 from fedrepro.choices import DEVICES, ENGINES, PUBLISHED
-from fedrepro.cli.asked import split
+from fedrepro.cli.request import split
 
 # Name, module of fedrepro.cli, help -> the command.
 Add = Callable[[str, str, str], argparse.ArgumentParser]

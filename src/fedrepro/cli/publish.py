@@ -9,7 +9,7 @@ from fedrepro import console
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
-from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine import fingerprints, measurements
 from fedrepro.engine.differences import compare
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read_receipt
@@ -81,11 +81,11 @@ def _differs(path: Path) -> bool:
     if path.suffix == ".json":
         local = ROOT / RUNS / below
         return local.exists() and not compare(read_json(path), read_json(local), strict=False).identical
-    local = ROOT / diagnosed.DIAGNOSTICS / below
-    return local.exists() and not _alike({*diagnosed.read(path).values}, {*diagnosed.read(local).values})
+    local = ROOT / measurements.DIAGNOSTICS / below
+    return local.exists() and not _alike({*measurements.read(path).values}, {*measurements.read(local).values})
 
 
-def _alike(one: set[diagnosed.Value], other: set[diagnosed.Value]) -> bool:
+def _alike(one: set[measurements.Value], other: set[measurements.Value]) -> bool:
     """Tells whether one measurement has all values of the other: more rounds are no difference."""
     return one <= other or other <= one
 
@@ -93,7 +93,7 @@ def _alike(one: set[diagnosed.Value], other: set[diagnosed.Value]) -> bool:
 def _copy_pictures(made: Plan, store: Store, folder: Path) -> int:
     """Copies those of partitions, as they are drawn here, where the page in `folder` has none yet. Returns how many."""
     copied = 0
-    for run_id, seeds in made.asked.items():
+    for run_id, seeds in made.seeds_by_run.items():
         there = [seed for seed in seeds if store.find(run_id, seed)]
         drawn, copy = picture(made.runs[run_id].inputs["partition"], min(there, default=0))
         if there and drawn.exists() and not (folder / copy).exists():
@@ -119,7 +119,7 @@ def _require_fit(path: Path, *, native: bool) -> None:
 def _wanted(made: Plan, store: Store) -> Iterator[tuple[str, Path | None]]:
     """By name what the report shows, and where it lies: receipts, and what diagnostics measured on the models."""
     called = dict.fromkeys((cell.run_id, cell.diagnostic) for cell in made.planned if cell.diagnostic)
-    for run_id, seeds in made.asked.items():
+    for run_id, seeds in made.seeds_by_run.items():
         calls = [call for one, call in called if one == run_id and call]
         for seed in seeds:
             yield f"{run_id}/seed{seed}", store.find(run_id, seed)
@@ -129,7 +129,7 @@ def _wanted(made: Plan, store: Store) -> Iterator[tuple[str, Path | None]]:
 
 def _require_addition(target: Path, path: Path) -> None:
     """UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
-    if target.exists() and not {*diagnosed.read(target).values} <= {*diagnosed.read(path).values}:
+    if target.exists() and not {*measurements.read(target).values} <= {*measurements.read(path).values}:
         raise UserError(f"{path}: has other values than {target}, which is published; delete that one first to replace it")
 
 

@@ -35,7 +35,7 @@ def choose(options: Namespace) -> None:
         console.say(f"{choice.row}, {choice.column}: {choice.chosen.text if choice.chosen else choice.reason}")
         values = choice.chosen and choice.chosen.values
         chosen.append({"row": choice.place.row, "column": choice.place.column, "values": values, "reason": choice.reason})
-    write_json(options.out, {"asked": made.plan.asked, "choices": chosen})
+    write_json(options.out, {"seeds_by_run": made.plan.seeds_by_run, "choices": chosen})
 
 
 def page(options: Namespace) -> None:

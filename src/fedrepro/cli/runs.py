@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import arithmetic, console
-from fedrepro.cli import asked, selection
+from fedrepro.cli import request, table_selection
 from fedrepro.config.places import SWEEP
 from fedrepro.engine import cards, environment
 from fedrepro.engine.receipts import IDENTITY, receipt_path
@@ -36,24 +36,24 @@ def run(options: Namespace) -> None:
     plan = _resolve(project, options)
     if options.method:
         for run in list(plan.runs.values())[:1]:  # the settings of all of them
-            console.say(asked.where_from(run, asked.given(options), options.like))
+            console.say(request.sources_line(run, request.given_values(options), options.like))
     cells = _select(plan, options)
     seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
     workers = project.params.workers
     if options.dry_run:
         from fedrepro.store import Store
 
-        follow, candidates = selection.foreseen(plan, cells, Store.of(ROOT))
-        _forecast(_identified(selection.jobs(plan, [*cells, *follow], seeds)), device, options)
+        follow, candidates = table_selection.cells_after_trials(plan, cells, Store.of(ROOT))
+        _forecast(_identified(table_selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
         return
-    if selection.candidates(cells):
+    if table_selection.candidates(cells):
         from fedrepro.store import Store
 
-        _train(_identified(selection.jobs(plan, cells, seeds)), options, device, workers=workers)
-        plan = selection.settle(plan, Store.of(ROOT))
-        settled = selection.cells(plan, options)
+        _train(_identified(table_selection.jobs(plan, cells, seeds)), options, device, workers=workers)
+        plan = table_selection.with_choices(plan, Store.of(ROOT))
+        settled = table_selection.cells(plan, options)
         cells = [cell for cell in settled if cell.chosen or (cell.run_id and not cell.tuned)]
         for cell in (cell for cell in settled if cell.tuned and not cell.chosen):
             console.show(f"{plan.row(cell.row).label}, {plan.column(cell.column).title}: {cell.reason}")
@@ -62,7 +62,7 @@ def run(options: Namespace) -> None:
     from fedrepro.cli.outcome import Conclusion
 
     outcome = Conclusion(project, plan, cells, seeds)
-    _train(_identified(selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
+    _train(_identified(table_selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)
 
@@ -113,7 +113,7 @@ def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:
     _train([(entry, options.seeds)], options, options.device or "auto", by_hand=False)
 
 
-def _identified(jobs: "list[selection.Job]") -> list[Job]:
+def _identified(jobs: "list[table_selection.Job]") -> list[Job]:
     """As training takes them, with the rounds whose models tables keep and measure, and those that they share."""
     own = [
         (run, {"keep": run.keep, "measures": run.measures, "forks": [*map(asdict, run.forks)]}, seeds) for run, seeds in jobs
@@ -175,9 +175,9 @@ def _forecast_of(jobs: list[Job], device: str, fresh: bool) -> "Forecast":
     return forecast.Forecast(asked, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
 
 
-def foretell(plan: "Plan", device: str, options: Namespace) -> None:
+def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
     """What all of a plan would train, and how long that takes."""
-    _forecast(_identified(selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+    _forecast(_identified(table_selection.jobs(plan, plan.cells, plan.seeds)), device, options)
 
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
@@ -196,17 +196,17 @@ def _project(options: Namespace) -> "Project":
     content = read_params(ROOT)
     if not isinstance(content, dict):
         return load_project(ROOT, content)  # which refuses it
-    with asked.blaming_the_options(options):
+    with request.blaming_the_options(options):
         if options.method:
-            project = by_hand.alone(load_project(ROOT, content), asked.wanted(options))
+            project = by_hand.alone(load_project(ROOT, content), request.request_of(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
             return project
     if not isinstance(content.get("settings") or {}, dict):
         return load_project(ROOT, content)  # which says what it must be
-    values = asked.given(options)
+    values = request.given_values(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}
-    with asked.blaming_the_options(options):
+    with request.blaming_the_options(options):
         project = load_project(ROOT, content | {"settings": (content.get("settings") or {}) | settings})
         if values or options.rows or options.columns:
             return by_hand.narrowed(project, options.target, options.rows, options.columns, arguments)
@@ -219,7 +219,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
     from fedrepro.config.ignored import require_effect, unused_seeds
 
     paper, _, table = options.target.partition("/")
-    with asked.blaming_the_options(options):
+    with request.blaming_the_options(options):
         resolved = resolve(project, paper, table, options.scale or project.params.scale)
         require_effect(project, [resolved])
     if not options.seeds and (line := unused_seeds(project, resolved)):
@@ -229,7 +229,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
         from fedrepro.engine.receipts import beside
 
         cells = _select(resolved, options)
-        for entry, seeds in selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True):
+        for entry, seeds in table_selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True):
             with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
             draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved
@@ -237,7 +237,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":
     """The cells with runs that --rows and --columns leave. UserError when a name is unknown or nothing is left."""
-    cells = selection.cells(plan, options)
+    cells = table_selection.cells(plan, options)
     found = [cell for cell in cells if cell.run_id]
     if not found:
         reasons = sorted({str(cell.reason) for cell in cells if cell.reason})

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from fedrepro import console
-from fedrepro.cli import asked
-from fedrepro.cli.runs import foretell
+from fedrepro.cli import request
+from fedrepro.cli.runs import print_forecast
 from fedrepro.config.by_hand import Request
 from fedrepro.config.grid import plan
 from fedrepro.config.layers import SETTINGS
@@ -36,13 +36,13 @@ def sweep(options: Namespace) -> int:
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
     project = load_project(ROOT)
-    with asked.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
+    with request.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
         wanted = _wanted(project, options)
         name, made = files(project, wanted, options.name, _command(options))
         planned = _planned(project, name, made)
-    console.say(asked.where_from(next(iter(planned.runs.values())), _asked(wanted), options.like))
+    console.say(request.sources_line(next(iter(planned.runs.values())), _asked(wanted), options.like))
     if options.dry_run:
-        foretell(planned, options.device or project.params.device, options)
+        print_forecast(planned, options.device or project.params.device, options)
         return 0
     for path, text in made.items():
         write_text(ROOT / path, text)
@@ -64,7 +64,7 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for item in items:
         key, equals, text = item.partition("=")
-        values = [asked.read_value(f"--over {item}", value) for value in asked.split(text)]
+        values = [request.read_value(f"--over {item}", value) for value in request.split(text)]
         if not equals or not values or text.rstrip().endswith(","):
             raise UserError(f"--over {item}: write key=value,value, for example alpha=0.1,0.5")
         if key in found:
@@ -72,7 +72,7 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
         if any(isinstance(value, list | dict) for value in values):
             raise UserError(f"--over {item}: write the values without brackets, {key}=0.1,0.5")
         if "." in key or key in SETTINGS:
-            values = [asked.checked(f"--over {key}", key, value) for value in values]
+            values = [request.checked_value(f"--over {key}", key, value) for value in values]
         for value in values:
             if values.count(value) > 1:
                 raise UserError(f"--over {item}: {value} is given twice")
@@ -82,9 +82,9 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
 
 def _wanted(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
-    found = with_seeds(project, asked.wanted(options, swept))
+    found = with_seeds(project, request.request_of(options, swept))
     written = {key for method in options.method for key in named_arguments(method)}
-    for key in (key for key in swept if key in asked.given(options) or key in written):
+    for key in (key for key in swept if key in request.given_values(options) or key in written):
         raise UserError(f"--over {key}: has one value already; leave either out")
     return found
 
@@ -113,7 +113,7 @@ def _planned(project: Project, name: str, made: dict[Path, str]) -> Plan:
 def _command(options: Namespace) -> str:
     """What a person wrote, for the head of the sweep's files."""
     words = ["fedrepro", "sweep", *(word for method in options.method for word in ("--method", method))]
-    for key in (*asked.SHORT, "like", "name"):
+    for key in (*request.SHORT, "like", "name"):
         words += [f"--{key}", str(value)] if (value := getattr(options, key)) is not None else []
     for key in ("set", "over"):
         words += [f"--{key}", *values] if (values := getattr(options, key)) else []

@@ -12,8 +12,8 @@ from fedrepro.config.project import Project, load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
+from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.server import require_port
-from fedrepro.tracking.wanted import plan_files
 from fedrepro.workflow.jobs import planning, write_plan
 
 ROOT = Path()

@@ -10,13 +10,13 @@ from typing import Any
 
 from fedrepro import arithmetic, console
 from fedrepro.choices import PUBLISHED
-from fedrepro.cli import selection
+from fedrepro.cli import table_selection
 from fedrepro.cli.drawing import draw_missing
 from fedrepro.cli.listing import seed_list
-from fedrepro.config.differing import method_names
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import load_project
+from fedrepro.config.run_differences import method_names
 from fedrepro.console import duration
 from fedrepro.engine import fingerprints, renewal
 from fedrepro.engine.differences import compare, reasons
@@ -155,7 +155,7 @@ def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
                     raise
                 refused.append(error)
                 continue
-            for run in selection.runs(made, selection.cells(made, options)):
+            for run in table_selection.runs(made, table_selection.cells(made, options)):
                 if by_table or run.run_id.endswith(options.target):
                     seeds = seeds_in(evidence / run.run_id)
                     there |= seeds.keys()

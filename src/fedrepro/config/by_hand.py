@@ -12,10 +12,10 @@ from typing import Any
 
 from fedrepro.choices import require_known, unknown_key
 from fedrepro.config import defaults
-from fedrepro.config.differing import bare
 from fedrepro.config.layers import SETTINGS
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, unknown_table
+from fedrepro.config.run_differences import argument_text
 from fedrepro.config.schema import Paper, Scalar, Sourced
 from fedrepro.config.table import Header, Table
 from fedrepro.data import partition
@@ -144,7 +144,7 @@ def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
     model = str(base.value("model", given))
     return {
         "key": _slug(over) or "own",
-        "label": ", ".join(f"{key} = {bare(value)}" for key, value in over.items()) or "as given",
+        "label": ", ".join(f"{key} = {argument_text(value)}" for key, value in over.items()) or "as given",
         "metric": _metric(model),
         "demo": True,
         "setting": given,
@@ -189,7 +189,9 @@ def _distinct(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _slug(values: Values) -> str:
-    return "-".join(re.sub(r"[^a-z0-9_.]+", "-", f"{key}{bare(value)}".lower()).strip("-") for key, value in values.items())
+    return "-".join(
+        re.sub(r"[^a-z0-9_.]+", "-", f"{key}{argument_text(value)}".lower()).strip("-") for key, value in values.items()
+    )
 
 
 # --- a method with other arguments -----------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def candidates(
     return list(found.values())
 
 
-def firsts(tried: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
+def first_candidates(tried: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
     """(row, column) -> the first candidate of each tuned cell, which stands for the chosen one: they cost alike."""
     found: dict[tuple[str, str], Candidate] = {}
     for one in tried:
@@ -55,13 +55,13 @@ def firsts(tried: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
     return found
 
 
-def asked(cells: Sequence[Place], tried: Sequence[Candidate], seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+def seeds_by_run(cells: Sequence[Place], tried: Sequence[Candidate], seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
     wanted = [(cell.run_id, seeds) for cell in cells if cell.run_id]
-    return together([*wanted, *((one.trial.run_id, one.trial.seeds) for one in tried)])
+    return merged_seeds([*wanted, *((one.trial.run_id, one.trial.seeds) for one in tried)])
 
 
-def together(wanted: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
+def merged_seeds(wanted: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
     """run_id -> all seeds that it is named with, each once."""
     found: dict[str, tuple[int, ...]] = {}
     for run_id, some in wanted:

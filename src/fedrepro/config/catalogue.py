@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fedrepro.config.differing import ChangedSetting, changes, flatten
 from fedrepro.config.grid import plan
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last, Reading
+from fedrepro.config.run_differences import ChangedSetting, changes, flatten
 from fedrepro.errors import UserError
 from fedrepro.models.names import primary_metric
 from fedrepro.units import unit
@@ -20,7 +20,7 @@ At = tuple[str, str]  # paper/table, scale
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownReading:
     """What a table shows of a run: the reading, and how its values are written and compared."""
 
     reading: Reading
@@ -40,7 +40,7 @@ class PlacedRun:
     place: Where
     run_id: str
     config: dict[str, Any]
-    shown: Shown
+    shown_reading: ShownReading
     tries: tuple[str, ...] = ()
     trial: bool = False
 
@@ -141,17 +141,17 @@ class Catalogue:
         return [cell for cell in self.cells(near.run_id) if cell.at == near.at], changes(config, near.config)
 
 
-def shown(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[Shown]:
+def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ShownReading]:
     """What these cells show of a run, each reading once; its last round where they read it by diagnostics alone, which are no
     part of its receipt."""
-    found = dict.fromkeys(cell.shown for cell in cells if not cell.shown.reading.diagnostic)
+    found = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
     return list(found) or [last_round(config["model"])]
 
 
-def last_round(model: str) -> Shown:
+def last_round(model: str) -> ShownReading:
     """What is shown of a run that tables read by diagnostics alone."""
     metric = primary_metric(model)
-    return Shown(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
+    return ShownReading(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
 
 def cells_of(made: Plan) -> Iterator[PlacedRun]:
@@ -159,7 +159,7 @@ def cells_of(made: Plan) -> Iterator[PlacedRun]:
     for cell, run, reading in (*made.readings(), *made.tried()):
         metric, trial = cell.metric, cell.values.get("rounds") == "trial"  # see `Plan.tried`
         tries = tuple(key for key in cell.values if not (trial and key == "rounds"))
-        shown = Shown(reading, metric.unit, metric.better)
+        shown = ShownReading(reading, metric.unit, metric.better)
         yield PlacedRun(place_of(made, cell), run.run_id, run.config, shown, tries, trial)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fedrepro.config import labels
-from fedrepro.config.candidates import asked, candidates
+from fedrepro.config.candidates import candidates, seeds_by_run
 from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.places import table_path
@@ -20,7 +20,7 @@ from fedrepro.config.project import Project, at, check_paper
 from fedrepro.config.reading import EDITED, READINGS
 from fedrepro.config.spreads import read_spreads
 from fedrepro.config.table import Header, Table
-from fedrepro.config.varied import varied
+from fedrepro.config.variation import varied
 from fedrepro.data import partition
 from fedrepro.data.labels import NO_GROUPS
 from fedrepro.data.registry import Entry
@@ -91,7 +91,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         on_budget=budget is not None,
         printed_seeds=paper.printed_seeds,
         seeds=seeds,
-        asked=asked(cells, tried, seeds),
+        seeds_by_run=seeds_by_run(cells, tried, seeds),
         comparable=compared,
         spreads=read_spreads(project.root, paper_name) if compared else {},
         kind=table.kind if isinstance(table, Figure) else None,
@@ -112,8 +112,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
 
 def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run], project: Project) -> Column:
     own = [cell for cell in cells if cell.column == column.key]
-    return labels.told(
-        Column(column.key, column.shown, column.metric or table.metric, column.group), own, runs, project.registry
+    return labels.at_this_scale(
+        Column(column.key, column.full_label, column.metric or table.metric, column.group), own, runs, project.registry
     )
 
 
@@ -150,7 +150,7 @@ def _without_run(layers: Layers, printed: float | None, note: str, line: dict[st
 
 def _row(row: Header, is_printed: bool) -> Row:
     name = row.published if isinstance(row.published, str) else row.key
-    return Row(row.key, row.shown, is_printed, row.variant, name, row.metric)
+    return Row(row.key, row.full_label, is_printed, row.variant, name, row.metric)
 
 
 def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:

@@ -11,7 +11,7 @@ from fedrepro.data.registry import Entry
 _ROUNDS = re.compile(r"\brounds ([1-9]\d*) to ([1-9]\d*)\b|\bround ([1-9]\d*)\b|\b([1-9]\d*) rounds\b")
 
 
-def told(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
+def at_this_scale(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
     """The column with the data sets, networks and rounds of its runs, where a scale changes them. `places`: the column's cells.
 
     The group of columns names data sets and networks; without a group the label does. A data set with the same samples as the

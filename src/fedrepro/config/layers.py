@@ -251,7 +251,7 @@ class Layers:
     def _source(self, key: str, value: Scalar) -> str:
         if self.column.setting.get(key) == value:
             return self.table.sources.get(key, self.table.source)
-        return f"{self.table.source}: {self.row.shown}"
+        return f"{self.table.source}: {self.row.full_label}"
 
     @cached_property
     def _dataset(self) -> str:

@@ -22,7 +22,7 @@ from fedrepro.registry import Call, parse
 from fedrepro.typed import typed
 
 PLANS = Path("results/plans")
-SCHEMA = 10  # raise it when a key changes its meaning or goes away
+SCHEMA = 11  # raise it when a key changes its meaning or goes away
 Scale = Literal["demo", "short", "full"]
 
 
@@ -170,7 +170,7 @@ class Varied:
 class Plan:
     """A table at one scale."""
 
-    schema: Literal[10] = SCHEMA
+    schema: Literal[11] = SCHEMA
 
     paper: str
     paper_name: str
@@ -192,7 +192,7 @@ class Plan:
     columns: tuple[Column, ...]
     cells: tuple[Place, ...]
     runs: dict[str, Run]
-    asked: dict[str, tuple[int, ...]]  # run_id -> seeds that the report needs; those of candidates are added once chosen
+    seeds_by_run: dict[str, tuple[int, ...]]  # run_id -> seeds that the report needs; those of candidates are added once chosen
     candidates: tuple[Candidate, ...] = ()
     spreads: dict[str, Spread] = field(default_factory=dict)  # of each metric; where measured and printed are compared
     paper_url: str = ""

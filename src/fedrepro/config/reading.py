@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from fedrepro.engine.diagnosed import curve_name
+from fedrepro.engine.measurements import curve_name
 from fedrepro.registry import Registry, parse, require
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's

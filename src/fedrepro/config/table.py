@@ -100,7 +100,7 @@ class Header(Strict):
     budget: dict[str, Budget] = Field({})  # of a column by scale, beside the table's
 
     @property
-    def shown(self) -> str:
+    def full_label(self) -> str:
         """Its label, and after it the reading that it belongs to."""
         return f"{self.label}, {self.variant}" if self.variant else self.label
 
@@ -185,9 +185,9 @@ class Table(Strict):
             raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
         names: dict[tuple[str | None, str], str] = {}
         for item in items:
-            other = names.setdefault((item.group, item.shown), item.key)
+            other = names.setdefault((item.group, item.full_label), item.key)
             if other != item.key:
-                raise ValueError(f"{other} and {item.key} have one label, {item.shown!r}; give each its own")
+                raise ValueError(f"{other} and {item.key} have one label, {item.full_label!r}; give each its own")
         return items
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.differing import columns, method_names
+from fedrepro.config.run_differences import columns, method_names
 from fedrepro.console import duration, some
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
@@ -31,7 +31,7 @@ class Job:
     def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
         """As the folders below `root` have it. `fresh`: what is there counts for nothing."""
         asked = [] if fresh else seeds
-        kept = {seed: found for seed in asked if (found := receipts.kept(root, run["run_id"], seed, run["config"]))}
+        kept = {seed: found for seed in asked if (found := receipts.existing(root, run["run_id"], seed, run["config"]))}
         left = [seed for seed in seeds if seed not in kept]
         folder = Path(root) / live.FOLDER / run["run_id"]
         return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])

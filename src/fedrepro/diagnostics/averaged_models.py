@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro import rng
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
@@ -38,20 +38,20 @@ class AveragedModels(Diagnostic):
         """Of every order all but the last, which all orders share."""
         return (Passes(self.orders * (clients - 1) + 1, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of both metrics: the curve, then the round's value. Nothing where no client trained."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         count = len(kept.clients)
         if not count:
             return
         setting = task()
-        data = several.samples_of(setting, self.on, self.samples)
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
         draw = rng.stream(setting.seed, "averaged_models", kept.round)
         sizes = kept.weights.double().cpu()
         orders = [draw.permutation(count).tolist() for _ in range(self.orders)]
         rows = [_shares(sizes, order[:k]) for order in orders for k in range(1, count)]
-        found = several.evaluated_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
+        found = evaluate_many.evaluate_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
         for metric, key in zip(self.metrics, ("error", "loss"), strict=True):
             *some, whole = (getattr(one, key) for one in found)
             for k in range(1, count):

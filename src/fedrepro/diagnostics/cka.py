@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
@@ -44,15 +44,15 @@ class Cka(Diagnostic):
         """Every client's model."""
         return (Passes(clients, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The mean, then the matrix."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         count = len(kept.clients)
         if count < 2:
             return
         setting = task()
-        each = self._each(kept, setting, several.samples_of(setting, self.on, self.samples))
+        each = self._each(kept, setting, evaluate_many.samples_of(setting, self.on, self.samples))
         scales = [float((one.T @ one).norm()) for one in each]
         found = {(i, j): _ratio(each[i], each[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
         yield Value(kept.round, "cka", sum(found.values()) / len(found))
@@ -61,7 +61,7 @@ class Cka(Diagnostic):
                 value = found[min(x, y), max(x, y)] if x != y else 1.0
                 yield Value(kept.round, "cka", value, x=float(x), y=float(y))
 
-    def _each(self, kept: Kept, task: Task, data: "Batch") -> "list[Tensor]":
+    def _each(self, kept: RoundModels, task: Task, data: "Batch") -> "list[Tensor]":
         """What each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
         features."""
         from fedrepro.engine.evaluate import pieces

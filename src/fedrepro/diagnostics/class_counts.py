@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro.diagnostics.classes import class_counts
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 
 
 @DIAGNOSTICS.register("class_counts")
@@ -19,7 +19,7 @@ class ClassCounts(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("class_counts",)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """A count for each client and class, zeros too. UserError for a model that detects boxes."""
         for client, counts in enumerate(class_counts(task()).tolist()):
             for label, count in enumerate(counts if sum(counts) else ()):

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.registry import require
 
 
@@ -30,7 +30,7 @@ class ClientDistance(Diagnostic):
     def __post_init__(self) -> None:
         require(self.to in ("after", "before"), "to", self.to, "must be after or before")
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The mean, each client, then the largest; computed in float64."""
         metric, largest = self.metrics
         x = (kept.after if self.to == "after" else kept.before).params.flat.double()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.diagnostics.groups import members
 
 
@@ -17,7 +17,7 @@ class ClientWeights(Diagnostic):
     groups: int = 0
     metrics: ClassVar[tuple[str, ...]] = ("client_weight", "weight_first")
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Each client's, then the group's."""
         if not kept.clients:
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.diagnostics.groups import learned, members
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
@@ -40,7 +40,7 @@ class Coherence(Diagnostic):
         super().__post_init__()
         require(self.weights in ("size", "learned"), "weights", self.weights, "must be size or learned")
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The round's numbers, then the matrix; in float64."""
         count = len(kept.clients)
         if count < 2:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.errors import UserError
 
 
@@ -24,7 +24,7 @@ class CorruptedWeights(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("corrupted_weight",)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of the round. UserError for a run without corrupted clients."""
         from fedrepro.engine import corrupted  # needs torch, which planning does without
 

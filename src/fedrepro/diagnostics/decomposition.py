@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from fedrepro import tree
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value, spaced
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Task, Value, spaced
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -62,7 +62,7 @@ class Decomposition(Diagnostic):
         """Every client's model of the round on all training samples; those of all draws, and their averages, for the terms."""
         return (Passes(clients, "train"), Passes(self.draws * (clients + 1), self.on, self.samples))
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The biases, the locality, then the terms. Nothing where no client trained."""
         if not kept.clients:
             return
@@ -75,19 +75,19 @@ class Decomposition(Diagnostic):
             for metric, value in zip(TERMS, self._terms(rounds, common, task()), strict=True):
                 yield Value(kept.round, metric, value)
 
-    def _terms(self, rounds: list[Kept], clients: list[int], setting: Task) -> "Terms":
+    def _terms(self, rounds: list[RoundModels], clients: list[int], setting: Task) -> "Terms":
         """Over all samples; p_i as in the last of the rounds."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         draws = [one.models.at([one.clients.index(client) for client in clients]) for one in rounds]
         last = rounds[-1]
         weights_K = last.weights.double()[[last.clients.index(client) for client in clients]]
         weights_K = weights_K / weights_K.sum()
-        averages = several.stacked([several.combined(weights_K[None], one).at(0) for one in draws])
-        data, probabilities = several.samples_of(setting, self.on, self.samples), self.outputs == "probabilities"
-        each = [several.outputs_of(setting.model, one, data, probabilities) for one in draws]
+        averages = evaluate_many.stack([evaluate_many.combine(weights_K[None], one).at(0) for one in draws])
+        data, probabilities = evaluate_many.samples_of(setting, self.on, self.samples), self.outputs == "probabilities"
+        each = [evaluate_many.outputs_of(setting.model, one, data, probabilities) for one in draws]
         sums, count = torch.zeros(len(TERMS), dtype=torch.float64), 0
-        averaged = several.outputs_of(setting.model, averages, data, probabilities)
+        averaged = evaluate_many.outputs_of(setting.model, averages, data, probabilities)
         for (average_RNC, y), *outputs in zip(averaged, *each, strict=True):
             found = terms(torch.stack([one for one, _ in outputs]), average_RNC, y, weights_K)
             sums += len(y) * torch.tensor(found, dtype=torch.float64)
@@ -119,9 +119,9 @@ def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_
     return Terms(squared_bias, variance, both - variance, error, error - squared_bias - both)
 
 
-def _biases(kept: Kept, task: Task) -> Iterator[Value]:
+def _biases(kept: RoundModels, task: Task) -> Iterator[Value]:
     """Loss and error on own and on others' training samples; a client that has all of the data has no others'."""
-    from fedrepro.engine import several
+    from fedrepro.engine import evaluate_many
 
     everything = torch.cat(task.client_index)
     weights = (kept.weights.double() / kept.weights.double().sum()).tolist()
@@ -131,7 +131,7 @@ def _biases(kept: Kept, task: Task) -> Iterator[Value]:
         others = everything[torch.isin(everything, own, invert=True)]
         for name, index in (("train", own), ("heterogeneous", others)):
             if len(index):
-                (one,) = several.evaluated(task.model, model, task.train.take(index.sort().values))
+                (one,) = evaluate_many.evaluate(task.model, model, task.train.take(index.sort().values))
                 found[f"{name}_bias"].append((client, weights[row], one.loss))
                 found[f"{name}_error"].append((client, weights[row], one.error))
     for metric, each in found.items():

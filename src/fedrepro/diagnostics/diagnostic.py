@@ -4,15 +4,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from fedrepro.engine.diagnosed import Value
+from fedrepro.engine.measurements import Value
 from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require, unknown
 
 if TYPE_CHECKING:
-    from fedrepro.engine.kept import Kept
+    from fedrepro.engine.kept import RoundModels
     from fedrepro.engine.task import Task
 else:  # planning makes diagnostics, and imports no torch
-    Kept = Task = Any
+    RoundModels = Task = Any
 
 Load = Callable[[], Task]  # loads the setting on first use
 DIAGNOSTICS = Registry("diagnostic")
@@ -54,7 +54,7 @@ class Diagnostic:
             if name in vars(self):
                 require(right(vars(self)[name]), name, vars(self)[name], rule)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
 
         `kept`: the global model before and after the round, and the models of its clients; `kept.others`: the same of the
@@ -73,7 +73,7 @@ class Diagnostic:
         return ()
 
 
-def checked(diagnostic: Diagnostic, kept: Kept, values: Iterable[Value] | None) -> Iterator[Value]:
+def checked(diagnostic: Diagnostic, kept: RoundModels, values: Iterable[Value] | None) -> Iterator[Value]:
     """What `measure` gives of one round, value by value. UserError for what would be read as something else: another metric or
     round, a client that did not train, two values of one place."""
     where, seen = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedrepro.diagnostics.curvature import EVALUATIONS_ONE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 from fedrepro.lazy import torch
 
 
@@ -36,14 +36,14 @@ class EigenvectorLine(Diagnostic):
         """The eigenvector, then every point."""
         return Passes(EVALUATIONS_ONE, "train", self.samples), Passes(self.points, self.on, self.samples)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The curve."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         setting, at = task(), np.linspace(-self.reach, self.reach, self.points)
-        train, data = (several.samples_of(setting, on, self.samples) for on in ("train", self.on))
+        train, data = (evaluate_many.samples_of(setting, on, self.samples) for on in ("train", self.on))
         _, vectors = Hessian(setting.model, kept.after, train).top(1, setting.seed, kept.round)
         flat = kept.after.params.flat
         direction = kept.after.params.like(torch.from_numpy(vectors[:, 0].copy()).to(flat.device, flat.dtype))
-        for x, found in zip(at, several.evaluated_along(setting.model, kept.after, direction, at, data), strict=True):
+        for x, found in zip(at, evaluate_many.evaluate_along(setting.model, kept.after, direction, at, data), strict=True):
             yield Value(kept.round, "eigen_loss", found.loss, x=float(x))

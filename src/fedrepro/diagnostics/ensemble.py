@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 
 
 @DIAGNOSTICS.register("ensemble")
@@ -31,25 +31,25 @@ class Ensemble(Diagnostic):
         """Every client's model, and the average."""
         return (Passes(clients + 1, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The four, summed in float64."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
         from fedrepro.models import ops
 
         if not kept.clients:
             return
         setting = task()
-        data = several.samples_of(setting, self.on, self.samples)
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
         weights_K = kept.weights.double()
         weights_K = weights_K / weights_K.sum()
         models, right, loss, count = kept.models, 0, 0.0, 0
-        for outputs, y in several.outputs_of(setting.model, models, data, self.outputs == "probabilities"):
+        for outputs, y in evaluate_many.outputs_of(setting.model, models, data, self.outputs == "probabilities"):
             mean = (weights_K[:, None, None] * outputs).sum(0)
             right += int((mean.argmax(-1) == y).sum())
             logits = mean.log() if self.outputs == "probabilities" else mean
             loss += float(ops.cross_entropy(logits, y)) * len(y)
             count += len(y)
-        (average,) = several.evaluated_sums(setting.model, weights_K[None], models, data)
+        (average,) = evaluate_many.evaluate_sums(setting.model, weights_K[None], models, data)
         found = (loss / count, 100 - 100 * right / count, average.loss, average.error)
         for metric, value in zip(self.metrics, found, strict=True):
             yield Value(kept.round, metric, value)

@@ -1,6 +1,6 @@
 """Two groups of clients, by id, and what a method learned for each client of a round."""
 
-from fedrepro.diagnostics.diagnostic import Kept
+from fedrepro.diagnostics.diagnostic import RoundModels
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor
 
@@ -13,7 +13,7 @@ def members(clients: list[int], groups: int) -> dict[str, list[int]]:
     return {"first": first, "second": [place for place in range(len(clients)) if place not in first]}
 
 
-def learned(kept: Kept, diagnostic: str) -> Tensor:
+def learned(kept: RoundModels, diagnostic: str) -> Tensor:
     """The weights lambda [K] that the method learned for the round's clients. UserError for a method that learns none."""
     if "lambda" not in kept.server:
         raise UserError(f"{diagnostic}: the method leaves no learned weights of its clients; take fedlaw or attentive_law")

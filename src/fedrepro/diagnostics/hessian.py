@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro.diagnostics.curvature import EVALUATIONS_FIVE, Hessian
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 from fedrepro.registry import require
 
 
@@ -38,12 +38,12 @@ class HessianDiagnostic(Diagnostic):
         """The work of products with vectors, counted in evaluated models."""
         return (Passes(EVALUATIONS_FIVE * self.top // 5, "train", self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The three numbers, then all eigenvalues."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         setting = task()
-        data = several.samples_of(setting, "train", self.samples)
+        data = evaluate_many.samples_of(setting, "train", self.samples)
         values = Hessian(setting.model, kept.after, data).top(self.top, setting.seed, kept.round)[0].tolist()
         ratio = values[0] / values[4] if values[4] else float("nan")
         for metric, value in zip(self.metrics, (values[0], values[4], ratio), strict=False):

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedrepro.diagnostics.classes import class_shares, data_sizes
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 
 
 @DIAGNOSTICS.register("heterogeneity")
@@ -31,7 +31,7 @@ class Heterogeneity(Diagnostic):
     )
     x: ClassVar[str] = "class"
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """By data sizes, then by learned weights."""
         if not kept.clients:
             return

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Task, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.registry import require
 
@@ -42,7 +42,7 @@ class LabelSharing(Diagnostic):
         require(self.of in ("weights", "scores"), "of", self.of, "must be weights or scores")
         require(self.rule in ("nearest", "threshold"), "rule", self.rule, "must be nearest or threshold")
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """UserError for a method without self-attention."""
         if (found := kept.server.get(f"attention_{self.of}")) is None:
             raise UserError(f"{self.name}: the method has no self-attention; take attention(kind=self), of 100 clients at most")
@@ -52,7 +52,7 @@ class LabelSharing(Diagnostic):
             rule = nearest if self.rule == "nearest" else threshold
             for metric, value in zip(self.metrics, rule(matrix_NN, shared_NN), strict=False):
                 yield Value(kept.round, metric, value)
-            for metric, fields_NN in zip(self.metrics[2:], (shared_NN, apart(shared_NN)), strict=False):
+            for metric, fields_NN in zip(self.metrics[2:], (shared_NN, distances(shared_NN)), strict=False):
                 if not np.isnan(matrix_NN[fields_NN]).all():
                     yield Value(kept.round, metric, float(np.nanmean(matrix_NN[fields_NN])))
         for (x, y), value in np.ndenumerate(matrix_NN):
@@ -73,7 +73,7 @@ def sharing(labels: list[set[int]]) -> np.ndarray:
     return np.array([[i != j and bool(one & other) for j, other in enumerate(labels)] for i, one in enumerate(labels)])
 
 
-def apart(shared_NN: np.ndarray) -> np.ndarray:
+def distances(shared_NN: np.ndarray) -> np.ndarray:
     """Which two different clients have no label in common, bool [N, N]."""
     return ~(shared_NN | np.eye(len(shared_NN), dtype=bool))
 

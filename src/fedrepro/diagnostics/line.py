@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, spaced
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, spaced
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
@@ -55,18 +55,18 @@ class Line(Diagnostic):
         """Every point, and both models."""
         return (Passes(self.points + 2, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of both metrics: the curve, then its numbers."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         ends = self._ends(kept)
         if not ends:
             return
         setting = task()
-        data = several.samples_of(setting, self.on, self.samples)
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
         at = np.linspace(self.start, self.stop, self.points)
         weights = torch.tensor([[1 - a, a] for a in (0.0, 1.0, *at)], dtype=torch.float64)
-        found = several.evaluated_sums(setting.model, weights, several.stacked(ends), data)
+        found = evaluate_many.evaluate_sums(setting.model, weights, evaluate_many.stack(ends), data)
         for what in ("loss", "error"):
             first, last, *curve = (getattr(one, what) for one in found)
             yield from (Value(kept.round, f"line_{what}", value, x=float(a)) for a, value in zip(at, curve, strict=True))
@@ -75,7 +75,7 @@ class Line(Diagnostic):
             numbers |= {"gain": _least([first, last]) - _least(inside)} if inside else {}
             yield from (Value(kept.round, f"line_{what}/{key}", value) for key, value in numbers.items())
 
-    def _ends(self, kept: Kept) -> "tuple[Global, ...]":
+    def _ends(self, kept: RoundModels) -> "tuple[Global, ...]":
         if self.between == "rounds":
             return tuple(one.after for one in (*kept.others.values(), kept)) if kept.others else ()
         if not kept.clients:

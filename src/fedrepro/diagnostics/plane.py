@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value, spaced
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, spaced
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
 if TYPE_CHECKING:
+    from fedrepro.engine.evaluate_many import Evaluation
     from fedrepro.engine.kept import Global
-    from fedrepro.engine.several import Found
 
 MARKS = ("model_1", "model_2", "model_3", "average", "global")
 
@@ -63,27 +63,27 @@ class Plane(Diagnostic):
         """Every point, and every mark."""
         return (Passes(self.points**2 + len(MARKS), self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of both metrics: every point of the grid, then the marks."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         three = self._three(kept)
         basis = Basis.through([one.params.flat for one in three]) if len(three) == 3 else None
         if basis is None:
             return
-        setting, models = task(), several.stacked([*three, kept.after])
-        data = several.samples_of(setting, self.on, self.samples)
+        setting, models = task(), evaluate_many.stack([*three, kept.after])
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
         own = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1.0]]).double()
         own[3, :3] = 1 / 3  # not of float32
         places = [*basis.places, tuple(np.mean(basis.places, 0)), basis.project(kept.after.params.flat)]
         xs, ys = (self._axis([place[axis] for place in places]) for axis in (0, 1))
         grid = [(float(x), float(y)) for y in ys for x in xs]
         weights = torch.tensor([[*basis.weights(*at), 0.0] for at in grid], dtype=torch.float64)
-        found = several.evaluated_sums(setting.model, torch.cat([own, weights]), models, data)
+        found = evaluate_many.evaluate_sums(setting.model, torch.cat([own, weights]), models, data)
         for what in ("loss", "error"):
             yield from _values(kept.round, what, found, places, grid)
 
-    def _three(self, kept: Kept) -> "list[Global]":
+    def _three(self, kept: RoundModels) -> "list[Global]":
         """The models, the oldest first; fewer where there are not as many."""
         if self.through == "clients":
             return [kept.models.at(row) for row in range(min(3, len(kept.clients)))]
@@ -99,7 +99,7 @@ class Plane(Diagnostic):
 
 
 def _values(
-    round: int, what: str, found: "list[Found]", places: list[tuple[float, float]], grid: list[tuple[float, float]]
+    round: int, what: str, found: "list[Evaluation]", places: list[tuple[float, float]], grid: list[tuple[float, float]]
 ) -> Iterator[Value]:
     """Of one metric; `found`: those of the marks, then those of the grid."""
     metric, values = f"plane_{what}", [getattr(one, what) for one in found]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 from fedrepro.registry import require
 
 
@@ -33,12 +33,12 @@ class Rescaled(Diagnostic):
         """Every point."""
         return (Passes(self.points, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of both metrics the curve."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         setting, at = task(), np.linspace(self.low, self.high, self.points)
-        data = several.samples_of(setting, self.on, self.samples)
-        found = several.evaluated_along(setting.model, kept.after, kept.after.params, at - 1, data)
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
+        found = evaluate_many.evaluate_along(setting.model, kept.after, kept.after.params, at - 1, data)
         for metric, key in zip(self.metrics, ("loss", "error"), strict=True):
             yield from (Value(kept.round, metric, getattr(one, key), x=float(x)) for x, one in zip(at, found, strict=True))

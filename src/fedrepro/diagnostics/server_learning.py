@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Task, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Task, Value
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
@@ -52,7 +52,7 @@ class ServerLearning(Diagnostic):
         known here."""
         return (Passes(300, "test", 1000),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """gamma's curve and last value, then each client's curve. UserError for a method that cannot be made again."""
         if not kept.clients:
             return
@@ -79,7 +79,7 @@ def settles(distances: Sequence[float], share: float) -> float:
     return float(far[-1] + 1) if far else 0.0
 
 
-def learned(kept: Kept, task: Task) -> "list[Tensor]":
+def learned(kept: RoundModels, task: Task) -> "list[Tensor]":
     """The logits [K + 1] that the server's learning starts from, then those after each epoch; the last is gamma's."""
     from fedrepro.engine.loop import server_context
     from fedrepro.methods.compose import compose
@@ -126,7 +126,7 @@ def recording(method: "Method", part: Any, seen: "list[Tensor]") -> "Method":
     return replace(method, aggregate=aggregate, refines=tuple(found if one is part else one for one in method.refines))
 
 
-def _cohort(kept: Kept, task: Task) -> Any:
+def _cohort(kept: RoundModels, task: Task) -> Any:
     """As the server met it. What a client rule sends besides its model is not kept."""
     from fedrepro.types import Cohort
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Passes, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value
 from fedrepro.lazy import torch
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
@@ -46,9 +46,9 @@ class Simplex(Diagnostic):
         """Every point, and the marks."""
         return (Passes(self.points * (self.points + 1) // 2 + 4, self.on, self.samples),)
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Every point, then the marks, then the best weights."""
-        from fedrepro.engine import several
+        from fedrepro.engine import evaluate_many
 
         if len(kept.clients) < 3:
             return
@@ -56,8 +56,8 @@ class Simplex(Diagnostic):
         models = kept.models.at(slice(3))
         sizes = kept.weights[:3].double().cpu().numpy()
         own, grid = np.stack([*np.eye(3), sizes / sizes.sum()]), lattice(self.points - 1)
-        data = several.samples_of(setting, self.on, self.samples)
-        found = several.evaluated_sums(setting.model, torch.from_numpy(np.concatenate([own, grid])), models, data)
+        data = evaluate_many.samples_of(setting, self.on, self.samples)
+        found = evaluate_many.evaluate_sums(setting.model, torch.from_numpy(np.concatenate([own, grid])), models, data)
         losses = np.array([one.loss for one in found])
         best = len(own) + (int(np.nanargmin(losses[len(own) :])) if np.isfinite(losses[len(own) :]).any() else 0)
         lambdas = np.concatenate([own, grid])

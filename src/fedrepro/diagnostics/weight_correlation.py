@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedrepro.diagnostics.classes import class_shares, data_sizes
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.errors import UserError
 
 SUM, ROUNDS = "lambda_sum", "lambda_rounds"  # what a method leaves: [N] summed weights, and in how many rounds
@@ -30,7 +30,7 @@ class WeightCorrelation(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = ("correlation_size", "correlation_heterogeneity", "correlation_both")
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Of the round. UserError for a method that does not leave the sums."""
         if missing := [name for name in (SUM, ROUNDS) if name not in kept.server]:
             raise UserError(f"{self.name}: the method leaves no {' and no '.join(missing)} of its clients; take attentive_law")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Kept, Load, Value
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
 from fedrepro.registry import require
 
 
@@ -34,7 +34,7 @@ class Weights(Diagnostic):
         require(self.bins >= 1, "bins", self.bins, "must be at least 1")
         super().__post_init__()
 
-    def measure(self, kept: Kept, task: Load) -> Iterator[Value]:
+    def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """Both numbers, then the histogram; in float64."""
         w = kept.after.params.flat.double().cpu().numpy()
         yield Value(kept.round, "weight_norm", float(np.linalg.norm(w)))

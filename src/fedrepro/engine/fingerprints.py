@@ -32,7 +32,7 @@ ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
 # Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
 APART = {"", "console", "errors", "files", "pictures", "methods.presets", "models.names"}
 APART |= {"data.labels", "data.registry", "data.partition.picture"}
-APART |= {f"engine.{name}" for name in ("clock", "diagnosed", "fingerprints", "identity", "kept", "sources")}
+APART |= {f"engine.{name}" for name in ("clock", "fingerprints", "identity", "kept", "measurements", "sources")}
 STALE = ("part ", "partition ")  # a result of other code of these is trained again; of the others it is marked
 
 

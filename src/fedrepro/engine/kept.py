@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.diagnosed import KEPT, kept_path
+from fedrepro.engine.measurements import KEPT, model_index_path
 from fedrepro.engine.records import Record, Row, curves
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256_file, write_atomic, write_json
@@ -48,7 +48,7 @@ class Global:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RoundModels:
     """The models of one round."""
 
     round: int  # counted from 1
@@ -59,7 +59,7 @@ class Kept:
     buffers: Tree  # their running statistics, [K, D']
     weights: Tensor  # their data-size weights, which sum to 1, [K]
     server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
-    others: dict[int, "Kept"] = field(default_factory=dict)  # by round, those that a diagnostic asks for besides
+    others: dict[int, "RoundModels"] = field(default_factory=dict)  # by round, those that a diagnostic asks for besides
 
     @property
     def models(self) -> Global:
@@ -125,7 +125,7 @@ def missing(root: Path, receipt: Record, rounds: Iterable[int]) -> list[int]:
 def write_index(root: Path, receipt: Record) -> None:
     """Lists every round that there is of a finished seed. A list that says the same already stays, with its time."""
     run_id, seed = receipt["run_id"], receipt["seed"]
-    path = kept_path(root, run_id, seed)
+    path = model_index_path(root, run_id, seed)
     for leftover in path.with_suffix("").glob(".round*"):  # of a process that was killed while it wrote
         leftover.unlink()
     found = {
@@ -141,7 +141,7 @@ def write_index(root: Path, receipt: Record) -> None:
 
 def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:
     """`rounds`, round -> sha256 of all that is kept of a seed, and `reached`, how many rounds it has. UserError without any."""
-    path = kept_path(root, run_id, seed)
+    path = model_index_path(root, run_id, seed)
     if not path.exists():
         raise UserError(f"{path}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
     content = read_json(path)
@@ -152,7 +152,7 @@ def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:
     return content
 
 
-def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, device: str = "cpu") -> Kept:
+def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, device: str = "cpu") -> RoundModels:
     """The models of one round. UserError where the file is not the one that the list of kept rounds names."""
     path = round_path(root, run_id, seed, round)
     if not path.exists() or sha256_file(path) != sha256:
@@ -168,7 +168,7 @@ def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, devi
     before, after, (params, buffers) = Global(*models("before")), Global(*models("after")), models("clients")
     clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
     server = {name.removeprefix(_SERVER): one for name, one in tensors.items() if name.startswith(_SERVER)}
-    return Kept(round, before, after, clients, params, buffers, weights, server)
+    return RoundModels(round, before, after, clients, params, buffers, weights, server)
 
 
 _KINDS, _SERVER = ("params", "buffers"), "server."

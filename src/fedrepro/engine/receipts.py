@@ -70,7 +70,7 @@ def _without_pandas() -> Iterator[None]:
             del sys.modules[name]
 
 
-def kept(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:
+def existing(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:
     """What there is of a seed that is complete: receipt, result folder or evidence; None when it would be trained. With the
     run's `config` a stale one counts as missing, see `changed`."""
     if config is not None and changed(root, run_id, seed, config).retrain:

@@ -13,7 +13,7 @@ from typing import Any
 from fedrepro import arithmetic, stopping
 from fedrepro.console import duration, say
 from fedrepro.data import partition
-from fedrepro.engine import again, checkout, environment, fingerprints, kept, live, receipts, results, stale
+from fedrepro.engine import checkout, environment, fingerprints, kept, live, receipts, results, retrain, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
@@ -86,11 +86,11 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             environment.forget_peak()
             partition.renew(options.root, job.inputs.partition, seed)
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
-            here = (other not in replaced and receipts.kept(options.root, run["run_id"], other) for other in ahead)
+            here = (other not in replaced and receipts.existing(options.root, run["run_id"], other) for other in ahead)
             after = len(ahead) if options.again else len(ahead) - sum(map(bool, here))
             if seed not in replaced and receipts.confirm(options.root, run["run_id"], seed, task.inputs):
-                said = {seed: stale.kept(run, seed, options, job.device, job.engine)}
-                done |= again.repeat(job, task, after, seeds, images) if options.again else said
+                said = {seed: stale.kept_line(run, seed, options, job.device, job.engine)}
+                done |= retrain.repeat(job, task, after, seeds, images) if options.again else said
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
@@ -100,7 +100,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             job.train(waiting, 0)
             done |= {task.seed: "trained" for task in waiting}
     for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
-        for other, rounds in again.keep(job, seed, seeds, images, busy).items():
+        for other, rounds in retrain.keep(job, seed, seeds, images, busy).items():
             done[other] += f", models of round{'s' * (len(rounds) > 1)} {', '.join(map(str, rounds))} trained again"
     return {seed: done[seed] for seed in seeds}
 
@@ -109,7 +109,7 @@ def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, A
     """The evidence of one seed of `run`, trained from the start whatever there is of it, with the sha256 of its files."""
     job = _Job.of(run, options)
     job.prepare()
-    return again.evidence(job, [load_task(job.spec, job.inputs, seed, job.device)], 0)[seed]
+    return retrain.evidence(job, [load_task(job.spec, job.inputs, seed, job.device)], 0)[seed]
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Job:
     def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
         """Takes away the states that no run goes on from any more: all that share them have this seed."""
         for fork, point in zip(self.forks, points, strict=False):
-            if all(receipts.kept(self.options.root, run_id, task.seed) for run_id in fork.runs):
+            if all(receipts.existing(self.options.root, run_id, task.seed) for run_id in fork.runs):
                 point.path.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # another seed's is still there
                     point.path.parent.rmdir()

@@ -32,7 +32,7 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
     return {seed for those in found.values() for seed in those}
 
 
-def kept(run: dict[str, Any], seed: int, options: "Options", device: str, engine: str) -> str:
+def kept_line(run: dict[str, Any], seed: int, options: "Options", device: str, engine: str) -> str:
     """Says that a result is kept, and how its code, arithmetic or device differs from a training today."""
     changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
     said = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"

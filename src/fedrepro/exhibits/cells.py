@@ -10,8 +10,8 @@ from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
 from fedrepro.engine import fingerprints
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.statistics import mean
 from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
 from fedrepro.units import unit
 
@@ -135,7 +135,7 @@ def well_within(cells: Sequence[Cell]) -> int:
     return sum(round(far, 6) <= RULE.tolerance * cell.point for far, cell in reach)
 
 
-def if_printed_from(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
+def judge_as_mean_of(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
     """Judges the judged cells as if each printed number were the mean of this many seeds."""
     behind = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
     return judge([cell for cell in cells if cell.status in COMPARED], behind, RULE)

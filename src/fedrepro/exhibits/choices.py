@@ -6,12 +6,12 @@ from typing import Any
 from fedrepro.config.plan import Candidate, Place, Plan
 from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.statistics import mean
 
 
 @dataclass(frozen=True)
-class ReadAgain:
+class SecondReading:
     """The second reading of a candidate's trial; `chosen`: whether it would choose this one."""
 
     per_seed: dict[int, float | None]
@@ -20,7 +20,7 @@ class ReadAgain:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedCandidate:
     """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed has no value, or none was run."""
 
     values: dict[str, Any]  # setting or `part.argument` -> what it tries
@@ -30,7 +30,7 @@ class Tried:
     per_seed: dict[int, float | None]
     mean: float | None
     chosen: bool = False
-    again: ReadAgain | None = None
+    again: SecondReading | None = None
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class Choice:
     column: str  # title
     metric: Metric
     quantity: str  # what a value measures, see `Reading`
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedCandidate, ...]
     ahead: float | None = None
     reason: str | None = None
     second: Metric | None = None
@@ -66,7 +66,7 @@ class Choice:
         return any(one.chosen and one.again is not None and one.again.chosen for one in self.tried)
 
     @property
-    def chosen(self) -> Tried | None:
+    def chosen(self) -> TriedCandidate | None:
         """The candidate that the cell shows."""
         return next((one for one in self.tried if one.chosen), None)
 
@@ -79,13 +79,13 @@ def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice
     """
     choices = {(cell.row, cell.column): _choice(plan, cell, evidence) for cell in plan.cells if cell.tuned}
     cells = tuple(_with_choice(plan, cell, choices.get((cell.row, cell.column))) for cell in plan.cells)
-    asked = plan.asked | {cell.run_id: plan.seeds for cell in cells if cell.run_id and cell.chosen}
+    seeds_by_run = plan.seeds_by_run | {cell.run_id: plan.seeds for cell in cells if cell.run_id and cell.chosen}
     needed = {
-        run_id: {seed: receipt for seed, receipt in receipts.items() if seed in asked[run_id]}
+        run_id: {seed: receipt for seed, receipt in receipts.items() if seed in seeds_by_run[run_id]}
         for run_id, receipts in evidence.items()
-        if run_id in asked
+        if run_id in seeds_by_run
     }
-    return replace(plan, cells=cells, asked=asked), needed, tuple(choices.values())
+    return replace(plan, cells=cells, seeds_by_run=seeds_by_run), needed, tuple(choices.values())
 
 
 def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
@@ -128,12 +128,12 @@ def _apart(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else round(abs(one - other), 6)
 
 
-def _tried(candidate: Candidate, evidence: Evidence) -> Tried:
+def _tried(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
     trial = candidate.trial
     receipts = {seed: one for seed, one in evidence.get(trial.run_id, {}).items() if seed in trial.seeds}
     per_seed, over_seeds = _values(receipts, candidate.trial_reading)
-    again = ReadAgain(*_values(receipts, candidate.also_reading)) if candidate.also_reading else None
-    return Tried(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds, again=again)
+    again = SecondReading(*_values(receipts, candidate.also_reading)) if candidate.also_reading else None
+    return TriedCandidate(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds, again=again)
 
 
 def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
@@ -155,7 +155,7 @@ def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:
     return replace(cell, reason=choice.reason, **failed)
 
 
-def _reason(tried: list[Tried], *, complete: bool) -> str:
+def _reason(tried: list[TriedCandidate], *, complete: bool) -> str:
     if complete:
         return f"all {len(tried)} candidates diverged, or never reached the target"
     done, wanted = sum(len(one.per_seed) for one in tried), sum(len(one.seeds) for one in tried)

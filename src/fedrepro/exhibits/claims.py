@@ -13,7 +13,7 @@ from fedrepro import units
 from fedrepro.config.claims import Across, Difference, Equal, Level, Small, Speed, Steady, Trend, claims_path
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
+from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, slope_over
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead:
     return Number(
         label=f"{table.name(first[0], first[1] if len(columns) > 1 else '')} − {table.name(*second)}",
         column=", ".join(columns),
-        per_seed=paired(one.per_seed, other.per_seed) if one and other else {},
+        per_seed=paired_differences(one.per_seed, other.per_seed) if one and other else {},
         runs=_runs(table, first, second),
         printed=printed,
         missing=table.missing(first, second),

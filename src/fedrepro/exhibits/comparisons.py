@@ -12,7 +12,7 @@ from fedrepro import units
 from fedrepro.config.plan import Column, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, signed_rank
+from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, signed_rank
 from fedrepro.units import signed
 
 Cells = dict[tuple[str, str], Cell]  # by row and column
@@ -98,7 +98,7 @@ def _until(cell: Cell) -> float:
 def _mean_gap(method: Cell, baseline: Cell) -> float | None:
     if method.mean is None or baseline.mean is None:
         return None
-    known = [gap for gap in paired(method.per_seed, baseline.per_seed).values() if gap is not None]
+    known = [gap for gap in paired_differences(method.per_seed, baseline.per_seed).values() if gap is not None]
     return mean(known) if known else None
 
 
@@ -230,7 +230,7 @@ def _extends(row: Row, base: Row) -> bool:
 def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
     """One setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference.
     `printed`: whether it has the printed one."""
-    differences = paired(cell.per_seed, base.per_seed)
+    differences = paired_differences(cell.per_seed, base.per_seed)
     lost, mixed = None in differences.values(), cell.mixed or base.mixed
     per_seed = {} if lost or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedrepro.config.plan import Plan, Run
-from fedrepro.engine import diagnosed, fingerprints
+from fedrepro.engine import fingerprints, measurements
 from fedrepro.engine.receipts import code_of
 from fedrepro.engine.records import Record, read, repair
 from fedrepro.errors import UserError
@@ -33,7 +33,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
             metrics[run_id].add(one.metric.name)
         if one.also:
             metrics[one.trial.run_id].add(one.also.name)
-    wanted = plan.asked | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
+    wanted = plan.seeds_by_run | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
     for run_id in sorted(wanted):
         for seed in wanted[run_id]:
             path = store.find(run_id, seed)
@@ -69,8 +69,8 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
     """Adds the curve of a diagnostic's metric, if every round that is read has been measured."""
     path, read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
     if path is not None:
-        found, rounds = diagnosed.read(path), len(receipt.curves["round"])
-        name = diagnosed.curve_name(call, metric)
+        found, rounds = measurements.read(path), len(receipt.curves["round"])
+        name = measurements.curve_name(call, metric)
         receipt.curves[name] = found.curve(metric, rounds, read)
         receipt.measured[name] = found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fedrepro.config.candidates import firsts, together
+from fedrepro.config.candidates import first_candidates, merged_seeds
 from fedrepro.config.plan import Column, Plan
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.cells import Cell, count_statuses, tabulate
@@ -13,8 +13,8 @@ from fedrepro.exhibits.choices import Choice, choose
 from fedrepro.exhibits.comparisons import Comparison, Gap, comparisons, gaps
 from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.kinds.kind import Drawing, make_kind
-from fedrepro.exhibits.paired import first_reaching
 from fedrepro.exhibits.receipt import Evidence, Receipt, receipts
+from fedrepro.exhibits.statistics import first_reaching
 from fedrepro.exhibits.verdict import Status
 from fedrepro.store import Store, is_published
 
@@ -41,15 +41,15 @@ class Exhibit:
         return receipts(self.evidence)
 
     @cached_property
-    def asked(self) -> dict[str, tuple[int, ...]]:
+    def seeds_by_run(self) -> dict[str, tuple[int, ...]]:
         """run_id -> the seeds that the report needs."""
-        return together([*self.plan.asked.items(), *((run_id, self.plan.seeds) for run_id in self.following)])
+        return merged_seeds([*self.plan.seeds_by_run.items(), *((run_id, self.plan.seeds) for run_id in self.following)])
 
     @cached_property
     def following(self) -> list[str]:
         """The runs that tuned cells show: the chosen candidate's, and the first one's until all trials have run."""
         waiting = {(one.place.row, one.place.column) for one in self.choices if not one.complete}
-        firsts_of_waiting = [one for at, one in firsts(self.plan.candidates).items() if at in waiting]
+        firsts_of_waiting = [one for at, one in first_candidates(self.plan.candidates).items() if at in waiting]
         chosen = [cell for cell in self.plan.cells if cell.chosen]
         return list(dict.fromkeys(cell.run_id for cell in [*chosen, *firsts_of_waiting] if cell.run_id))
 
@@ -97,7 +97,7 @@ class Exhibit:
         drawn = {series.column for series in self.figure.series}
         empty = [column.title for column in self.plan.columns if column.key not in drawn]
         missing = (f"Nothing to draw of {'; '.join(empty)}.",) if drawn and empty else ()
-        return (*provenance.warnings(self.plan, self.evidence, self.cells, sum(map(len, self.asked.values()))), *missing)
+        return (*provenance.warnings(self.plan, self.evidence, self.cells, sum(map(len, self.seeds_by_run.values()))), *missing)
 
     @cached_property
     def figure(self) -> Drawing:
@@ -204,7 +204,7 @@ class Totals:
 def totals(*exhibits: Exhibit) -> Totals:
     """Adds up the evidence of the exhibits."""
     runs = list({(one.run_id, one.seed): one for exhibit in exhibits for one in exhibit.receipts}.values())
-    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.asked.items() for seed in seeds}
+    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.seeds_by_run.items() for seed in seeds}
     dates = sorted(one.cost.finished_at for one in runs)
     return Totals(
         runs_done=len(runs),

@@ -16,7 +16,7 @@ from fedrepro import units
 from fedrepro.config.claims import OVER_COLUMNS, Claim, Small
 from fedrepro.exhibits.claims import KINDS, Number, mean_of
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import LEVEL, MOST, POWER, holm, interval, mean, seeds_needed, t_test
+from fedrepro.exhibits.statistics import LEVEL, MOST, POWER, holm, interval, mean, seeds_needed, t_test
 from fedrepro.exhibits.verdict import RULE
 
 Verdict = Literal["reproduced", "direction only", "inconclusive", "contradicted", "not run", "not comparable"]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.records import SCHEMA, Record
+from fedrepro.exhibits.statistics import mean
 from fedrepro.files import again, read_json, write_json
 
 Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`

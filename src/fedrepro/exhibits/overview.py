@@ -115,7 +115,7 @@ def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:
     least_first: list[Verdict] = [*reversed(DECIDED)]
     for name, claims in papers.items():
         judged = [(verdict, claim) for verdict in least_first for claim in claims.get(verdict, [])]
-        rows += [b.Apart(name)] if judged else []
+        rows += [b.Subheading(name)] if judged else []
         rows += [((id, ": ", text), words.verdict(verdict)) for verdict, (id, text) in judged]
     grid = b.Grid("Claims that were judged", b.heads("claim", "verdict"), tuple(rows), "claims")
     ids = [id.text for claims in papers.values() for one in DECIDED for id, _ in claims.get(one, [])]

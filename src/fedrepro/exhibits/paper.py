@@ -13,9 +13,9 @@ from fedrepro.exhibits import provenance
 from fedrepro.exhibits.cells import Cell, count_statuses, well_within
 from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
-from fedrepro.exhibits.fit import Fit, fits
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, Verdict, judge
 from fedrepro.exhibits.prose.answers import FilledAnswers, answers, facts
+from fedrepro.exhibits.reading_fit import Fit, fits
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.verdict import Status
 

@@ -61,7 +61,7 @@ def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(values)) for key, values in known.items()}
 
 
-def told_versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+def page_versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     """Returns `versions` under the names that pages have, with the number of runs that do not record one."""
     environments, found = [receipt.environment for receipt in receipts(evidence)], {}
     for key, values in versions(evidence).items():

@@ -14,7 +14,7 @@ WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferr
 
 
 @dataclass(frozen=True)
-class Held:
+class ValueInPlaces:
     """A value, and the labels of the places where it holds; no labels mean everywhere."""
 
     where: tuple[str, ...]
@@ -29,7 +29,7 @@ class Setting:
     """A setting and its values; `source`: where they come from."""
 
     key: str
-    values: tuple[Held, ...]
+    values: tuple[ValueInPlaces, ...]
     source: str
 
 
@@ -50,7 +50,7 @@ def settings(plan: Plan) -> tuple[Setting, ...]:
     return (*found, _setting("average_last", values, [cell.average_last_source for cell, _ in cells], plan))
 
 
-def reported(plan: Plan) -> tuple[Held, ...]:
+def reported(plan: Plan) -> tuple[ValueInPlaces, ...]:
     """Over which rounds the values of the cells are; `where` as in `settings`."""
     values = [(cell, reading.over(run.config)) for cell, run, reading in plan.readings()]
     return _setting("reported", values, [], plan).values
@@ -91,7 +91,7 @@ def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Settin
         where = " / ".join(_label(plan, axis, cell) for axis in place)
         shared.setdefault(value, {})[where] = None
     whole = _groups(plan) if place == ("column",) else {}
-    held = tuple(Held(_named(where, whole), value) for value, where in shared.items())
+    held = tuple(ValueInPlaces(_named(where, whole), value) for value, where in shared.items())
     return Setting(key, held, "; ".join(source for source in dict.fromkeys(sources) if source))
 
 

@@ -37,7 +37,7 @@ class Address:
         return str(self.database) if self.database else re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", self.uri)
 
 
-def own(root: Path) -> Address:
+def default_address(root: Path) -> Address:
     """The SQLite file of the project at `root`."""
     path = Path(root) / OWN
     return Address(f"sqlite:///{path}", path, (Path(root) / ARTIFACTS).as_uri(), shared=False)
@@ -48,14 +48,14 @@ def find(root: Path) -> Address:
     root, uri = Path(root).resolve(), os.environ.get(VARIABLE, "").strip()
     artifacts = os.environ.get(ARTIFACT_ROOT) or (root / ARTIFACTS).as_uri()
     if not uri:
-        return own(root)
+        return default_address(root)
     if re.match(r"https?://[^/\s]", uri):
         return Address(uri.rstrip("/"), None, None, shared=True)
     if re.match(r"postgresql(\+\w+)?://\S", uri):
         return Address(uri, None, artifacts, shared=True)
     if re.match(r"sqlite:///[^\s:]", uri):
         path = root / uri.removeprefix("sqlite:///")
-        return own(root) if path == root / OWN else Address(f"sqlite:///{path}", path, artifacts, shared=True)
+        return default_address(root) if path == root / OWN else Address(f"sqlite:///{path}", path, artifacts, shared=True)
     known = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
     raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {known}, or unset it for {OWN}")
 

@@ -13,18 +13,18 @@ from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.errors import UserError
 from fedrepro.files import link, read_json
 from fedrepro.tracking.address import Address, shorten
-from fedrepro.tracking.shown import Seed, Shown
-from fedrepro.tracking.wanted import artifacts
+from fedrepro.tracking.content import RunContent, SeedContent
+from fedrepro.tracking.planned_runs import artifact_files
 
 UNTOLD = ("files", "class_counts")  # of a manifest: too long for a page
 
 
-def store_files(address: Address, uri: str, root: Path, run: Shown) -> None:
+def store_files(address: Address, uri: str, root: Path, run: RunContent) -> None:
     """Model, configuration, environment and picture of the partition of a seed.
 
     Not where `uri` is a folder of another machine: a shared database names the folder of the one that made the experiment.
     """
-    files = artifacts(root, run.wanted) if isinstance(run, Seed) else {}
+    files = artifact_files(root, run.wanted) if isinstance(run, SeedContent) else {}
     folder = local(uri)
     if files and not folder:
         _send(files, uri, address)
@@ -49,12 +49,12 @@ def local(uri: str) -> Path | None:
     return Path(unquote(parsed.path)) if parsed.scheme in ("", "file") else None
 
 
-def datasets(root: Path, run: Shown) -> list[Any]:
+def datasets(root: Path, run: RunContent) -> list[Any]:
     """The inputs of a seed as MLflow shows them: partition, participation, proxy set, arrays."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     found: list[Any] = []
-    if not isinstance(run, Seed):
+    if not isinstance(run, SeedContent):
         return found
     for kind, sha256 in run.receipt["inputs"].items():
         identity = str(run.wanted.run.inputs.get(kind) or "")

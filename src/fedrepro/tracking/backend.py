@@ -14,7 +14,7 @@ from typing import Any
 
 from fedrepro.tracking.address import Address
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
-from fedrepro.tracking.shown import DIGEST, KEY, PARENT, REACHED, ROUNDS, Point, Running, Shown
+from fedrepro.tracking.content import DIGEST, KEY, PARENT, REACHED, ROUNDS, Point, RunContent, RunningContent
 
 METRICS, PARAMETERS, PAGE = 900, 100, 1000  # a call; MLflow takes 1000 in all, of which 100 parameters
 NAME = "mlflow.runName"
@@ -38,7 +38,7 @@ class NewRun:
 
     run_id: str
     artifacts: str
-    shown: Shown
+    content: RunContent
     parent: str | None = None
     since: int = 0  # rounds that are there already, of a run that was shown while it trained
     reached: int = 0  # when they were done, in ms
@@ -46,14 +46,14 @@ class NewRun:
     @property
     def tags(self) -> dict[str, str]:
         """All but the digest, which is written last: a run without it was interrupted while it was written."""
-        tags = {key: value for key, value in self.shown.tags.items() if key != DIGEST}
+        tags = {key: value for key, value in self.content.tags.items() if key != DIGEST}
         return tags | ({PARENT: self.parent} if self.parent else {})
 
     @property
     def points(self) -> list[Point]:
         """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
-        points = [point for point in self.shown.metrics if point[3] == 0 or point[3] > self.since]
-        last, rest = max((point[3] for point in points), default=0), max(0, self.shown.span[1] - self.reached)
+        points = [point for point in self.content.metrics if point[3] == 0 or point[3] > self.since]
+        last, rest = max((point[3] for point in points), default=0), max(0, self.content.span[1] - self.reached)
 
         def time(number: int) -> int:
             return self.reached + rest * (number - self.since) // (last - self.since)
@@ -79,7 +79,7 @@ class Backend:
             for info, tags in found
         ]
 
-    def reserve(self, experiment: str, shown: Shown, parent: str | None) -> NewRun:
+    def reserve(self, experiment: str, shown: RunContent, parent: str | None) -> NewRun:
         """A place for a run that is going to be written."""
         draft = NewRun("", "", shown, parent)
         info = self.client.create_run(experiment, start_time=shown.span[0], tags=draft.tags | self.more).info
@@ -95,7 +95,7 @@ class Backend:
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.exceptions import MlflowException
 
-        shown, client = entry.shown, self.client
+        shown, client = entry.content, self.client
         values = [Metric(name, value, moment, number) for name, value, moment, number in entry.points]
         parameters = [Param(key, value) for key, value in shown.parameters.items()]
         tags = [RunTag(key, value) for key, value in (entry.tags | self.more).items() if key != NAME] if entry.since else []
@@ -103,7 +103,7 @@ class Backend:
             chunks(values, METRICS), chunks(parameters, PARAMETERS), chunks(tags, PARAMETERS), fillvalue=()
         ):
             client.log_batch(entry.run_id, metrics=some, params=described, tags=marks, synchronous=True)
-        if isinstance(shown, Running):
+        if isinstance(shown, RunningContent):
             if entry.since:  # it may have been taken for dead
                 client.update_run(entry.run_id, status="RUNNING")
             return

@@ -10,8 +10,8 @@ from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.live import is_running
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
+from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.sync import sync
-from fedrepro.tracking.wanted import plan_files
 
 
 def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None = None) -> None:

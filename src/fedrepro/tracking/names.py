@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fedrepro.config.differing import bare
 from fedrepro.config.plan import Run
 from fedrepro.config.reading import EDITED
+from fedrepro.config.run_differences import argument_text
 from fedrepro.looks import look_of, name_of
 from fedrepro.registry import Call, named_arguments, parse
 
@@ -66,7 +66,7 @@ def _own_parts(run_id: str, twins: Sequence[str], runs: Mapping[str, tuple[Run, 
     return " ".join(part for part in parts[run_id] if part not in shared)
 
 
-def tried(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:
+def tried_values(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:
     """Returns the values in which a candidate differs from the others, `lr=0.03`."""
     differ = [key for key in values if any(other[key] != values[key] for other in candidates)]
     return " ".join(_said(key, values[key]) for key in differ or values)
@@ -146,7 +146,7 @@ def _edited(runs: Mapping[str, tuple[Run, list[str]]], sources: str) -> dict[str
 
 def _partition(call: Call) -> str:
     """`α0.1` of every Dirichlet scheme; `shards 2`."""
-    values = [bare(value) for value in call.arguments.values() if not isinstance(value, bool)]
+    values = [argument_text(value) for value in call.arguments.values() if not isinstance(value, bool)]
     if call.name.startswith("dirichlet"):
         return f"α{values[0]}"
     if call.name == "log_normal_dirichlet":
@@ -158,4 +158,4 @@ def _said(key: str, value: Any) -> str:
     if key in ("dataset", "model"):
         return str(value)
     name = key.rpartition(".")[2]
-    return f"{bare(value)} clients" if key == "clients" else f"{SHORT.get(name, name)}={bare(value)}"
+    return f"{argument_text(value)} clients" if key == "clients" else f"{SHORT.get(name, name)}={argument_text(value)}"

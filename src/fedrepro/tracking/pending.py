@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedrepro.tracking.backend import Backend, KnownRun, NewRun
-from fedrepro.tracking.shown import COLOUR, DIGEST, LIVE, MEAN, ORIGIN, PARENT, REACHED, ROUNDS, MeanRun, Running, Shown
+from fedrepro.tracking.content import (
+    COLOUR,
+    DIGEST,
+    LIVE,
+    MEAN,
+    ORIGIN,
+    PARENT,
+    REACHED,
+    ROUNDS,
+    MeanContent,
+    RunContent,
+    RunningContent,
+)
 
 SILENT_S = 24 * 3600
 
@@ -28,7 +40,7 @@ class Match:
     ours: bool = True  # as against one that another folder wrote, which is left as it is
 
     @classmethod
-    def of(cls, shown: Shown, existing: list[KnownRun], origin: str | None) -> "Match":
+    def of(cls, shown: RunContent, existing: list[KnownRun], origin: str | None) -> "Match":
         """Of the runs with the key of `shown`."""
         same = next((run for run in existing if shown.digest and run.tags.get(DIGEST) == shown.digest), None)
         theirs = next((run for run in existing if same is None and _stays(shown, run, origin)), None)
@@ -38,20 +50,20 @@ class Match:
         if kept is None or kept is not training:
             return cls(kept, doomed, ours=kept is None or kept.tags.get(ORIGIN) == origin or LIVE not in kept.tags)
         rounds = int(kept.tags[ROUNDS])
-        unchanged = isinstance(shown, Running) and rounds >= shown.rounds and kept.status == "RUNNING"
+        unchanged = isinstance(shown, RunningContent) and rounds >= shown.rounds and kept.status == "RUNNING"
         return cls(kept, doomed, None if unchanged else (rounds, int(kept.tags.get(REACHED, kept.started))))
 
 
-def _goes_on(shown: Shown, run: KnownRun) -> bool:
+def _goes_on(shown: RunContent, run: KnownRun) -> bool:
     """Whether the run shows the first rounds of the same training."""
     return ROUNDS in run.tags and DIGEST not in run.tags and run.started == shown.span[0]
 
 
-def _stays(shown: Shown, run: KnownRun, origin: str | None) -> bool:
+def _stays(shown: RunContent, run: KnownRun, origin: str | None) -> bool:
     """Whether another folder wrote the run, with a newer result. A run without a digest is incomplete."""
     if run.tags.get(ORIGIN) == origin or DIGEST not in run.tags or LIVE not in run.tags:
         return False
-    return isinstance(shown, Running) or _rank(run.tags["seed"], run.ended) > _rank(shown.tags["seed"], shown.span[1])
+    return isinstance(shown, RunningContent) or _rank(run.tags["seed"], run.ended) > _rank(shown.tags["seed"], shown.span[1])
 
 
 def _rank(seed: str, ended: int) -> tuple[int, int]:
@@ -59,7 +71,7 @@ def _rank(seed: str, ended: int) -> tuple[int, int]:
     return (seed.count(",") if seed.startswith(MEAN) else 0, ended)
 
 
-def old_news(run: KnownRun) -> bool:
+def is_silent(run: KnownRun) -> bool:
     """Whether a training of another folder has shown nothing new for a day."""
     return time.time() - int(run.tags.get(REACHED, run.started)) / 1000 > SILENT_S
 
@@ -84,7 +96,7 @@ class Pending:
         """Keys of the seeds that are there of a run."""
         return [key for key in self._keys.get(run_id, ()) if "/" in key]
 
-    def place(self, shown: Shown, parent: str | None = None) -> str:
+    def place(self, shown: RunContent, parent: str | None = None) -> str:
         """Sees to it that `shown` is there, once. Returns MLflow's id of it."""
         match = Match.of(shown, self._existing.get(shown.key, []), self._backend.more.get(ORIGIN))
         self._doomed += match.doomed
@@ -125,15 +137,15 @@ class Pending:
         if changed:
             backend.retag(changed)
 
-    def _unchanged(self, shown: Shown, kept: KnownRun, parent: str | None, ours: bool) -> str:
+    def _unchanged(self, shown: RunContent, kept: KnownRun, parent: str | None, ours: bool) -> str:
         skipped = (COLOUR, DIGEST, ROUNDS, REACHED)
         tags = {key: value for key, value in shown.tags.items() if key not in skipped} | self._backend.more if ours else {}
         tags |= {PARENT: parent} if parent else {}
         self._count(shown, "retagged" if self.retag(kept, tags) else "unchanged")
         return kept.run_id
 
-    def _count(self, shown: Shown, done: str) -> None:
-        if isinstance(shown, Running):
+    def _count(self, shown: RunContent, done: str) -> None:
+        if isinstance(shown, RunningContent):
             self._report.running.append(shown.key)
-        elif not isinstance(shown, MeanRun):
+        elif not isinstance(shown, MeanContent):
             getattr(self._report, done).append(shown.key)

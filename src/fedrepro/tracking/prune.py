@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fedrepro.config.plan import PLANS
-from fedrepro.engine.diagnosed import DIAGNOSTICS, KEPT
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
+from fedrepro.engine.measurements import DIAGNOSTICS, KEPT
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.exhibits.names import volume
@@ -17,8 +17,8 @@ from fedrepro.files import lock, writing
 from fedrepro.tracking import store
 from fedrepro.tracking.address import find
 from fedrepro.tracking.backend import Backend, KnownRun
-from fedrepro.tracking.shown import KEY, ORIGIN
-from fedrepro.tracking.wanted import collect, places, plan_files
+from fedrepro.tracking.content import KEY, ORIGIN
+from fedrepro.tracking.planned_runs import collect, places, plan_files
 
 
 class _InUseError(Exception):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedrepro.tracking.artifacts import datasets, remove_files, store_files
 from fedrepro.tracking.backend import NAME, Backend, KnownRun, NewRun, chunks
-from fedrepro.tracking.shown import DIGEST, KEY, Running
+from fedrepro.tracking.content import DIGEST, KEY, RunningContent
 
 _MANY = 500  # ids in one statement
 
@@ -69,17 +69,17 @@ class Rows(Backend):
             _insert(session, models.SqlLatestMetric, _latest(points))
             self._inputs(session, int(experiment), new)
         for entry in new:
-            store_files(self.address, entry.artifacts, self.root, entry.shown)
-        complete = [entry for entry in new if not isinstance(entry.shown, Running)]
+            store_files(self.address, entry.artifacts, self.root, entry.content)
+        complete = [entry for entry in new if not isinstance(entry.content, RunningContent)]
         with self._store.ManagedSessionMaker(read_only=False) as session:
-            _insert(session, models.SqlTag, (_tag(entry.run_id, DIGEST, entry.shown.digest) for entry in complete))
+            _insert(session, models.SqlTag, (_tag(entry.run_id, DIGEST, entry.content.digest) for entry in complete))
 
     def _inputs(self, session: Any, experiment: int, entries: Sequence[NewRun]) -> None:
         """A data set once an experiment, and the runs that took it."""
         from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
         from sqlalchemy import select
 
-        wanted = [(entry, one) for entry in entries for one in datasets(self.root, entry.shown)]
+        wanted = [(entry, one) for entry in entries for one in datasets(self.root, entry.content)]
         by_key = {(one.dataset.name, one.dataset.digest): one.dataset for _, one in wanted}
         known: dict[tuple[str, str], str] = {}
         columns = SqlDataset.name, SqlDataset.digest, SqlDataset.dataset_uuid
@@ -142,8 +142,8 @@ class Rows(Backend):
 
 def _run(experiment: str, entry: NewRun) -> dict[str, Any]:
     """As `SqlAlchemyStore.create_run` fills it in."""
-    started, ended = entry.shown.span
-    training = isinstance(entry.shown, Running)
+    started, ended = entry.content.span
+    training = isinstance(entry.content, RunningContent)
     return {
         "run_uuid": entry.run_id,
         "name": entry.tags[NAME],
@@ -155,7 +155,7 @@ def _run(experiment: str, entry: NewRun) -> dict[str, Any]:
         "source_version": "",
         "user_id": "unknown",
         "lifecycle_stage": "active",
-        "status": entry.shown.status,
+        "status": entry.content.status,
         "start_time": started,
         "end_time": None if training else ended,
     }
@@ -174,12 +174,12 @@ def _tag(run_id: str, key: str, value: str) -> dict[str, Any]:
 def _parameters(entry: NewRun) -> Iterator[dict[str, Any]]:
     from mlflow.utils.validation import MAX_PARAM_VAL_LENGTH
 
-    for key, value in entry.shown.parameters.items():
+    for key, value in entry.content.parameters.items():
         yield {"run_uuid": entry.run_id, "key": key, "value": value[:MAX_PARAM_VAL_LENGTH]}
 
 
 def _metrics(entry: NewRun) -> Iterator[dict[str, Any]]:
-    for name, value, moment, number in entry.shown.metrics:
+    for name, value, moment, number in entry.content.metrics:
         row = {"run_uuid": entry.run_id, "key": name, "value": value, "timestamp": moment, "step": number}
         yield row | {"is_nan": False}
 

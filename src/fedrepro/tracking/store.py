@@ -12,8 +12,8 @@ from fedrepro.errors import UserError
 from fedrepro.files import lock, write_atomic
 from fedrepro.tracking.address import ARTIFACTS, Address, shorten
 from fedrepro.tracking.backend import Backend
+from fedrepro.tracking.content import ORIGIN
 from fedrepro.tracking.rows import Rows
-from fedrepro.tracking.shown import ORIGIN
 from fedrepro.tracking.views import SAVED
 
 OURS = "fedrepro.experiment"

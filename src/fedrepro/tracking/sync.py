@@ -15,10 +15,21 @@ from fedrepro.store import Store
 from fedrepro.tracking import store, views
 from fedrepro.tracking.address import Address, find
 from fedrepro.tracking.backend import Backend, KnownRun
-from fedrepro.tracking.pending import Pending, old_news
-from fedrepro.tracking.shown import KEY, LIVE, ORDER, ORIGIN, PARENT, RETIRED, ROUNDS, MeanRun, Running, Seed
-from fedrepro.tracking.turn import turn
-from fedrepro.tracking.wanted import Wanted, collect, digest, other_code, places, plan_files, read_receipt
+from fedrepro.tracking.content import (
+    KEY,
+    LIVE,
+    ORDER,
+    ORIGIN,
+    PARENT,
+    RETIRED,
+    ROUNDS,
+    MeanContent,
+    RunningContent,
+    SeedContent,
+)
+from fedrepro.tracking.lock import locked
+from fedrepro.tracking.pending import Pending, is_silent
+from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt
 
 
 @dataclass
@@ -125,7 +136,7 @@ class _Sync:
             held: dict[str, list[KnownRun]] = {}
             for name in sorted({experiment for experiment, _ in self.given}):
                 identity = store.experiment_id(backend, name)
-                with turn(backend.client, identity) if address.shared else contextlib.nullcontext() as kept:
+                with locked(backend.client, identity) if address.shared else contextlib.nullcontext() as kept:
                     store.set_looks(backend, identity, _looks(name, self.asked))
                     held[name] = self._experiment(backend, name, identity, kept.keep if kept else lambda: None)
             self._retire(backend, held)
@@ -134,7 +145,7 @@ class _Sync:
     def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[KnownRun]:
         """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
         existing = _by_key(backend.runs(identity))
-        runs: dict[str, list[Wanted]] = {}
+        runs: dict[str, list[PlannedRun]] = {}
         for one in self.given.values():
             if one.experiment == name:
                 runs.setdefault(one.run_id, []).append(one)
@@ -146,7 +157,7 @@ class _Sync:
         self._end_dead(backend, existing)
         return [run for runs in existing.values() for run in runs]
 
-    def _family(self, pending: Pending, wanted: list[Wanted], existing: dict, parents: dict[str, str]) -> str:
+    def _family(self, pending: Pending, wanted: list[PlannedRun], existing: dict, parents: dict[str, str]) -> str:
         """The mean first: the seeds, and those that no plan asks for any more, hang below it. Trials hang below the mean of
         their cell. The mean is over the seeds of the first table that shows the run. Seeds of other code of a part are in no
         mean, unless all are. Returns MLflow's id of the parent."""
@@ -159,7 +170,7 @@ class _Sync:
             parent = parents.get(first.cell, "")
             pending.drop(first.run_id)  # the mean, if a table had shown it
         elif seeds:
-            parent = pending.place(MeanRun(same, sum(one.place[0] == table for one in wanted)))
+            parent = pending.place(MeanContent(same, sum(one.place[0] == table for one in wanted)))
         for one in (*seeds, *training):
             pending.place(one, parent or None)
         here = {one.key for one in (*seeds, *training)}
@@ -169,7 +180,7 @@ class _Sync:
                     pending.retag(run, {PARENT: parent})
         return parent
 
-    def _seeds(self, wanted: list[Wanted]) -> tuple[tuple[Seed, ...], list[Running]]:
+    def _seeds(self, wanted: list[PlannedRun]) -> tuple[tuple[SeedContent, ...], list[RunningContent]]:
         """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
         found, training = [], []
         for one in sorted(wanted, key=lambda one: one.seed):
@@ -177,12 +188,12 @@ class _Sync:
             if path is None:
                 reached = live.read(self.root, one.run_id, one.seed)
                 if reached and reached.alive:
-                    training.append(Running(one, reached))
+                    training.append(RunningContent(one, reached))
                 self.report.waiting += [] if reached and reached.alive else [one.key]
                 continue
             try:
                 known = self.digests.get((one.experiment, one.key)) or digest(self.root, self.results, one, path)
-                found.append(Seed(one, read_receipt(self.results, path, one), known, other_code(path, one)))
+                found.append(SeedContent(one, read_receipt(self.results, path, one), known, other_code(path, one)))
             except UserError as error:
                 self.report.problems.append(str(error))
         return tuple(found), training
@@ -196,7 +207,7 @@ class _Sync:
                 if run.status != "RUNNING" or ROUNDS not in run.tags:
                     continue
                 reached = live.read(self.root, run_id, int(seed)) if run.tags.get(ORIGIN) == mine else None
-                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == mine else old_news(run)
+                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == mine else is_silent(run)
                 if dead:
                     backend.end(run)
 
@@ -213,7 +224,7 @@ class _Sync:
             backend.untag(gone, LIVE)
             self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
 
-    def _is_here(self, one: Wanted) -> bool:
+    def _is_here(self, one: PlannedRun) -> bool:
         """Whether a run has a result, or a checkpoint."""
         return bool(self.results.find(one.run_id, one.seed)) or live.file(self.root, one.run_id, one.seed).exists()
 

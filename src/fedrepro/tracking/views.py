@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from fedrepro.files import canonical_hash
-from fedrepro.tracking.shown import COST, LEVEL, LIVE, ORDER, SPREAD, TABLE, TRIES, USUAL
-from fedrepro.tracking.wanted import Wanted
+from fedrepro.tracking.content import COST, LEVEL, LIVE, ORDER, SPREAD, TABLE, TRIES, USUAL
+from fedrepro.tracking.planned_runs import PlannedRun
 
 # Names of the front end of MLflow 3.17. Another version that has other ones shows its own defaults.
 BROWSER = {
@@ -25,7 +25,7 @@ _FIRST = 10  # runs whose curves are drawn, unless one asks for others
 ONLY_MEANS, CANDIDATES = f"tags.{LEVEL} = 'mean'", f"tags.{TRIES} != ''"
 
 
-def looks(wanted: Iterable[Wanted]) -> dict[str, str]:
+def looks(wanted: Iterable[PlannedRun]) -> dict[str, str]:
     """Tags of the experiment of these runs: what it is, and a saved view of every setting, the first table's first."""
     wanted = sorted((one for one in wanted if one.name.method), key=lambda one: one.place)
     metrics = list(dict.fromkeys(reading.metric.removeprefix("test_") for one in wanted for reading in one.reported))
@@ -43,7 +43,7 @@ def looks(wanted: Iterable[Wanted]) -> dict[str, str]:
     }
 
 
-def _note(wanted: Sequence[Wanted]) -> str:
+def _note(wanted: Sequence[PlannedRun]) -> str:
     """The description of the experiment: what its numbers are."""
     places = sorted({f"papers/{one.paper} at scale {one.scale}" for one in wanted})
     read = {f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(one.run.config) for one in wanted for r in one.reported}

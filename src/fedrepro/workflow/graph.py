@@ -24,7 +24,7 @@ from fedrepro.config.project import Project, load_project
 from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
-from fedrepro.engine import cluster, diagnosed, environment, receipts
+from fedrepro.engine import cluster, environment, measurements, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.errors import UserError
 from fedrepro.files import FLOAT, canonical_hash, content_of, read_json, sha256_file
@@ -118,9 +118,9 @@ class Workflow:
     def evidence(self, place: str, table: str, checkpoints: Any) -> list[str]:
         """What one report is rendered from; of a tuned table, once Snakemake's `checkpoints` have its choice."""
         made = self.plan(place, table)
-        asked: dict[str, Any] = made.asked  # type: ignore[assignment]
+        asked: dict[str, Any] = made.seeds_by_run  # type: ignore[assignment]
         if made.candidates:
-            asked = read_json(Path(checkpoints.choice.get(place=place, table=table).output[0]))["asked"]
+            asked = read_json(Path(checkpoints.choice.get(place=place, table=table).output[0]))["seeds_by_run"]
         called = dict.fromkeys((cell.run_id or "", cell.diagnostic) for cell in made.planned)
         measured = [path for run_id, call in called if call for path in self._measured(made, run_id, call)]
         return [path for run_id, seeds in asked.items() for path in self.results(made.runs[run_id], seeds)] + measured
@@ -157,7 +157,7 @@ class Workflow:
         """What a diagnostic leaves: published, or the jobs that measure it."""
         find = partial(self.store.measured, run_id, call, rounds=made.runs[run_id].measures[call])
         with session.one_line():
-            return self._public(diagnosed.DIAGNOSTICS / run_id / diagnosed.folder(call), made.seeds, find, find)
+            return self._public(measurements.DIAGNOSTICS / run_id / measurements.folder(call), made.seeds, find, find)
 
     def _public(self, folder: Path, seeds: Iterable[int], find: Find, own: Find) -> list[str]:
         """What is published of these seeds, and the jobs of the others; `own` finds what they have made."""
@@ -174,7 +174,7 @@ class Workflow:
     def measures(self, run_id: str, folder: str) -> tuple[str, list[int]]:
         """The diagnostic behind the name of its folder, and the rounds that tables read of it."""
         known = _told(run_id)["measures"]
-        return next(one for one in known.items() if diagnosed.folder(one[0]) == folder)
+        return next(one for one in known.items() if measurements.folder(one[0]) == folder)
 
     def inputs_of(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """All that one run reads for these seeds."""
@@ -185,8 +185,8 @@ class Workflow:
     def _ahead(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """The jobs of the run that trains the rounds which this one shares with others of its plan, unless it is published."""
         for made in self.made.values():
-            if run_id in made.runs and (first := made.runs[run_id].ahead) in made.asked:
-                found, wanted = self.results(made.runs[first], made.asked[first]), {*map(str, seeds)}
+            if run_id in made.runs and (first := made.runs[run_id].ahead) in made.seeds_by_run:
+                found, wanted = self.results(made.runs[first], made.seeds_by_run[first]), {*map(str, seeds)}
                 return [path for path in found if "/jobs/" in path and wanted & {*Path(path).name.split("-")}]
         return []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import real_papers
 
-from fedrepro.cli import asked, main
+from fedrepro.cli import main, request
 from fedrepro.config import by_hand
 from fedrepro.config.by_hand import Request, with_values
 from fedrepro.config.grid import plan
@@ -208,8 +208,8 @@ def test_a_method_of_ones_own_is_a_row(project: Path, capsys: pytest.CaptureFixt
     assert out.startswith("fedprox(mu=0.5)+gh, digits mlp ")
     own = receipts(project)["fedprox+gh/8"]
     assert "fedprox(mu=0.5, steps=plain)" in own["method"]  # which is FedLAW's reading of it
-    assert asked.split("fedprox(mu=0.5, steps=plain),gh , fedavg") == ["fedprox(mu=0.5, steps=plain)", "gh", "fedavg"]
-    assert asked.split("by_group(within='shards(per_client=2)'),iid") == ["by_group(within='shards(per_client=2)')", "iid"]
+    assert request.split("fedprox(mu=0.5, steps=plain),gh , fedavg") == ["fedprox(mu=0.5, steps=plain)", "gh", "fedavg"]
+    assert request.split("by_group(within='shards(per_client=2)'),iid") == ["by_group(within='shards(per_client=2)')", "iid"]
 
 
 def test_columns_that_the_scale_leaves_out_can_be_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,10 @@ import yaml
 
 from fedrepro.cli import main
 from fedrepro.cli.outcome import Conclusion
-from fedrepro.cli.stored import find, stored
-from fedrepro.config.differing import changes, method_names
+from fedrepro.cli.stored_runs import find, stored_runs
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
+from fedrepro.config.run_differences import changes, method_names
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.records import KEYS, SCHEMA, seal
@@ -320,10 +320,10 @@ def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.Capture
     assert "compare: names no run" in refused(capsys, "compare")
     shutil.copytree(f"results/runs/{both[0]}", f"reports/short/fedlaw/evidence/{both[0]}")
     shutil.rmtree(f"results/runs/{both[0]}")
-    found = find(both[0][-8:], stored(Path()))
+    found = find(both[0][-8:], stored_runs(Path()))
     assert (found.run_id, found.places) == (both[0], [("fedlaw", "short")])
     with pytest.raises(UserError, match="in results/runs or below reports"):
-        find("xxxxxxxx", stored(Path()))
+        find("xxxxxxxx", stored_runs(Path()))
 
 
 def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

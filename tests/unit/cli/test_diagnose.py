@@ -9,7 +9,7 @@ import real_papers
 import yaml
 
 from fedrepro.cli import diagnose, main
-from fedrepro.engine import diagnosed
+from fedrepro.engine import measurements
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
@@ -129,7 +129,7 @@ def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch
     """Only the rounds that are asked for, and of those only what no earlier call measured on the same models. The file has all,
     with the bytes of one call."""
     assert main([*RUN, "--keep", "1", "2", "4"]) == 0
-    name, path = run_id(project), diagnosed.measured_path(Path(), run_id(project), CALL, 8)
+    name, path = run_id(project), measurements.measurements_path(Path(), run_id(project), CALL, 8)
     assert main(["diagnose", CALL, name]) == 0
     whole = path.read_bytes()
     path.unlink()
@@ -149,8 +149,8 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     """By run_id, with the same bytes twice, of all that is kept; and taken by reports only when it is sound."""
     assert main([*RUN, "--keep", "1", "4"]) == 0
     assert main(["diagnose", "client_distance", run_id(project)]) == 0
-    path = diagnosed.measured_path(Path(), run_id(project), CALL, 8)
-    found, content = diagnosed.read(path), path.read_bytes()
+    path = measurements.measurements_path(Path(), run_id(project), CALL, 8)
+    found, content = measurements.read(path), path.read_bytes()
     assert [(one.round, one.client) for one in found.values] == [(r, c) for r in (1, 4) for c in (None, 0, 1, 2, 3, None)]
     assert main(["diagnose", CALL, f"results/runs/{run_id(project)}/config.json", "--seeds", "8"]) == 0
     assert path.read_bytes() == content
@@ -162,7 +162,7 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     shutil.copy(path, copy)
     path.write_bytes(content[:-8])
     assert Store.of().measured(run_id(project), CALL, 8, [1, 4]) == copy
-    assert diagnosed.read(copy) == found
+    assert measurements.read(copy) == found
     copy.unlink()
     with pytest.raises(UserError, match="not a readable file of diagnostics; delete it and run the same command again"):
         store.measured(run_id(project), CALL, 8, [1, 4])
@@ -195,8 +195,8 @@ def test_a_job_of_the_workflow_trains_what_is_missing_and_measures(project: Path
     job = ["diagnose", CALL, str(path), "--train", "--seeds", "8", "--rounds", "2", "--log", "job.log"]
     assert main(job) == 0
     assert seen == [2]
-    measured = diagnosed.measured_path(project, run_id(project), CALL, 8)
-    assert {value.round for value in diagnosed.read(measured).values} == {2}
+    measured = measurements.measurements_path(project, run_id(project), CALL, 8)
+    assert {value.round for value in measurements.read(measured).values} == {2}
     words = Path("job.log").read_text()
     assert "models of round 2 trained again" in words
     assert f"{CALL} of 1 rounds" in words
@@ -229,7 +229,7 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     name = run_id(project)
     assert main(["diagnose", "line(points=3)", name]) == 0
     (path,) = project.glob("results/diagnostics/*/line-*/seed8.parquet")
-    content, found = path.read_bytes(), diagnosed.read(path)
+    content, found = path.read_bytes(), measurements.read(path)
     assert [*found.about["models"]] == ["1", "3", "4"]
     assert {value.round for value in found.values} == {4}
     numbers = {value.metric: value.value for value in found.values if value.x is None}
@@ -241,7 +241,7 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     capsys.readouterr()
     assert main(["diagnose", "line(apart=2)", name]) == 0  # 3 - 2 is there, 4 - 2 is not
     (other,) = set(project.glob("results/diagnostics/*/line-*/seed8.parquet")) - {path}
-    assert {value.round for value in diagnosed.read(other).values} == {3}
+    assert {value.round for value in measurements.read(other).values} == {3}
     shutil.rmtree(project / "results/kept")
     assert main([*RUN, "--keep", "4"]) == 0
     capsys.readouterr()
@@ -257,7 +257,7 @@ def test_what_is_measured_is_said(project: Path, capsys: pytest.CaptureFixture[s
     assert main(["diagnose", "client_distance", run_id(project)[-8:]]) == 0
     (first, last) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("seed 8, round "))
     (path,) = project.glob("results/diagnostics/*/*/seed8.parquet")
-    values = {(v.round, v.metric): v.value for v in diagnosed.read(path).values if v.client is None}
+    values = {(v.round, v.metric): v.value for v in measurements.read(path).values if v.client is None}
     for line, number in ((first, 1), (last, 3)):
         mean, largest = (values[number, metric] for metric in ("client_distance", "client_distance_max"))
         assert line == f"seed 8, round {number}: client_distance {mean:.6g}, client_distance_max {largest:.6g}"

@@ -10,7 +10,7 @@ import pytest
 from small_papers import FULL, Files, ids
 from small_table import make_receipt
 
-from fedrepro.engine import diagnosed
+from fedrepro.engine import measurements
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.render import render
@@ -84,10 +84,10 @@ def test_curves_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> N
     for run in made["runs"].values():
         assert run["keep"] == [1, 3, 4]
         for seed in (8, 9):
-            values = [diagnosed.Value(number, "client_distance", float(number * seed)) for number in run["keep"]]
+            values = [measurements.Value(number, "client_distance", float(number * seed)) for number in run["keep"]]
             about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "reached": 5}
             about |= {"models": {str(number): "0" * 64 for number in run["keep"]}}
-            diagnosed.write(root / run["run_id"] / diagnosed.folder(call) / f"seed{seed}.parquet", about, values)
+            measurements.write(root / run["run_id"] / measurements.folder(call) / f"seed{seed}.parquet", about, values)
     lines, document, svg = drawn(files, tmp_path, {8: [10.0] * 5, 9: [20.0] * 5})
     points = [(one["row"], one["metric"], one["round"], one["value"]) for one in lines]
     assert points == [
@@ -111,13 +111,14 @@ def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) ->
         for seed in (8, 9):
             at = [(number, x, y) for number in (5, 3) for x in range(2) for y in range(2)]
             values = [
-                diagnosed.Value(r, "attention", seed * (1.0 + x + 2 * y) * (r == 5), x=float(x), y=float(y)) for r, x, y in at
+                measurements.Value(r, "attention", seed * (1.0 + x + 2 * y) * (r == 5), x=float(x), y=float(y))
+                for r, x, y in at
             ]
-            values += [diagnosed.Value(number, "label_pairs_found", 50.0) for number in run["keep"]]
+            values += [measurements.Value(number, "label_pairs_found", 50.0) for number in run["keep"]]
             about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "reached": 5}
             about |= {"models": {str(number): "0" * 64 for number in run["keep"]}}
-            folder = tmp_path / "reports/full/some/evidence" / run["run_id"] / diagnosed.folder(call)
-            diagnosed.write(folder / f"seed{seed}.parquet", about, values)
+            folder = tmp_path / "reports/full/some/evidence" / run["run_id"] / measurements.folder(call)
+            measurements.write(folder / f"seed{seed}.parquet", about, values)
     lines, document, svg = drawn(files, tmp_path, {8: [10.0] * 5, 9: [20.0] * 5})
     assert [tuple(one[key] for key in ("row", "x", "to", "value", "seeds")) for one in lines] == [
         (row, *field, "8 9")

@@ -96,7 +96,7 @@ def test_columns_may_become_one_run_by_an_edit(files: Files) -> None:
     files.table["columns"][1]["setting"] = files.table["columns"][0]["setting"] | {"local_epochs": 9}
     made = files.plan({**FULL, "settings": {"local_epochs": 1}})
     assert ids(made)["fedavg", "mnist"] == ids(made)["fedavg", "fashion_mnist"]
-    assert len(made["asked"]) == len({run_id for (_, column), run_id in ids(made).items() if column == "mnist"})
+    assert len(made["seeds_by_run"]) == len({run_id for (_, column), run_id in ids(made).items() if column == "mnist"})
 
 
 def test_what_a_plan_says_of_itself(files: Files) -> None:

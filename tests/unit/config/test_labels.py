@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro.config.grid import plan
-from fedrepro.config.labels import told
+from fedrepro.config.labels import at_this_scale
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.data.registry import load_registry
@@ -50,7 +50,7 @@ def test_only_rounds_are_counted(label: str, shown: str) -> None:
     figure = made("short")
     column = replace(figure.columns[0], label=label)
     cells = [replace(cell, instead_of={"rounds": 400}) for cell in figure.cells if cell.column == column.key]
-    assert told(column, cells, figure.runs, REGISTRY).label == shown
+    assert at_this_scale(column, cells, figure.runs, REGISTRY).label == shown
 
 
 def test_another_network_is_named() -> None:
@@ -66,7 +66,7 @@ def test_cells_with_other_shares_leave_the_label_alone() -> None:
     (cell,) = [cell for cell in figure.cells if cell.column == "early"]
     own, other = (replace(cell, instead_of={"rounds": rounds}) for rounds in (400, 100))
     column = replace(figure.columns[0], label="round 20")
-    assert told(column, [own, other], figure.runs, REGISTRY) == column
+    assert at_this_scale(column, [own, other], figure.runs, REGISTRY) == column
 
 
 def test_a_column_with_other_data_names_them() -> None:
@@ -78,5 +78,5 @@ def test_a_column_with_other_data_names_them() -> None:
     assert planned("fedima/table1", "short").columns[2].title == "CIFAR-10 · CNN · #C = 2"  # of cifar10-lossless
     cells = [cell for cell in demo.cells if cell.column == demo.columns[0].key]
     alone = replace(demo.columns[0], group=None, label="α = 100")
-    assert told(alone, cells, demo.runs, REGISTRY).title == "α = 100, on digits"
-    assert told(alone, [replace(cell, run_id=None) for cell in cells], demo.runs, REGISTRY) == alone
+    assert at_this_scale(alone, cells, demo.runs, REGISTRY).title == "α = 100, on digits"
+    assert at_this_scale(alone, [replace(cell, run_id=None) for cell in cells], demo.runs, REGISTRY) == alone

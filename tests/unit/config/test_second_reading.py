@@ -95,7 +95,7 @@ def test_the_same_trials_serve_both_readings(files: Files) -> None:
     """`also` asks for no further run, and changes none."""
     once, twice = tuned(files, also=None), tuned(files)
     assert once["runs"] == twice["runs"]
-    assert once["asked"] == twice["asked"]
+    assert once["seeds_by_run"] == twice["seeds_by_run"]
 
 
 def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> None:

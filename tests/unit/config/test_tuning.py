@@ -8,7 +8,7 @@ import pytest
 from small_papers import FULL, Files, cell
 from trials import FOLDER, PLACE, report, tried, write_trials
 
-from fedrepro.cli import selection
+from fedrepro.cli import table_selection
 from fedrepro.cli.outcome import Conclusion
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
@@ -38,9 +38,9 @@ def test_every_combination_is_an_ordinary_run(files: Files) -> None:
     assert (run["config"]["client_lr"], run["sources"]["client_lr"]) == (0.1, "tuned")
     assert ("mu=0.05" in run["method"], run["argument_sources"]["fedprox.mu"]) == (True, "tuned")
     assert {one["row"] for one in made["candidates"]} == {"fedprox"}
-    assert {tuple(made["asked"][one["trial"]["run_id"]]) for one in tried(made)} == {(8,)}
+    assert {tuple(made["seeds_by_run"][one["trial"]["run_id"]]) for one in tried(made)} == {(8,)}
     assert cell(made, "fedavg", "mnist")["run_id"] == cell(before, "fedavg", "mnist")["run_id"]
-    assert tuple(made["asked"][cell(made, "fedavg", "mnist")["run_id"]]) == (8, 9, 10)
+    assert tuple(made["seeds_by_run"][cell(made, "fedavg", "mnist")["run_id"]]) == (8, 9, 10)
 
 
 @pytest.mark.parametrize(("scale", "rounds"), [("full", (50, 200)), ("short", (5, 20)), ("demo", (3, 10))])
@@ -50,7 +50,7 @@ def test_trials_may_be_shorter(files: Files, scale: str, rounds: tuple[int, int]
     made = files.plan({"scale": scale})
     one = tried(made)[0]
     assert tuple(made["runs"][run_id]["config"]["rounds"] for run_id in (one["trial"]["run_id"], one["run_id"])) == rounds
-    assert one["run_id"] not in made["asked"]
+    assert one["run_id"] not in made["seeds_by_run"]
 
 
 def test_seeds_of_trials_are_the_tables(files: Files) -> None:
@@ -78,7 +78,7 @@ def test_the_best_trial_is_shown(
     assert (shown["run_id"], candidates[0]["reason"]) == (tried(made)[chosen]["run_id"], None)
     assert [one["mean"] for one in candidates] == values
     assert (shown["mean"], shown["reason"]) == (values[chosen], "2 of 3 seeds not run yet: 9, 10")
-    settled = selection.settle(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
+    settled = table_selection.with_choices(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert cell(plain(settled), *PLACE)["values"] == {"client_lr": RATES["client_lr"][chosen]}
 
 
@@ -87,7 +87,7 @@ def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: P
     made = tuned(files, RATES)
     write_trials(made, tmp_path, [50.0, 60.0, 55.5])
     project, store = load_project(files.root, dict(FULL)), Store((tmp_path / FOLDER / "evidence",))
-    settled = selection.settle(typed(Plan, made, "plan"), store)
+    settled = table_selection.with_choices(typed(Plan, made, "plan"), store)
     chosen = next(one for one in settled.cells if (one.row, one.column) == PLACE)
     receipt = store.find(chosen.run_id or "", 8)
     assert receipt is not None
@@ -146,7 +146,7 @@ def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> Non
     assert shown["reason"] == "all 3 candidates diverged, or never reached the target"
     exhibit = Exhibit.of(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not asked for
-    assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.asked.values()))}" == "3 of 20"
+    assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.seeds_by_run.values()))}" == "3 of 20"
     assert exhibit.missing(PLACE) == ""  # a claim on it is inconclusive: nothing waits for runs
 
 
@@ -173,15 +173,17 @@ def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
         ([None] * 3, None, "3 candidates of 1 tuned cells, 0 of which are chosen; in 1 of them no candidate has a value"),
     ):
         write_trials(made, tmp_path, values)
-        follow, said = selection.foreseen(plan, places, Store((tmp_path / "none", tmp_path / FOLDER / "evidence")))
+        follow, said = table_selection.cells_after_trials(
+            plan, places, Store((tmp_path / "none", tmp_path / FOLDER / "evidence"))
+        )
         assert said.startswith(words)
-        jobs = {run.run_id: seeds for run, seeds in selection.jobs(plan, [*places, *follow], [8, 9, 10])}
+        jobs = {run.run_id: seeds for run, seeds in table_selection.jobs(plan, [*places, *follow], [8, 9, 10])}
         shown = [] if chosen is None else [tried(made)[chosen]["run_id"]]
         assert jobs == {one["run_id"]: [8] for one in tried(made)} | {key: [8, 9, 10] for key in shown}
         following = Exhibit.of(plan, Store((tmp_path / "none", tmp_path / FOLDER / "evidence"))).following
         other = tried(made, ("fedprox", "fashion_mnist"))[0]  # the first candidate of a cell without trials
         assert {*following} == {other["run_id"], *shown}  # what the workflow announces
-    assert selection.foreseen(plan, plan.cells, Store((tmp_path,))) == ([], "")
+    assert table_selection.cells_after_trials(plan, plan.cells, Store((tmp_path,))) == ([], "")
 
 
 def test_a_value_of_ones_own_leaves_one_candidate(files: Files) -> None:

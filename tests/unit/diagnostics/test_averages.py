@@ -13,9 +13,9 @@ from torch import Tensor
 from fedrepro import tree
 from fedrepro.diagnostics.decomposition import BIASES, TERMS, terms
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Passes, make
-from fedrepro.engine.diagnosed import Value
 from fedrepro.engine.evaluate import evaluate, predict
-from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.kept import Global, RoundModels
+from fedrepro.engine.measurements import Value
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
@@ -28,7 +28,7 @@ from tests import toy
 CALLS = ("averaged_models(orders=2)", "cka", "ensemble", "ensemble(outputs=probabilities)", "decomposition(draws=2)")
 
 
-def rounds_of(task: Task, count: int = 2) -> Kept:
+def rounds_of(task: Task, count: int = 2) -> RoundModels:
     """The last of some rounds of FedAvg, each with the one before it."""
     method = compose("fedavg")
     state, before = method.init(task.params, task.buffers), None
@@ -37,13 +37,13 @@ def rounds_of(task: Task, count: int = 2) -> Kept:
         assert cohort is not None
         after = method.apply(state, toy.server_context(task, cohort, round))
         ends = (Global(one.params, one.buffers) for one in (state, after))
-        now = Kept(round + 1, *ends, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
+        now = RoundModels(round + 1, *ends, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
         state, before = after, dataclasses.replace(now, others={before.round: before} if before else {})
     assert before is not None
     return before
 
 
-def measured(text: str, of: Kept, task: Task) -> list[Value]:
+def measured(text: str, of: RoundModels, task: Task) -> list[Value]:
     return list(make(text).measure(of, lambda: task))
 
 
@@ -51,7 +51,7 @@ def numbers(values: list[Value]) -> dict[str, float]:
     return {v.metric: v.value for v in values if v.x is None and v.client is None and v.value is not None}
 
 
-def model(kept: Kept, weights: Tensor) -> tuple[Tree, Tree]:
+def model(kept: RoundModels, weights: Tensor) -> tuple[Tree, Tree]:
     return tuple(of.like(weights.to(of.flat.dtype) @ of.flat) for of in (kept.params, kept.buffers))  # type: ignore[return-value]
 
 
@@ -127,7 +127,7 @@ def cka(x: Tensor, y: Tensor) -> float:
     task = replace(toy.make_task(), model=Model("said", (1, 1, 1), x.shape[1], layout, none, forward), evaluation=samples)
     one = Global(Tree(layout, x.flatten()), Tree(none, torch.zeros(0)))
     both = Tree(layout, torch.stack([x.flatten(), y.flatten()]))
-    of = Kept(1, one, one, [0, 1], both, Tree(none, torch.zeros(2, 0)), torch.full((2,), 0.5))
+    of = RoundModels(1, one, one, [0, 1], both, Tree(none, torch.zeros(2, 0)), torch.full((2,), 0.5))
     return numbers(measured("cka", of, task))["cka"]
 
 
@@ -223,7 +223,7 @@ def test_models_of_text(call: str) -> None:
     model = build("char_lstm", (6,), 5)
     nets, buffers = [initial.draw(model, seed) for seed in (1, 2)], model.first_buffers()
     now = Global(nets[0], buffers)
-    of = Kept(1, now, now, [0, 1], tree.stack(nets), tree.stack([buffers, buffers]), torch.tensor([0.5, 0.5]))
+    of = RoundModels(1, now, now, [0, 1], tree.stack(nets), tree.stack([buffers, buffers]), torch.tensor([0.5, 0.5]))
     data = model.random(7, torch.Generator().manual_seed(0))
     task = dataclasses.replace(toy.make_task(), model=model, evaluation=data, train=data, client_index=[torch.arange(3)] * 2)
     found = numbers(measured(call, of, task))

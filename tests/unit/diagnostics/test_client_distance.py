@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, canonical, checked, make
-from fedrepro.engine import diagnosed
-from fedrepro.engine.diagnosed import Value
+from fedrepro.engine import measurements
 from fedrepro.engine.evaluate import evaluate
-from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.kept import Global, RoundModels
+from fedrepro.engine.measurements import Value
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
@@ -22,17 +22,17 @@ from tests import toy
 ROOT = Path(__file__).parents[3]
 
 
-def models(dtype: torch.dtype = torch.float64) -> Kept:
+def models(dtype: torch.dtype = torch.float64) -> RoundModels:
     """Two clients, two weights and a running statistic: w = (0, 0), w_1 = (3, 4), w_4 = (-1, 0), afterwards (1, 2)."""
     params, statistics = Layout.of({"w": (2,)}), Layout.of({"mean": (1,)})
     tree = lambda layout, *values: Tree(layout, torch.tensor(values, dtype=dtype))  # noqa: E731
     model = lambda *values: Global(tree(params, *values), tree(statistics, 100.0))  # noqa: E731
     clients = Tree(params, torch.tensor([[3.0, 4.0], [-1.0, 0.0]], dtype=dtype))
     own = Tree(statistics, torch.tensor([[7.0], [8.0]], dtype=dtype))
-    return Kept(50, model(0.0, 0.0), model(1.0, 2.0), [1, 4], clients, own, torch.tensor([0.5, 0.5], dtype=dtype))
+    return RoundModels(50, model(0.0, 0.0), model(1.0, 2.0), [1, 4], clients, own, torch.tensor([0.5, 0.5], dtype=dtype))
 
 
-def measured(text: str, kept: Kept) -> list[Value]:
+def measured(text: str, kept: RoundModels) -> list[Value]:
     made = make(text)
     return list(checked(made, kept, made.measure(kept, lambda: pytest.fail("needs no data"))))
 
@@ -107,7 +107,7 @@ def test_the_documented_diagnostic() -> None:
     cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None
     received = Global(task.params, task.buffers)
-    kept = Kept(1, received, received, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
+    kept = RoundModels(1, received, received, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
     try:
         exec(code, {"__name__": "documented"})
         mean, *each = make("client_accuracy").measure(kept, lambda: task)
@@ -150,25 +150,25 @@ VALUES = [
 
 def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
     """Not finite is null. Curves are the round's values of the kept rounds that are asked for."""
-    path = diagnosed.measured_path(tmp_path, "r", CALL, 8)
-    content = diagnosed.write(path, ABOUT, VALUES).read_bytes()
-    found = diagnosed.read(path)
+    path = measurements.measurements_path(tmp_path, "r", CALL, 8)
+    content = measurements.write(path, ABOUT, VALUES).read_bytes()
+    found = measurements.read(path)
     assert found.values == [*VALUES[:2], VALUES[2]._replace(value=None), VALUES[3]]
     assert found.about == ABOUT
     assert found.curve("client_distance", 4, [1, 3]) == [0.1, None, None, None]
     assert found.curve("client_distance", 4, [3]) == [None] * 4
     assert [found.covers(rounds) for rounds in ([1, 3], [1, 2], [3, 5])] == [True, False, True]
-    assert diagnosed.write(path, ABOUT, VALUES).read_bytes() == content
+    assert measurements.write(path, ABOUT, VALUES).read_bytes() == content
 
 
 def test_a_file_of_another_run_or_with_other_numbers_is_refused(tmp_path: Path) -> None:
     """Moved to another run's place; changed without its digest; cut."""
-    path = diagnosed.measured_path(tmp_path, "r", CALL, 8)
-    diagnosed.write(path, ABOUT, VALUES)
-    other = diagnosed.measured_path(tmp_path, "other", CALL, 8)
+    path = measurements.measurements_path(tmp_path, "r", CALL, 8)
+    measurements.write(path, ABOUT, VALUES)
+    other = measurements.measurements_path(tmp_path, "other", CALL, 8)
     other.parent.mkdir(parents=True)
     other.write_bytes(path.read_bytes())
     path.write_bytes(path.read_bytes()[:-20])
     for bad in (other, path):
         with pytest.raises(UserError, match="delete it and run the same command again"):
-            diagnosed.read(bad)
+            measurements.read(bad)

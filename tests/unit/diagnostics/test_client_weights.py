@@ -12,8 +12,8 @@ from torch import Tensor
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.diagnostics.server_learning import settles
 from fedrepro.engine import corrupted
-from fedrepro.engine.diagnosed import Value
-from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.kept import Global, RoundModels
+from fedrepro.engine.measurements import Value
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
@@ -29,15 +29,15 @@ def doubles(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def kept(rows: list[list[float]], weights: list[float], clients: list[int] | None = None, **server: Tensor) -> Kept:
+def kept(rows: list[list[float]], weights: list[float], clients: list[int] | None = None, **server: Tensor) -> RoundModels:
     """The global model is (1, 1) before and after; `rows` are the clients' updates."""
     ends = Global(Tree(LAYOUT, doubles(1, 1)), Tree(NONE, doubles()))
     flat = torch.tensor(rows, dtype=torch.float64).reshape(-1, 2) + 1
     own = Tree(LAYOUT, flat), Tree(NONE, torch.zeros(len(rows), 0, dtype=torch.float64))
-    return Kept(5, ends, ends, clients or list(range(len(rows))), *own, doubles(*weights), dict(server))
+    return RoundModels(5, ends, ends, clients or list(range(len(rows))), *own, doubles(*weights), dict(server))
 
 
-def measured(text: str, of: Kept, task: Task | None = None) -> list[Value]:
+def measured(text: str, of: RoundModels, task: Task | None = None) -> list[Value]:
     def load() -> Task:
         assert task is not None
         return task
@@ -186,7 +186,9 @@ def test_boxes_have_no_classes() -> None:
 # --- the server's learning ----------------------------------------------------------------------------------------------------
 
 
-def served(text: str, dtype: torch.dtype, rounds: int = 2, build: Any = toy.tiny_model) -> tuple[Task, Kept, dict[str, float]]:
+def served(
+    text: str, dtype: torch.dtype, rounds: int = 2, build: Any = toy.tiny_model
+) -> tuple[Task, RoundModels, dict[str, float]]:
     """A task, what is kept of the last of some rounds, and what the server noted there."""
     task = toy.make_task(rounds=rounds, method=text, dtype=dtype, model=build())
     method = compose(text)
@@ -197,7 +199,7 @@ def served(text: str, dtype: torch.dtype, rounds: int = 2, build: Any = toy.tiny
         states.append(method.apply(states[-1], ctx))
     before, after = (Global(one.params, one.buffers) for one in states[-2:])
     of = ctx.cohort
-    return task, Kept(rounds, before, after, of.clients, of.models, of.buffers, of.weights, dict(ctx.kept)), ctx.notes
+    return task, RoundModels(rounds, before, after, of.clients, of.models, of.buffers, of.weights, dict(ctx.kept)), ctx.notes
 
 
 LEARNING = "server_epochs=5, halve_every=2, server_lr=0.05"

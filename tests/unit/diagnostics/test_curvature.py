@@ -15,8 +15,8 @@ from fedrepro.diagnostics.curvature import Hessian
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.diagnostics.simplex import CORNERS, lattice
 from fedrepro.engine.evaluate import evaluate
+from fedrepro.engine.evaluate_many import samples_of
 from fedrepro.engine.kept import Global
-from fedrepro.engine.several import samples_of
 from fedrepro.errors import UserError
 from fedrepro.models import Model, ops
 from fedrepro.tree import Tree

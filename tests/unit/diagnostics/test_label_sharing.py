@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from fedrepro.diagnostics.diagnostic import canonical, make
-from fedrepro.diagnostics.label_sharing import apart, nearest, owned_labels, sharing, threshold
+from fedrepro.diagnostics.label_sharing import distances, nearest, owned_labels, sharing, threshold
 from fedrepro.engine import kept
-from fedrepro.engine.kept import Keeper, Kept
+from fedrepro.engine.kept import Keeper, RoundModels
 from fedrepro.engine.loop import train
 from fedrepro.engine.records import curves
 from fedrepro.engine.sequential import SequentialEngine
@@ -34,7 +34,7 @@ def test_who_shares() -> None:
 
 
 def test_the_others_share_nothing_and_are_not_oneself() -> None:
-    assert apart(SHARED).astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]]
+    assert distances(SHARED).astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]]
 
 
 def test_nearest_by_hand() -> None:
@@ -88,7 +88,7 @@ def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
     assert owned_labels(task) == [{0}, {0, 1}]
 
 
-def keep(root: Path, text: str, **changes) -> tuple[Kept, toy.Task]:
+def keep(root: Path, text: str, **changes) -> tuple[RoundModels, toy.Task]:
     """The models of the third round of a toy run, through the file."""
     task = toy.make_task(by_class=True, **changes)
     outcome = train(task, compose(text), keeper=Keeper(root, "toy", 8, frozenset({3})))
@@ -121,7 +121,7 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
     of = {v.metric: v.value for v in measured if v.x is None}
     matrix, shared = found.server["attention_weights"].numpy(), sharing(owned_labels(task))
     means = {}
-    for metric, fields in (("attention_shared", shared), ("attention_apart", apart(shared))):
+    for metric, fields in (("attention_shared", shared), ("attention_apart", distances(shared))):
         known = [value for value in matrix[fields] if not math.isnan(value)]
         means |= {metric: pytest.approx(sum(known) / len(known), abs=1e-12)} if known else {}  # none ever met: no mean
     assert "attention_apart" in means

@@ -12,9 +12,9 @@ from torch import Tensor
 from fedrepro.diagnostics.diagnostic import make, spaced
 from fedrepro.diagnostics.plane import Basis
 from fedrepro.engine.evaluate import evaluate
-from fedrepro.engine.kept import Global, Kept
+from fedrepro.engine.evaluate_many import combine, samples_of, stack
+from fedrepro.engine.kept import Global, RoundModels
 from fedrepro.engine.sequential import SequentialEngine
-from fedrepro.engine.several import combined, samples_of, stacked
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.models import Model
@@ -142,7 +142,7 @@ def test_marks_are_what_the_run_records(build: Callable[[], Model]) -> None:
     cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
     assert cohort is not None
     after = Global(cohort.models.like(cohort.models.flat.mean(0)), cohort.buffers.like(cohort.buffers.flat.mean(0)))
-    of = Kept(1, after, after, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
+    of = RoundModels(1, after, after, cohort.clients, cohort.models, cohort.buffers, cohort.weights)
     values = measured("plane(points=3)", of, task)
     found = numbers(values)
     for number in range(3):
@@ -159,9 +159,9 @@ def test_a_weight_of_one_is_the_model_itself() -> None:
     """To the bit, in float32 too."""
     flat = torch.randn((3, 50), generator=torch.Generator().manual_seed(1))
     models = Global(Tree(Layout.of({"w": (50,)}), flat), Tree(NONE, torch.zeros(3, 0)))
-    found = combined(torch.eye(3, dtype=torch.float64), models)
+    found = combine(torch.eye(3, dtype=torch.float64), models)
     assert torch.equal(found.params.flat, flat)
-    assert torch.equal(stacked([Global(models.params.like(w), models.buffers.like(w[:0])) for w in flat]).params.flat, flat)
+    assert torch.equal(stack([Global(models.params.like(w), models.buffers.like(w[:0])) for w in flat]).params.flat, flat)
 
 
 def test_samples_are_evenly_spaced() -> None:

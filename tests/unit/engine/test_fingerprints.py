@@ -240,7 +240,7 @@ def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
     assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("engine",))
     write(receipt, **{"part gh": "old"})
     assert not fresh()
-    assert receipts.kept(tmp_path, "run", 8, CONFIG) is None
+    assert receipts.existing(tmp_path, "run", 8, CONFIG) is None
     write(manifest)
     assert not fresh()
     assert not receipts.changed(tmp_path, "run", 8, CONFIG)

@@ -31,7 +31,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, kept.Kept]:
+def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, kept.RoundModels]:
     """Every round that is listed."""
     kept.write_index(root, receipt(outcome, seed))
     index = kept.load_index(root, "toy", seed)["rounds"]

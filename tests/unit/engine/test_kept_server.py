@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrepro.engine.kept import Kept
+from fedrepro.engine.kept import RoundModels
 from fedrepro.engine.loop import train, train_together
 from fedrepro.methods.compose import compose
 from tests import toy
@@ -16,7 +16,7 @@ from tests.unit.engine.test_kept import ROUNDS, keeper, load
 SELF = compose("igfl_c+attention(kind=self)")
 
 
-def by_hand(models: dict[int, Kept], name: str, clients: int = toy.CLIENTS) -> torch.Tensor:
+def by_hand(models: dict[int, RoundModels], name: str, clients: int = toy.CLIENTS) -> torch.Tensor:
     """Mean over the rounds in which two met, a pair at a time, from the models themselves."""
     found = torch.full((clients, clients), torch.nan, dtype=torch.float64)
     for i in range(clients):

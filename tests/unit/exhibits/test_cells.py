@@ -5,7 +5,7 @@ import math
 import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
-from fedrepro.exhibits.cells import count_statuses, if_printed_from, well_within
+from fedrepro.exhibits.cells import count_statuses, judge_as_mean_of, well_within
 from fedrepro.exhibits.sections.words import BORROWED, outside
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
@@ -258,8 +258,8 @@ def test_more_seeds_behind_a_printed_number_narrow_its_margin():
     plan = make_plan("full", printed_seeds={"value": None, "source": "not given"}, spreads={})
     made = exhibit(plan, make_evidence(plan, {("fedavg", A): [92.29, 93.29, 94.29]}))
     assert by_place(made.cells)["fedavg", A].status == "consistent"
-    assert [cell.status for cell in if_printed_from(1, made.cells, made.plan)] == ["consistent"]
-    assert [cell.status for cell in if_printed_from(3, made.cells, made.plan)] == ["not reproduced"]
+    assert [cell.status for cell in judge_as_mean_of(1, made.cells, made.plan)] == ["consistent"]
+    assert [cell.status for cell in judge_as_mean_of(3, made.cells, made.plan)] == ["not reproduced"]
 
 
 def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():

@@ -12,9 +12,19 @@ from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Readings
 from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import MOST, holm, interval, paired, printed_gap, seeds_needed, signed_rank, slope_over, t_test
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
+from fedrepro.exhibits.statistics import (
+    MOST,
+    holm,
+    interval,
+    paired_differences,
+    printed_gap,
+    seeds_needed,
+    signed_rank,
+    slope_over,
+    t_test,
+)
 from fedrepro.units import decimal, signed
 
 A, B = "mlp-a100", "mlp-a01"
@@ -53,7 +63,7 @@ def test_the_signed_rank_test_with_ties_by_hand() -> None:
 
 def test_differences_are_paired_by_seed() -> None:
     """Seeds that both have, in the first one's order; none where one diverged. Printed ones are rounded."""
-    assert paired({9: 2.0, 8: 1.0, 10: 5.0}, {8: 0.5, 9: None, 11: 1.0}) == {9: None, 8: 0.5}
+    assert paired_differences({9: 2.0, 8: 1.0, 10: 5.0}, {8: 0.5, 9: None, 11: 1.0}) == {9: None, 8: 0.5}
     assert printed_gap(80.47, 72.05) == 8.42
     assert printed_gap(None, 1.0) is None
 

@@ -6,8 +6,8 @@ import pytest
 from small_table import COLUMNS, make_plan, write_evidence
 
 from fedrepro.config.plan import Plan
-from fedrepro.engine import diagnosed
-from fedrepro.engine.diagnosed import Value
+from fedrepro.engine import measurements
+from fedrepro.engine.measurements import Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.exhibit import Exhibit
@@ -30,8 +30,8 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
     for seed in (8, 9):
         about = {"run_id": found["run_id"], "seed": seed, "diagnostic": CALL, "reached": 5}
         values = [Value(number, "client_distance", number + seed / 100) for number in (2, 3, 4)]
-        path = root / found["run_id"] / diagnosed.folder(CALL) / f"seed{seed}.parquet"
-        diagnosed.write(
+        path = root / found["run_id"] / measurements.folder(CALL) / f"seed{seed}.parquet"
+        measurements.write(
             path, about | {"models": dict.fromkeys("234", "a")}, [*values, Value(2, "client_distance", 9.0, client=1)]
         )
     return typed(Plan, plan, "plan"), found["run_id"]
@@ -63,7 +63,7 @@ def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> N
     path = next((tmp_path / run_id).glob("*/seed8.parquet"))
     about = {"run_id": run_id, "seed": 8, "diagnostic": CALL, "reached": 5, "models": dict.fromkeys("25", "a")}
     whole = tmp_path / "here" / path.relative_to(tmp_path)
-    diagnosed.write(whole, about, [Value(number, "client_distance", float(number)) for number in (2, 5)])
+    measurements.write(whole, about, [Value(number, "client_distance", float(number)) for number in (2, 5)])
     here = Store((tmp_path, tmp_path / "here"))
     assert load_evidence(plan, here)[run_id][8].curves[f"{CALL}: client_distance"][4] == 5.0
     whole.write_bytes(whole.read_bytes()[:-8])

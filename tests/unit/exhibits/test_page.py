@@ -58,7 +58,7 @@ def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10
         if place:
             other = {run_id: with_settings(run, clients=4 + place) for run_id, run in plan["runs"].items()}
             plan["runs"] = {run["run_id"]: run for run in other.values()}
-            plan["asked"] = dict.fromkeys(plan["runs"], plan["seeds"])
+            plan["seeds_by_run"] = dict.fromkeys(plan["runs"], plan["seeds"])
             plan["cells"] = [cell | {"run_id": cell["run_id"] and other[cell["run_id"]]["run_id"]} for cell in plan["cells"]]
         else:
             write_evidence(folder_of(scale) / "evidence", plan, accuracies)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.diagnostics.diagnostic import canonical
-from fedrepro.engine.diagnosed import Measured, Value
+from fedrepro.engine.measurements import Measurements, Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
@@ -62,8 +62,8 @@ def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **cha
     for receipts in figure.evidence.values():
         for seed, one in receipts.items():
             values = [value for round in (2, 3, 4) for value in of(seed, round)]
-            one.measured[name] = Measured({}, values)
-            one.curves[name] = Measured({}, values).curve(metric, 5, [2, 4])
+            one.measured[name] = Measurements({}, values)
+            one.curves[name] = Measurements({}, values).curve(metric, 5, [2, 4])
     return figure
 
 

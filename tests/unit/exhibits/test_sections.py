@@ -75,7 +75,9 @@ def test_rows_without_any_run_are_not_one_run() -> None:
 
 def columns(of: b.Grid) -> list[str]:
     """Names of columns or of their groups, which stand above, or downwards as rows."""
-    names = [head.text for head in of.heads[0]] + [str(row.text if isinstance(row, b.Apart) else row[0]) for row in of.rows]
+    names = [head.text for head in of.heads[0]] + [
+        str(row.text if isinstance(row, b.Subheading) else row[0]) for row in of.rows
+    ]
     return [name for name in names if name.startswith("FashionMNIST")]
 
 
@@ -95,9 +97,9 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
 def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
     """Three lines in the printed grid, and the column of differences beside it: what is judged bears its mark in both."""
     found = table(make_plan("full"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
-    (row,) = (row for row in grid.compact(found).rows if not isinstance(row, b.Apart) and row[0].endswith("α = 100"))
+    (row,) = (row for row in grid.compact(found).rows if not isinstance(row, b.Subheading) and row[0].endswith("α = 100"))
     assert row[-1] == b.Text("✗", "bad")
-    (cells,) = (row for row in grid.printed_grid(found).rows if not isinstance(row, b.Apart) and row[0] == "FedLAW")
+    (cells,) = (row for row in grid.printed_grid(found).rows if not isinstance(row, b.Subheading) and row[0] == "FedLAW")
     assert cells[1].lines[-1] == b.Text("✗", "bad")
     found = table(make_plan("demo"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
     assert "✗" not in str(grid.compact(found).rows)
@@ -108,7 +110,7 @@ def ranked(measured: dict[str, tuple[float | None, ...]], better: str = "higher"
     plan = make_plan("full")
     plan["rows"][2]["printed"] = True
     run, cells = make_run("ours", B), places(plan)
-    plan["runs"][run["run_id"]], plan["asked"][run["run_id"]] = run, SEEDS
+    plan["runs"][run["run_id"]], plan["seeds_by_run"][run["run_id"]] = run, SEEDS
     cells["ours", B] |= {"run_id": run["run_id"], "read": "last(2)", "reason": None, "printed": 86.0}
     cells["ours", A]["printed"] = 88.0
     for place in (*plan["columns"], *plan["cells"]):
@@ -188,8 +190,8 @@ def test_a_version_that_a_run_does_not_record_is_counted() -> None:
     """Beside those that the others record, or alone; what all of them record stands alone."""
     runs = [Environment(torch="2.13.0", arithmetic="portable"), Environment(torch="2.13.0"), Environment(torch="2.12.0")]
     evidence = {str(number): {8: SimpleNamespace(environment=one)} for number, one in enumerate(runs)}
-    told = provenance.told_versions(evidence)  # type: ignore[arg-type]
+    told = provenance.page_versions(evidence)  # type: ignore[arg-type]
     assert told["torch"] == ("2.12.0", "2.13.0")
     assert told["arithmetic"] == ("portable", "not recorded by 2 of 3 runs")
     assert told["linear kernel"] == ("not recorded by 3 of 3 runs",)
-    assert set(provenance.told_versions({}).values()) == {()}
+    assert set(provenance.page_versions({}).values()) == {()}

@@ -13,7 +13,7 @@ NUMBER = s.Text("1.50", "big")
 GRID = s.Grid(
     "A table",
     ((s.Head(""), s.Head("group", span=2, start=True)), (s.Head("method"), s.Head("one", True), s.Head("two", True))),
-    (s.Apart("apart"), (s.Text("a | b", "code"), s.Box((NUMBER, "below"), best=True, title='"why"'), "<2>")),
+    (s.Subheading("apart"), (s.Text("a | b", "code"), s.Box((NUMBER, "below"), best=True, title='"why"'), "<2>")),
 )
 
 LIST = s.Bullets((s.Points("first", ("one", "two")), "second"))
@@ -30,7 +30,7 @@ def page(tmp_path, monkeypatch) -> s.Document:
     blocks = (
         s.Banner((link, s.Points(s.Text("Holds:", "strong"), ("this", "that")), "last"), good=True),
         s.Pairs((("name", ("value", s.Text("bad", "bad"))),)),
-        s.Beside((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (LIST,)))),
+        s.SideBySide((s.Section("Left", (s.Paragraph("said", soft=True),)), s.Section("Right", (LIST,)))),
         GRID,
         s.Section("Folded", (s.Pictures((picture,)), s.Commands(("do it",))), True, "3 things"),
     )

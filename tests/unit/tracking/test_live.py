@@ -14,7 +14,7 @@ from tracked import means_in, opened, runs_in
 
 from fedrepro.engine import live
 from fedrepro.tracking import store, sync
-from fedrepro.tracking.shown import DIGEST, PARENT, REACHED, ROUNDS
+from fedrepro.tracking.content import DIGEST, PARENT, REACHED, ROUNDS
 from fedrepro.tracking.sync import SyncReport
 
 STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it

@@ -14,9 +14,9 @@ from fedrepro.exhibits.names import natural
 from fedrepro.files import write_json, write_text
 from fedrepro.looks import look_of
 from fedrepro.store import Store
-from fedrepro.tracking import sync, wanted
-from fedrepro.tracking.shown import COLOUR, PARENT, _reported
-from fedrepro.tracking.wanted import Wanted
+from fedrepro.tracking import planned_runs, sync
+from fedrepro.tracking.content import COLOUR, PARENT, _reported
+from fedrepro.tracking.planned_runs import PlannedRun
 from fedrepro.typed import text
 
 ROOT = Path(__file__).parents[3]
@@ -84,7 +84,7 @@ def test_means_are_the_published_tables_numbers(tmp_path):
     plans = [grid.plan(project, "elastic", table, "full") for table in project.tables_of("elastic")]
     for made in plans:
         write_text(tmp_path / "results/plans/full/elastic" / f"{made.table}.json", text(made))
-    sync(wanted.plan_files(tmp_path), tmp_path)
+    sync(planned_runs.plan_files(tmp_path), tmp_path)
     means = means_in(tmp_path, "elastic/full")
     firsts: dict[str, tuple[str, str]] = {}
     for made in sorted(plans, key=lambda made: (made.kind is not None, natural(made.table))):
@@ -104,7 +104,7 @@ def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
     receipt = make_receipt(make_plan()["runs"][make_plan()["cells"][0]["run_id"]], 8, 88.0)
     calls = [(FirstReaching(80.0), "lower"), (Jumps(0.5), "lower"), (Last(2), "higher")]
     reported = [Reading("test_accuracy", call, better) for call, better in calls]
-    found = _reported(Wanted("fedlaw", "full", None, 8, reported=reported), receipt)
+    found = _reported(PlannedRun("fedlaw", "full", None, 8, reported=reported), receipt)
     assert found["accuracy/mean"] == Reading("test_accuracy", Last(2)).of(receipt)
     assert {*found} - {"accuracy/mean"} <= {"accuracy/mean_rounds_to_80", "accuracy/mean_jumps0.5"}
 

@@ -10,7 +10,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.plan import Run
 from fedrepro.config.project import load_project
 from fedrepro.files import write_text
-from fedrepro.tracking import wanted
+from fedrepro.tracking import planned_runs
 from fedrepro.tracking.names import run_names
 from fedrepro.typed import text, typed
 
@@ -28,7 +28,7 @@ def names_of(*runs):
 def collected(tmp_path, params=None):
     """The names that FedLAW's Table 3 has at scale demo."""
     made = plan(load_project(ROOT, params), "fedlaw", "table3", "demo")
-    return {one.run_id: one.name for one in wanted.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
+    return {one.run_id: one.name for one in planned_runs.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
 
 
 def test_method_then_model_then_alpha(tmp_path):
@@ -88,7 +88,7 @@ def test_no_two_published_runs_have_one_name(tmp_path):
     project = load_project(ROOT)
     made = [plan(project.as_published("full"), "elastic", table, "full") for table in project.tables_of("elastic")]
     files = [write_text(tmp_path / f"{one.table}.json", text(one)) for one in made]
-    found = {one.run_id: str(one.name) for one in wanted.collect(files).values()}
+    found = {one.run_id: str(one.name) for one in planned_runs.collect(files).values()}
     assert len(set(found.values())) == len(found) > 100
     assert any(name.startswith("FedAvg + elastic tau=0.1 ") for name in found.values())
     assert not any(re.search("[0-9a-f]{8}$", name) or "τ" in name for name in found.values())

@@ -23,7 +23,7 @@ from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import lock, write_json
 from fedrepro.tracking import SyncReport, artifacts, server, sync, ui
-from fedrepro.tracking.address import Address, own, shorten
+from fedrepro.tracking.address import Address, default_address, shorten
 from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.workflow.jobs import LOCK, write_plan
 
@@ -75,7 +75,7 @@ def get(query):
 
 print(get(b""), "<!-- and -->", get(b"ui"))
 """
-    environment = os.environ | {server.DATABASE: own(root).uri}
+    environment = os.environ | {server.DATABASE: default_address(root).uri}
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
     first, _, ui_page = done.stdout.partition("<!-- and -->")
     assert '<div id="root"' in ui_page, done.stderr

@@ -18,9 +18,9 @@ from fedrepro.exhibits.names import volume
 from fedrepro.files import lock, write_json
 from fedrepro.tracking import prune, rows, store, sync
 from fedrepro.tracking.backend import Backend
+from fedrepro.tracking.content import DIGEST, KEY, LIVE, PARENT
+from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.rows import Rows
-from fedrepro.tracking.shown import DIGEST, KEY, LIVE, PARENT
-from fedrepro.tracking.wanted import plan_files
 
 SMALL = {"seeds": [8, 9]}
 

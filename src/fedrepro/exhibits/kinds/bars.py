@@ -7,8 +7,8 @@ from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import band, require_band, values
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.statistics import mean
 from fedrepro.pictures import INK, wrapped
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro.config.plan import Place, Plan
-from fedrepro.engine.diagnosed import Value
+from fedrepro.engine.measurements import Value
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series

@@ -7,10 +7,10 @@ from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.measured import measured
+from fedrepro.exhibits.kinds.measured import measurements_of
 from fedrepro.exhibits.kinds.values import band, require_band
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.statistics import mean
 from fedrepro.pictures import INK, wrapped
 from fedrepro.registry import parse
 
@@ -34,7 +34,7 @@ class LineKind(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
         series, names = [], {}
-        for cell, of in measured(plan, evidence, self.name):
+        for cell, of in measurements_of(plan, evidence, self.name):
             each_seed = [found.line(cell.metric.name, number) for found, number in of.values()]
             xs = sorted(set.intersection(*(set(one) for one in each_seed)))
             if not any(each_seed):

@@ -9,9 +9,9 @@ from fedrepro.config.plan import Plan
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.measured import measured
-from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.kinds.measured import measurements_of
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.statistics import mean
 
 
 @KINDS.register("matrix")
@@ -30,7 +30,7 @@ class Matrix(Kind):
         """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
         cells with a diverged seed. UserError for a metric without places."""
         found = []
-        for cell, of in measured(plan, evidence, self.name):
+        for cell, of in measurements_of(plan, evidence, self.name):
             known = [one.surface(cell.metric.name, [number]) for one, number in of.values()]
             if not all(known):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"

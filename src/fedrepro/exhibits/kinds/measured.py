@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from fedrepro.config.plan import Place, Plan
-from fedrepro.engine.diagnosed import Measured
+from fedrepro.engine.measurements import Measurements
 from fedrepro.errors import UserError
 from fedrepro.exhibits.receipt import Evidence
 
 
-def measured(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measured, int]]]]:
+def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measurements, int]]]]:
     """Of every cell (what was measured, the round that it is read at) by seed; the round is the last kept one that its reading
     reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
     for cell in plan.planned:
@@ -23,7 +23,7 @@ def measured(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place,
         rounds = [
             number for number in run.measures[cell.diagnostic] if number <= cell.reading.window(run.config["rounds"]).stop
         ]
-        found: dict[int, tuple[Measured, int]] = {}
+        found: dict[int, tuple[Measurements, int]] = {}
         for seed, one in there.items():
             known = one.measured[cell.reading.curve]
             if (number := known.last(rounds, cell.metric.name)) is not None:

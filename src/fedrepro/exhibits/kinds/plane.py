@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fedrepro.config.plan import Place, Plan
-from fedrepro.engine.diagnosed import Measured
+from fedrepro.engine.measurements import Measurements
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.measured import measured
+from fedrepro.exhibits.kinds.measured import measurements_of
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.registry import require
 
@@ -44,7 +44,7 @@ class PlaneKind(Kind):
         """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
         places."""
         found = []
-        for cell, of in measured(plan, evidence, self.name):
+        for cell, of in measurements_of(plan, evidence, self.name):
             seed = min(of) if self.seed is None else self.seed
             if seed not in of:
                 continue
@@ -81,7 +81,7 @@ class PlaneKind(Kind):
                     scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
                     axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
 
-    def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measured) -> list[Series]:
+    def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measurements) -> list[Series]:
         """Series that are drawn behind the marks."""
         return []
 

@@ -11,8 +11,8 @@ from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import CellNumbers, band, require_band, values
 from fedrepro.exhibits.names import metric_label
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.statistics import mean
 from fedrepro.registry import named_arguments, unknown
 
 EACH = ("mean", "seed")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fedrepro.config.plan import Place, Plan
-from fedrepro.engine.diagnosed import Measured
+from fedrepro.engine.measurements import Measurements
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Series
 from fedrepro.exhibits.kinds.plane import LOOKS, PlaneKind
@@ -36,7 +36,7 @@ class SimplexKind(PlaneKind):
         PATH: (".", style.COLOURS[3], "lowest points of all rounds"),
     }
 
-    def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measured) -> list[Series]:
+    def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measurements) -> list[Series]:
         """The lowest points, in the order of their rounds."""
         if not self.path:
             return []

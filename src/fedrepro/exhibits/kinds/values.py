@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fedrepro.choices import require_known
 from fedrepro.config.plan import Place, Plan, Run
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import paired
 from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.statistics import paired_differences
 from fedrepro.registry import unknown
 
 BANDS = ("std", "range", "none")
@@ -37,7 +37,7 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]
         per_seed = _per_seed(cell, evidence)
         if minus:
             other = cells.get((base.get(cell.row, ""), cell.column))
-            per_seed = paired(per_seed, _per_seed(other, evidence)) if other else {}
+            per_seed = paired_differences(per_seed, _per_seed(other, evidence)) if other else {}
         known = {seed: value for seed, value in per_seed.items() if value is not None}
         if known and len(known) == len(per_seed):
             found.append(CellNumbers(cell, plan.run(cell), evidence[cell.run_id or ""], known))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.config.plan import Plan
-from fedrepro.exhibits.choices import Choice, Tried
+from fedrepro.exhibits.choices import Choice, TriedCandidate
 from fedrepro.exhibits.kinds import style
 from fedrepro.looks import Look
 
@@ -58,14 +58,14 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
 
 def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look) -> None:
     """One for each combination of the grid's other keys, and each reading."""
-    by_rest: dict[str, list[Tried]] = {}
+    by_rest: dict[str, list[TriedCandidate]] = {}
     for one in choice.tried:
         rest = {name: value for name, value in one.values.items() if name != key}
         by_rest.setdefault(str(rest), []).append(one)
     drawn = {"color": look.colour, "linestyle": look.dash}
     ring = {"color": look.colour, "marker": "o", "fillstyle": "none", "linestyle": "none"}
 
-    def x(one: Tried) -> float:
+    def x(one: TriedCandidate) -> float:
         return at[str(one.values[key])]
 
     for number, line in enumerate(by_rest.values()):

@@ -7,11 +7,11 @@ from typing import Any
 from fedrepro.config.plan import Plan
 from fedrepro.config.words import Answers, Summary
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.fit import Fit
 from fedrepro.exhibits.judge import ClaimVerdict
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.fill import filled
 from fedrepro.exhibits.prose.forms import Facts
+from fedrepro.exhibits.reading_fit import Fit
+from fedrepro.exhibits.statistics import mean
 
 OWN = "the tables' own"  # the reading without a name, as sentences call it
 

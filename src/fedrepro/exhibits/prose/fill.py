@@ -34,8 +34,8 @@ from fedrepro.choices import require_known
 from fedrepro.config.prose import GIVEN, HOLDS, PAPER, Field, check
 from fedrepro.config.prose import field as parse_field
 from fedrepro.errors import UserError
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
+from fedrepro.exhibits.statistics import mean
 
 OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "printed_seeds", "times", "plus")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {

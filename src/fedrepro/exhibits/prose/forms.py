@@ -11,9 +11,9 @@ from fedrepro.choices import require_known
 from fedrepro.config.prose import Field
 from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
-from fedrepro.exhibits.cells import COMPARED, Cell, if_printed_from
+from fedrepro.exhibits.cells import COMPARED, Cell, judge_as_mean_of
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import interval, mean, paired, printed_gap, slope_over
+from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, slope_over
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.registry import named_arguments, unknown
 
@@ -167,7 +167,7 @@ def _paired(asked: Field, facts: Facts, where: str) -> list[tuple[list[float], s
     for exhibit, rows, column in _places(asked, facts, where):
         couple = [_per_seed(asked, exhibit, row, column, where) for row in _pair(exhibit, rows, where)]
         unit = couple[0][1]
-        found.append({seed: gap for seed, gap in paired(couple[0][0], couple[1][0]).items() if gap is not None})
+        found.append({seed: gap for seed, gap in paired_differences(couple[0][0], couple[1][0]).items() if gap is not None})
     if RISE in (asked.option("as") or "").split(";"):
         seeds = [seed for seed in found[0] if all(seed in one for one in found)]
         found = [{seed: slope_over([one[seed] for one in found]) for seed in seeds}]
@@ -249,7 +249,7 @@ def _count(asked: Field, facts: Facts, where: str) -> list[Quantity]:
         raise UserError(f"{where}: {unknown('table', named, sorted(facts.tables))}")
     tables = [facts.tables[named or facts.own or ""]] if named or facts.own else every_table
     behind = asked.option("printed_seeds")  # of each printed number, in the place of what the paper says
-    cells = [if_printed_from(int(behind), one.cells, one.plan) if behind else one.cells for one in tables]
+    cells = [judge_as_mean_of(int(behind), one.cells, one.plan) if behind else one.cells for one in tables]
     every = {cell.number: cell.status for cell in itertools.chain(*cells)}
     wanted = COMPARED if asked.place == "judged" else (asked.place,)
     if not set(wanted) <= {*STATUSES}:

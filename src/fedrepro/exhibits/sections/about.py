@@ -50,7 +50,7 @@ def what_was_run(paper: PaperPage) -> list[b.Block]:
         "have results": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
         f"{every.runs_done} of {every.runs_planned} runs (one setting and method at one seed)",
     }
-    facts |= {name: ", ".join(values) for name, values in provenance.told_versions(paper.evidence).items()}
+    facts |= {name: ", ".join(values) for name, values in provenance.page_versions(paper.evidence).items()}
     return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(every))]
 
 

@@ -4,8 +4,8 @@ from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.comparisons import Comparison, Score
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import metric_label
-from fedrepro.exhibits.paired import mean
 from fedrepro.exhibits.sections.section import section
+from fedrepro.exhibits.statistics import mean
 from fedrepro.exhibits.write import blocks as b
 from fedrepro.units import decimal, signed
 

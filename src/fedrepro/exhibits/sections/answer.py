@@ -35,7 +35,7 @@ def answer(paper: PaperPage) -> list[b.Block]:
     good = bool(plans) and all(plan.comparable for plan in plans)
     beside = _beside(paper)
     legend = [b.Paragraph(LEGEND, soft=True)] if beside and compared else []
-    return [b.Banner(lines if plans else (first,), good), *([b.Beside(tuple(beside))] if beside else []), *legend]
+    return [b.Banner(lines if plans else (first,), good), *([b.SideBySide(tuple(beside))] if beside else []), *legend]
 
 
 @section("paper", at=15)

@@ -32,7 +32,7 @@ def gaps(paper: PaperPage) -> list[b.Block]:
 def _numbers(source: str, gaps: list[Gap]) -> b.Grid:
     rows: list[b.Row] = []
     for gap in gaps:
-        rows.append(b.Apart(f"{gap.title}, in {gap.counted_in}"))
+        rows.append(b.Subheading(f"{gap.title}, in {gap.counted_in}"))
         for one in gap.settings:
             ours = one.reason or "" if one.ours is None else one.written(one.ours)
             rows.append((one.column.title, one.written(one.printed), ours, one.interval, one.seeds))

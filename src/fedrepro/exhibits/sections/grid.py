@@ -24,8 +24,8 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
     names = [b.Head(c.label.replace(" = ", "\u00a0=\u00a0"), True, start=at) for c, at in zip(columns, starts, strict=True)]
     body: list[b.Row] = []
     for row in rows:
-        if not row.printed and not any(isinstance(one, b.Apart) for one in body):
-            body.append(b.Apart(OURS))
+        if not row.printed and not any(isinstance(one, b.Subheading) for one in body):
+            body.append(b.Subheading(OURS))
         body.append((row.label, *(_cell(table.cell(row.key, column.key), table.plan) for column in columns)))
     look = "tight table" if len(columns) > 7 else "table"
     return b.Grid(f"{table.plan.source}, measured and printed", (tuple(above), (b.Head("method"), *names)), tuple(body), look)
@@ -85,7 +85,7 @@ def listed(table: Exhibit) -> b.Grid:
     for column in table.plan.columns:
         ordered = [table.cell(row.key, column.key) for row in table.plan.printed_first]
         cells = [cell for cell in ordered if cell and cell.per_seed]
-        rows += [b.Apart(column.title)] if cells else []
+        rows += [b.Subheading(column.title)] if cells else []
         for cell in cells:
             measured = b.Box((_measured(cell, "big"),), cell.best_measured)
             difference = [_difference(cell, False) if cell.difference is not None else "–"] if comparable else []

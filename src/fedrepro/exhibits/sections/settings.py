@@ -3,7 +3,7 @@
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.section import section
-from fedrepro.exhibits.settings import Held, Setting
+from fedrepro.exhibits.settings import Setting, ValueInPlaces
 from fedrepro.exhibits.write import blocks as b
 
 
@@ -30,7 +30,7 @@ def _values(setting: Setting) -> list[str]:
     return [_value(value, elsewhere=place == 0 and len(value.where) > 6) for place, value in enumerate(values)]
 
 
-def _value(held: Held, *, elsewhere: bool) -> str:
+def _value(held: ValueInPlaces, *, elsewhere: bool) -> str:
     if not held.where:
         return held.value
     return f"{held.value}: {'everywhere else' if elsewhere else '; '.join(held.where)}"
@@ -39,7 +39,7 @@ def _value(held: Held, *, elsewhere: bool) -> str:
 @section("table", at=140)
 def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
     """The versions of libraries, the commits, and every file that was read."""
-    named = provenance.told_versions(table.evidence) | {"commit": tuple(provenance.commits(table.evidence))}
+    named = provenance.page_versions(table.evidence) | {"commit": tuple(provenance.commits(table.evidence))}
     blocks: list[b.Block] = [b.Pairs(tuple((name, values or ("no run yet",)) for name, values in named.items()))]
     files = provenance.input_files(table.plan, table.evidence)
     if files:

@@ -1,7 +1,7 @@
 """How cells are judged: the rule, the counts, and how they move under other thresholds."""
 
 from fedrepro.config.plan import Plan
-from fedrepro.exhibits.cells import COMPARED, alternatives, count_statuses, if_printed_from, well_within
+from fedrepro.exhibits.cells import COMPARED, alternatives, count_statuses, judge_as_mean_of, well_within
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
@@ -31,7 +31,7 @@ def _if_means(paper: PaperPage, plan: Plan) -> str:
     """Counts the statuses if print had three seeds; empty where the paper says how many it has."""
     if plan.printed_seeds.value is not None:
         return ""
-    counts = count_statuses(if_printed_from(3, paper.judged, plan))
+    counts = count_statuses(judge_as_mean_of(3, paper.judged, plan))
     return f"If each printed number were the mean of three seeds: {words.counts(counts)}."
 
 

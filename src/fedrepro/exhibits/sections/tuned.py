@@ -3,7 +3,7 @@
 from functools import partial
 
 from fedrepro import units
-from fedrepro.exhibits.choices import Choice, Tried
+from fedrepro.exhibits.choices import Choice, TriedCandidate
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.names import metric_label
@@ -99,7 +99,7 @@ def _picture(table: Exhibit, folder: str) -> list[b.Block]:
     return [b.Pictures((b.Picture(path, f"Candidates of the tuned cells of {plan.source}. {text}", draw=draw),))]
 
 
-def _row(choice: Choice, one: Tried, again: bool) -> b.Row:
+def _row(choice: Choice, one: TriedCandidate, again: bool) -> b.Row:
     values = [f"{seed}: {choice.metric.written(value)}" for seed, value in one.per_seed.items()]
     ahead = "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
     mark = f"chosen{ahead}" if one.chosen else choice.reason or ""

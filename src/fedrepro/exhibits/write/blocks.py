@@ -44,13 +44,13 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Apart:
+class Subheading:
     """A row that names the ones below it."""
 
     text: str
 
 
-Row = tuple[Line | Box, ...] | Apart
+Row = tuple[Line | Box, ...] | Subheading
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Beside:
+class SideBySide:
     """Sections that stand beside each other where there is room."""
 
     sections: tuple["Section", ...]
@@ -145,7 +145,7 @@ class Section:
     note: str = ""
 
 
-Block = Paragraph | Bullets | Pairs | Banner | Commands | Grid | Pictures | Beside | Section
+Block = Paragraph | Bullets | Pairs | Banner | Commands | Grid | Pictures | SideBySide | Section
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _pictures(blocks: tuple[Block, ...]) -> Iterator[Picture]:
             yield from block.pictures
         elif isinstance(block, Section):
             yield from _pictures(block.blocks)
-        elif isinstance(block, Beside):
+        elif isinstance(block, SideBySide):
             yield from _pictures(block.sections)
 
 

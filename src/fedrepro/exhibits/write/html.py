@@ -52,7 +52,7 @@ class _Writer:
         match block:
             case b.Section():
                 return self._section(block, level)
-            case b.Beside(sections):
+            case b.SideBySide(sections):
                 return f'<div class="beside">\n{self.all(sections, level)}</div>\n'
             case b.Paragraph(line, soft):
                 look = ' class="soft"' if soft else ""
@@ -111,7 +111,7 @@ class _Writer:
         return f"<tr>{''.join(cells)}</tr>\n"
 
     def _row(self, row: b.Row, heads: tuple[b.Head, ...]) -> str:
-        if isinstance(row, b.Apart):
+        if isinstance(row, b.Subheading):
             return f'<tr class="apart"><th scope="rowgroup" colspan="{len(heads)}">{plain(row.text)}</th></tr>\n'
         first, *rest = (self.lines(cell.lines) if isinstance(cell, b.Box) else self.line(cell) for cell in row)
         cells = [f'<th scope="row">{first}</th>']

@@ -18,7 +18,7 @@ def _block(block: b.Block, folder: Path, level: int) -> str:
     match block:
         case b.Section():
             return _section(block, folder, level)
-        case b.Beside(sections):
+        case b.SideBySide(sections):
             return "\n\n".join(_block(section, folder, level) for section in sections)
         case b.Paragraph(line):
             return _line(line, folder)
@@ -71,7 +71,7 @@ def _grid(block: b.Grid, folder: Path) -> str:
     names = ["<br>".join(text for text in column if text) for column in zip(*above, strict=True)]
     rows = []
     for row in block.rows:
-        if isinstance(row, b.Apart):
+        if isinstance(row, b.Subheading):
             rows.append([f"***{row.text}***", *[""] * (len(names) - 1)])
         else:
             rows.append([_cell(cell, folder) for cell in row])

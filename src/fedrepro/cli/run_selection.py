@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import console
-from fedrepro.cli import asked
-from fedrepro.cli.selection import settle
-from fedrepro.cli.stored import StoredRun, find, fitting, stored
-from fedrepro.config.catalogue import At, Catalogue, PlacedRun, Shown, shown
-from fedrepro.config.differing import ChangedSetting
+from fedrepro.cli import request
+from fedrepro.cli.stored_runs import StoredRun, find, run_filter, stored_runs
+from fedrepro.cli.table_selection import with_choices
+from fedrepro.config.catalogue import At, Catalogue, PlacedRun, ShownReading, shown_readings
 from fedrepro.config.places import is_figure, report_folder
 from fedrepro.config.project import load_project, unknown_table
+from fedrepro.config.run_differences import ChangedSetting
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.models.names import MODELS
@@ -24,14 +24,14 @@ from fedrepro.store import Store
 
 
 @dataclass(frozen=True)
-class FoundRun:
-    """A run with the cells that show it, or that come closest. `settled`: tuned cell (row, column) -> the run that its trials
+class SelectedRun:
+    """A run with the cells that show it, or that come closest. `choices`: tuned cell (row, column) -> the run that its trials
     chose."""
 
     run: StoredRun
     cells: list[PlacedRun]
     changed: list[ChangedSetting]
-    settled: dict[tuple[str, str], str | None]
+    choices: dict[tuple[str, str], str | None]
     named: bool  # whether the user named the run itself; then all tables of its paper count
 
     @property
@@ -47,28 +47,28 @@ class FoundRun:
     @property
     def trial(self) -> bool:
         """Whether it is only a trial: no cell shows it."""
-        return self.asked and not any(map(self._shows, self.cells))
+        return self.in_a_table and not any(map(self._shows, self.cells))
 
     @property
-    def asked(self) -> bool:
+    def in_a_table(self) -> bool:
         """Whether a table asks for just this run."""
         return self.cells[0].run_id == self.run.run_id
 
     @property
-    def shown(self) -> list[Shown]:
+    def readings(self) -> list[ShownReading]:
         """The readings that tables show of it; for a trial, the reading that decides the choice."""
-        return shown([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
+        return shown_readings([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
 
     def _shows(self, cell: PlacedRun) -> bool:
-        return not cell.tries or (not cell.trial and self.settled.get(cell.place[2:4]) == self.run.run_id)
+        return not cell.tries or (not cell.trial and self.choices.get(cell.place[2:4]) == self.run.run_id)
 
 
-class Chooser:
+class RunSelector:
     """Finds the runs that `options` ask for."""
 
     def __init__(self, options: Namespace, root: Path) -> None:
         self._options, self._root = options, root
-        self._project, self._known = load_project(root), stored(root)
+        self._project, self._known = load_project(root), stored_runs(root)
         self._require_known()
         self._catalogue = Catalogue(self._project)
         self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
@@ -82,12 +82,12 @@ class Chooser:
             if name and name not in names:
                 raise UserError(f"--{option} {name}: {unknown(noun, name, sorted(names))}")
 
-    def found(self) -> tuple[list[FoundRun], int]:
+    def select(self) -> tuple[list[SelectedRun], int]:
         """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.
 
         UserError for an unknown table, run, row, column or setting.
         """
-        fits, found = _wanted(self._options), list[FoundRun]()
+        fits, found = _wanted(self._options), list[SelectedRun]()
         runs = [run for run in self._known.values() if fits is None or fits(run.config)]
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
@@ -147,7 +147,7 @@ class Chooser:
                     raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(known))}")
         return found or [(name, scales[0]) for name in names]
 
-    def _placed(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[FoundRun]:
+    def _placed(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[SelectedRun]:
         """Returns those runs that belong to `tables`; without tables all that belong to any."""
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
@@ -172,14 +172,14 @@ class Chooser:
             if own:
                 asks = not named and own[0].run_id == run.run_id
                 of_table = replace(run, seeds=self._catalogue.plans[own[0].at].seeds) if asks else run
-                found.append(FoundRun(of_table, own, changed, self._settled(own[0].at), named))
+                found.append(SelectedRun(of_table, own, changed, self._settled(own[0].at), named))
         return sorted(found, key=self._order)
 
     def _has_no_page(self, at: At) -> bool:
         paper, _, table = at[0].partition("/")
         return not (self._root / report_folder(paper, at[1]) / f"{table}.json").exists()
 
-    def _order(self, one: FoundRun) -> tuple[int, int, int, bool, str]:
+    def _order(self, one: SelectedRun) -> tuple[int, int, int, bool, str]:
         """Sorts by table, column and row. Trials come after the cell that they belong to."""
         plan = self._catalogue.plans[one.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
@@ -195,21 +195,21 @@ class Chooser:
         plan = self._catalogue.plans[at]
         if not plan.candidates:
             return {}
-        return {(cell.row, cell.column): cell.run_id for cell in settle(plan, Store.of(self._root)).cells if cell.chosen}
+        return {(cell.row, cell.column): cell.run_id for cell in with_choices(plan, Store.of(self._root)).cells if cell.chosen}
 
 
 def _wanted(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
     """Returns a test whether a run has the settings and the parts that the options name, if they name any."""
 
     def where(key: str) -> str:
-        return f"--{key}" if key in asked.SHORT else f"--set {key}"
+        return f"--{key}" if key in request.SHORT else f"--set {key}"
 
-    return fitting(asked.given(options), options.method, where)
+    return run_filter(request.given_values(options), options.method, where)
 
 
 def _planned(root: Path) -> Iterator[At]:
     """Lists the tables that have a plan in this folder."""
-    from fedrepro.tracking.wanted import plan_files
+    from fedrepro.tracking.planned_runs import plan_files
 
     for path in plan_files(root):
         with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged plan is made again by the command that needs it

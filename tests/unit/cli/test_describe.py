@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.cli import known, main
+from fedrepro.cli import describe, main
 from fedrepro.config.defaults import MEANINGS, SETTINGS
 from fedrepro.config.layers import SETTINGS as ALL
 from fedrepro.data.partition import SCHEMES
@@ -63,7 +63,7 @@ def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys:
     assert own[2].startswith(f"default {SETTINGS['client_lr']}; papers: elastic ")
     assert "fedlaw 0.08" in own[2]
     assert "true or false; " + MEANINGS["keep_client_momentum"] in text
-    assert " ".join(text.split()).endswith(known.LATER_WINS)
+    assert " ".join(text.split()).endswith(describe.LATER_WINS)
     assert {*MEANINGS} == {*ALL}
     optional = {field.name for field in dataclasses.fields(RunSpec) if field.default is not dataclasses.MISSING}
     assert {*ALL} - optional <= {*SETTINGS}

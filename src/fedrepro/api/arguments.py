@@ -14,7 +14,7 @@ from fedrepro.registry import require
 NAMED = 5  # classes that an error names, at most
 
 
-def whole(where: str, value: Any, least: int) -> int:
+def whole_number(where: str, value: Any, least: int) -> int:
     """`value`, Python's or NumPy's, as an int. UserError where it is no whole number, or below `least`."""
     number = int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else -1
     require(number >= least, where, value, f"must be a whole number from {least} up")
@@ -48,7 +48,7 @@ def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
     it is not given and a class below the largest label has no sample: labels that count from 1 are a mistake."""
     there = int(labels.max()) + 1
     if classes is not None:
-        known = whole(f"{where}: classes", classes, 1)
+        known = whole_number(f"{where}: classes", classes, 1)
         require(known >= there, f"{where}: classes", known, f"must be at least {there}, by the labels")
         return known
     empty = np.flatnonzero(np.bincount(labels, minlength=there) == 0)
@@ -64,7 +64,7 @@ def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
 def clients_of(where: str, clients: Any) -> int | list[Any]:
     """The number of clients, or what each of them holds. UserError for what is neither."""
     if isinstance(clients, numbers.Integral) and not isinstance(clients, bool):
-        return whole(f"{where}: clients", clients, 1)
+        return whole_number(f"{where}: clients", clients, 1)
     if isinstance(clients, str | Mapping) or not isinstance(clients, Sequence | np.ndarray | Tensor):
         raise UserError(
             f"{where}: clients = {clients!r:.60}: give a whole number, or a list with the positions of each client's samples"

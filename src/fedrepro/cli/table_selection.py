@@ -44,27 +44,27 @@ def runs(plan: "Plan", cells: Sequence["Place"]) -> list["Run"]:
 def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: bool = False) -> list[Job]:
     """(run, its seeds) of what these cells need: `seeds` of each, and of candidates their trials, which come first; as if each
     of the candidates were `chosen`, their own runs too."""
-    from fedrepro.config.candidates import together
+    from fedrepro.config.candidates import merged_seeds
 
     tuned = candidates(cells)
     wanted: list[tuple[str, Sequence[int]]] = [(one.trial.run_id, one.trial.seeds) for one in tuned]
     wanted += [(cell.run_id, seeds) for cell in cells if cell.run_id and (chosen or cell not in tuned)]
-    return [(plan.runs[run_id], list(found)) for run_id, found in together(wanted).items()]
+    return [(plan.runs[run_id], list(found)) for run_id, found in merged_seeds(wanted).items()]
 
 
-def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[list["Place"], str]:
+def cells_after_trials(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[list["Place"], str]:
     """(what follows the trials of the candidates among `cells`, their number in words).
 
     Of each cell it is the candidate that the receipts choose; until then the first, since they cost alike; nothing if all of
     them diverged.
     """
-    from fedrepro.config.candidates import firsts
+    from fedrepro.config.candidates import first_candidates
 
     tuned = candidates(cells)
-    follow = {place: one.cell for place, one in firsts(tuned).items()}
+    follow = {place: one.cell for place, one in first_candidates(tuned).items()}
     if not follow:
         return [], ""
-    settled = [cell for cell in settle(plan, store).cells if (cell.row, cell.column) in follow]
+    settled = [cell for cell in with_choices(plan, store).cells if (cell.row, cell.column) in follow]
     chosen = {(cell.row, cell.column): cell for cell in settled if cell.chosen}
     lost = {(cell.row, cell.column) for cell in settled if cell.lost}
     said = f"{len(tuned)} candidates of {len(follow)} tuned cells, {len(chosen)} of which are chosen"
@@ -75,7 +75,7 @@ def foreseen(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[li
     return [cell for place, cell in (follow | chosen).items() if place not in lost], said
 
 
-def settle(plan: "Plan", store: "Store") -> "Plan":
+def with_choices(plan: "Plan", store: "Store") -> "Plan":
     """The plan with the chosen candidates in its tuned cells, and no candidates."""
     from dataclasses import replace
 

@@ -36,7 +36,7 @@ class Value(NamedTuple):
     y: float | None = None
 
 
-class Measured(NamedTuple):
+class Measurements(NamedTuple):
     """The content of a file. `about`: run_id, seed, diagnostic, `models` (round -> sha256 of what was measured), and `reached`,
     the rounds that the seed has."""
 
@@ -78,7 +78,7 @@ class Measured(NamedTuple):
         return all(str(number) in self.about["models"] or number > self.about["reached"] for number in rounds)
 
 
-def kept_path(root: Path, run_id: str, seed: int) -> Path:
+def model_index_path(root: Path, run_id: str, seed: int) -> Path:
     """The list of the rounds that models are kept of, `results/kept/<run_id>/seed<k>.json`."""
     return Path(root) / KEPT / run_id / f"seed{seed}.json"
 
@@ -88,7 +88,7 @@ def folder(call: str) -> str:
     return f"{parse(call)[0].name}-{canonical_hash(call, 6)}"
 
 
-def measured_path(root: Path, run_id: str, call: str, seed: int) -> Path:
+def measurements_path(root: Path, run_id: str, call: str, seed: int) -> Path:
     """`results/diagnostics/<run_id>/<call>/seed<k>.parquet`."""
     return Path(root) / DIAGNOSTICS / run_id / folder(call) / f"seed{seed}.parquet"
 
@@ -117,7 +117,7 @@ def write(path: Path, about: dict[str, Any], values: Iterable[Value]) -> Path:
     return write_atomic(path, lambda temporary: temporary.write_bytes(content.getvalue()))
 
 
-def read(path: Path) -> Measured:
+def read(path: Path) -> Measurements:
     """The content of a file, verified: run and seed are those of its path, its digest is right. UserError where not."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -133,7 +133,7 @@ def read(path: Path) -> Measured:
     own = (about["run_id"], folder(about["diagnostic"]), f"seed{about['seed']}")
     if schema != SCHEMA or place != own or digest != _digest(about, rows):
         raise UserError(f"{path}: its digest is not that of its content, or it is another run's; {_repair(path)}")
-    return Measured(about, rows)
+    return Measurements(about, rows)
 
 
 def _digest(about: dict[str, Any], rows: list[Value]) -> str:

@@ -9,7 +9,7 @@ from fedrepro.engine.fingerprints import listed
 from fedrepro.engine.receipts import changed
 
 Receipts = dict[int, dict[str, Any]]  # by seed
-KEYS = ("run_id", "seed", "config", "code")  # of a receipt or of evidence, which `told` reads
+KEYS = ("run_id", "seed", "config", "code")  # of a receipt or of evidence, which `code_summary` reads
 
 
 def by_code(root: Path, receipts: Receipts) -> list[tuple[str, Receipts]]:
@@ -30,7 +30,7 @@ def _note(root: Path, made: list[dict[str, Any]]) -> str:
     return f"stale: {stale} changed" if stale else f"{some}made with other code of {_names(each)}" if any(each) else ""
 
 
-def told(root: Path, local: list[dict[str, Any]], published: list[dict[str, Any]]) -> str:
+def code_summary(root: Path, local: list[dict[str, Any]], published: list[dict[str, Any]]) -> str:
     """How many seeds other code made than today's, and what of it changed: for `fedrepro doctor`. A record without `code` was
     written by an older version."""
     here = [changed(root, one["run_id"], one["seed"], one["config"]).retrain for one in local]

@@ -58,22 +58,22 @@ def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> in
     return next((n for n in range(2, MOST) if not deviation or power(n) >= POWER), MOST)
 
 
-def paired(first: Mapping[int, float | None], second: Mapping[int, float | None]) -> dict[int, float | None]:
+def paired_differences(first: Mapping[int, float | None], second: Mapping[int, float | None]) -> dict[int, float | None]:
     """seed -> the first method's value minus the second's, over the seeds that both have; None where either diverged.
 
     Paired, because both methods of a seed share partition, cohorts and initial model: what the seed adds to both drops out.
     """
-    return {seed: minus(value, second[seed]) for seed, value in first.items() if seed in second}
+    return {seed: difference(value, second[seed]) for seed, value in first.items() if seed in second}
 
 
-def minus(first: float | None, second: float | None) -> float | None:
+def difference(first: float | None, second: float | None) -> float | None:
     """The difference of two values; None where one of them is missing."""
     return None if first is None or second is None else first - second
 
 
 def printed_gap(first: float | None, second: float | None) -> float | None:
     """The difference of two printed numbers: 80.47 - 72.05 is 8.42, not a hair more."""
-    gap = minus(first, second)
+    gap = difference(first, second)
     return None if gap is None else round(gap, 6)
 
 

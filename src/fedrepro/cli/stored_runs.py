@@ -63,7 +63,7 @@ class StoredRun:
         return self.run_id[-8:]
 
 
-def stored(root: Path) -> dict[str, StoredRun]:
+def stored_runs(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
     versioned.arrive(Path(root))
     found: dict[str, list[Path]] = {}
@@ -100,7 +100,7 @@ def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dic
     return {seed: read(path) for seed, path in seeds_in(folder).items() if seeds is None or seed in seeds}
 
 
-def fitting(
+def run_filter(
     values: Mapping[str, Any], methods: Sequence[str], where: Callable[[str], str]
 ) -> Callable[[dict[str, Any]], bool] | None:
     """Returns a test whether the settings of a run, with its method, have these `values` and the parts of one of `methods`;
@@ -109,8 +109,8 @@ def fitting(
     Calls are compared with all their arguments, and a setting that a run leaves out has its default. `where` says which option
     gave a value, for a mistake in it.
     """
-    from fedrepro.config.differing import flatten, has_parts
     from fedrepro.config.project import at
+    from fedrepro.config.run_differences import flatten, has_parts
     from fedrepro.data import proxy
     from fedrepro.data.partition import SCHEMES, make_scheme
     from fedrepro.engine import augment, schedule

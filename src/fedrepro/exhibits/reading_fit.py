@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.statistics import mean
 
 PrintedPlace = tuple[str, str, str, str, float]  # table, its line in the published file, method and metric there, number
 

@@ -11,10 +11,10 @@ from fedrepro.engine.fingerprints import Changed, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
-from fedrepro.exhibits.paired import mean
+from fedrepro.exhibits.statistics import mean
 from fedrepro.files import canonical_hash
 from fedrepro.registry import named_arguments, parse
-from fedrepro.tracking.wanted import FORMAT, Wanted
+from fedrepro.tracking.planned_runs import FORMAT, PlannedRun
 
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
 COLOUR = "mlflow.runColor"
@@ -34,10 +34,10 @@ Point = tuple[str, float, int, int]  # metric, value, timestamp in ms, round (fr
 
 
 @dataclass(frozen=True)
-class Seed:
+class SeedContent:
     """A run at one seed. `digest` changes when anything that is shown does."""
 
-    wanted: Wanted
+    wanted: PlannedRun
     receipt: Record
     digest: str
     other: Changed  # of the code that made it, what is another today
@@ -88,10 +88,10 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class MeanRun:
+class MeanContent:
     """The mean over those seeds of a run that have finished; at least one. `planned`: how many seeds its table asks for."""
 
-    seeds: tuple[Seed, ...]
+    seeds: tuple[SeedContent, ...]
     planned: int
 
     @property
@@ -152,10 +152,10 @@ class MeanRun:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningContent:
     """A run at one seed that trains: the rounds of its last checkpoint."""
 
-    wanted: Wanted
+    wanted: PlannedRun
     reached: Reached
 
     status = "RUNNING"
@@ -197,7 +197,7 @@ class Running:
         return _milliseconds(self.reached.started_at), _milliseconds(self.reached.written_at)
 
 
-Shown = Seed | MeanRun | Running
+RunContent = SeedContent | MeanContent | RunningContent
 
 
 def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
@@ -213,7 +213,7 @@ def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def _tags(run: "Shown", wanted: Wanted, receipt: Record) -> dict[str, str]:
+def _tags(run: "RunContent", wanted: PlannedRun, receipt: Record) -> dict[str, str]:
     return {
         KEY: run.key,
         DIGEST: run.digest,
@@ -243,7 +243,7 @@ def _parameters(receipt: Record) -> dict[str, str]:
     return {key: str(value) for key, value in (receipt["config"] | dealt | named_arguments(receipt["method"])).items()}
 
 
-def _reported(wanted: Wanted, receipt: Record) -> dict[str, float]:
+def _reported(wanted: PlannedRun, receipt: Record) -> dict[str, float]:
     """Under the metric's own name, the number that the tables show; nothing of a run that diverged before it was read.
 
     Where tables read a metric at several rounds or average over different numbers of them, the first table's has the plain

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrepro.config.plan import PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
-from fedrepro.engine import diagnosed, fingerprints, live
+from fedrepro.engine import fingerprints, live, measurements
 from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.engine.receipts import RUNS, code_of
 from fedrepro.engine.records import Record
@@ -19,13 +19,13 @@ from fedrepro.exhibits.names import natural
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.looks import colours_of, look_of
 from fedrepro.store import Store
-from fedrepro.tracking.names import Name, run_names, tried
+from fedrepro.tracking.names import Name, run_names, tried_values
 
 FORMAT = 7  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass
-class Wanted:
+class PlannedRun:
     """One run at one seed, as the plans see it."""
 
     paper: str
@@ -78,13 +78,13 @@ def _outdated(path: Path) -> bool:
     return False
 
 
-def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], Wanted]:
+def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], PlannedRun]:
     """(experiment, run key) -> what is wanted; a cell that several tables share appears once and names them all.
 
     With `root`, tuned cells have the run that the results there choose, and only tables of which a run has a result or trains
     count for what tells runs apart: runs of other tables have no names.
     """
-    found: dict[tuple[str, str], Wanted] = {}
+    found: dict[tuple[str, str], PlannedRun] = {}
     made = [_settled(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
     made.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
     for number, plan in enumerate(made):
@@ -94,7 +94,7 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
         for cell, run_id, reading, seeds in _shown(plan):
             row_place, row = rows[cell.row]
             for seed in seeds:
-                one = Wanted(plan.paper, plan.scale, plan.runs[run_id], seed)
+                one = PlannedRun(plan.paper, plan.scale, plan.runs[run_id], seed)
                 one.place = number, columns[cell.column], row_place, 0
                 one = found.setdefault((one.experiment, one.key), one)
                 _add(one.tables, plan.table)
@@ -105,7 +105,7 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
                     candidates = plan.candidates_of(cell)
                     if one.place[:3] == (number, columns[cell.column], row_place):
                         one.place = *one.place[:3], candidates.index(cell)
-                    one.tried = one.tried or tried(cell.values, [other.values for other in candidates])
+                    one.tried = one.tried or tried_values(cell.values, [other.values for other in candidates])
                     one.cell = one.cell or chosen.get((cell.row, cell.column)) or ""
     cells = {(f"{plan.paper}/{plan.scale}", cell.run_id) for plan in made for cell in plan.planned}
     for one in found.values():
@@ -134,17 +134,17 @@ def _settled(plan: Plan, root: Path | None) -> Plan:
 
 def _has_begun(plan: Plan, root: Path) -> bool:
     """Tells whether a run of the plan has a result or trains now."""
-    seeds = ((run_id, seed) for run_id, seeds in plan.asked.items() for seed in seeds)
+    seeds = ((run_id, seed) for run_id, seeds in plan.seeds_by_run.items() for seed in seeds)
     store = Store.of(root)
     return any(store.find(*place) or live.file(root, *place).exists() for place in seeds)
 
 
-def places(asked: dict[tuple[str, str], Wanted]) -> set[tuple[str, str]]:
+def places(asked: dict[tuple[str, str], PlannedRun]) -> set[tuple[str, str]]:
     """(experiment, run key) of everything asked for, the means over seeds among it."""
     return set(asked) | {(one.experiment, one.run_id) for one in asked.values()}
 
 
-def _give_names(found: dict[tuple[str, str], Wanted], begun: set[str]) -> None:
+def _give_names(found: dict[tuple[str, str], PlannedRun], begun: set[str]) -> None:
     """Gives names and colours. `begun`: run_ids of tables that count. A trial has the name of its cell, and what it tries."""
     for experiment in {experiment for experiment, _ in found}:
         here = [one for (place, _), one in found.items() if place == experiment and one.run_id in begun]
@@ -156,12 +156,12 @@ def _give_names(found: dict[tuple[str, str], Wanted], begun: set[str]) -> None:
             one.colour = colours[one.look]
 
 
-def other_code(path: Path, wanted: Wanted) -> fingerprints.Changed:
+def other_code(path: Path, wanted: PlannedRun) -> fingerprints.Changed:
     """What of the code that made a result is another today."""
     return fingerprints.changed(code_of(path), wanted.run.config)
 
 
-def measured_files(store: Store, wanted: Wanted) -> list[Path]:
+def measured_files(store: Store, wanted: PlannedRun) -> list[Path]:
     """What diagnostics have left of it, each call once: published, or else measured here."""
     found: dict[str, Path] = {}
     for folder in store.folders:
@@ -170,19 +170,19 @@ def measured_files(store: Store, wanted: Wanted) -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
-def read_receipt(store: Store, path: Path, wanted: Wanted) -> Record:
+def read_receipt(store: Store, path: Path, wanted: PlannedRun) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
     `measured/client_distance 17b9c3`, with the last part of the call's folder."""
     receipt = load_record(path, *(reading.metric for reading in wanted.reported))
     for file in measured_files(store, wanted):
-        found, rounds = diagnosed.read(file), len(receipt["curves"]["round"])
+        found, rounds = measurements.read(file), len(receipt["curves"]["round"])
         for metric in {value.metric: None for value in found.values}:
             name = f"measured/{metric} {file.parent.name.rpartition('-')[2]}"
             receipt["curves"][name] = found.curve(metric, rounds, map(int, found.about["models"]))
     return receipt
 
 
-def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
+def artifact_files(root: Path, wanted: PlannedRun) -> dict[str, Path]:
     """Name in MLflow -> file, of those that exist: final model, configuration, environment, picture of the partition."""
     folder = Path(root) / RUNS / wanted.run_id
     files = {
@@ -196,10 +196,10 @@ def artifacts(root: Path, wanted: Wanted) -> dict[str, Path]:
     return {name: path for name, path in files.items() if path.exists()}
 
 
-def digest(root: Path, store: Store, wanted: Wanted, receipt: Path) -> str:
+def digest(root: Path, store: Store, wanted: PlannedRun, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, the method's colour, or our way of showing them do."""
     shown = sorted(map(str, wanted.reported))
-    present = {name: path.stat().st_size for name, path in artifacts(root, wanted).items()}
+    present = {name: path.stat().st_size for name, path in artifact_files(root, wanted).items()}
     measured = [sha256_file(path) for path in measured_files(store, wanted)]
     return canonical_hash([FORMAT, wanted.colour, sha256_file(receipt), present, shown, *measured], 32)
 

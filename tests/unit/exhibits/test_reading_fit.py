@@ -8,7 +8,7 @@ from small_table import make_plan, typed
 from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.fit import fits
+from fedrepro.exhibits.reading_fit import fits
 
 
 def report(

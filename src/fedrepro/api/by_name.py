@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.api.given import class_count, whole, whole_numbers
+from fedrepro.api.arguments import class_count, whole_number, whole_numbers
 from fedrepro.data.partition import draw, needs_groups
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method
@@ -40,7 +40,7 @@ def partition(
     """
     if not isinstance(scheme, str):
         raise UserError(f"partition({scheme!r:.60}): give a scheme as text, such as 'dirichlet_per_client(beta=0.5)'")
-    clients, seed = whole("partition: clients", clients, 1), whole("partition: seed", seed, 0)
+    clients, seed = whole_number("partition: clients", clients, 1), whole_number("partition: seed", seed, 0)
     if groups is None and needs_groups(scheme):
         raise UserError(f"partition({scheme!r}): reads groups of samples; give them as groups=[...]")
     values = whole_numbers("labels", labels)

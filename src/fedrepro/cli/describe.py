@@ -26,7 +26,7 @@ LATER_WINS = (
 _TYPES = {int: "whole number", float: "number", bool: "true or false", str: "word"}
 
 
-def listed(options: Namespace) -> None:
+def list_names(options: Namespace) -> None:
     """A line or two for each of a kind."""
     print(*KINDS[options.kind](), sep="\n")
 

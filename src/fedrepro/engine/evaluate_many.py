@@ -24,7 +24,7 @@ from fedrepro.types import Batch
 WEIGHTS_AT_ONCE = 2**26  # of models that are evaluated together: 256 MiB in float32 (our choice)
 
 
-class Found(NamedTuple):
+class Evaluation(NamedTuple):
     """What a model makes of some samples."""
 
     loss: float  # mean, as the model trains: cross-entropy
@@ -45,7 +45,7 @@ def samples_of(task: Task, on: str, samples: int | None) -> Batch:
     return data.take(torch.arange(samples, device=data.x.device) * count // samples)
 
 
-def stacked(models: Sequence[Global]) -> Global:
+def stack(models: Sequence[Global]) -> Global:
     """M models as one, params [M, D], buffers [M, D']."""
     params, buffers = models[0].params, models[0].buffers
     return Global(
@@ -54,7 +54,7 @@ def stacked(models: Sequence[Global]) -> Global:
     )
 
 
-def combined(weights_PM: Tensor, models: Global) -> Global:
+def combine(weights_PM: Tensor, models: Global) -> Global:
     """P sums of M models by weights [P, M], float64: params [P, D], buffers [P, D']. A weight of 1 alone gives that model, to
     the bit. Running statistics are summed alike (our choice). Outside of the models a running variance may fall below 0; then
     the loss is not a number."""
@@ -66,28 +66,28 @@ def combined(weights_PM: Tensor, models: Global) -> Global:
     return Global(summed(models.params), summed(models.buffers))
 
 
-def evaluated(model: Model, models: Global, data: Batch) -> list[Found]:
+def evaluate(model: Model, models: Global, data: Batch) -> list[Evaluation]:
     """Each of P models, params [P, D], on all of `data`."""
     tallies = [[] for _ in models.params.flat]
     for piece in pieces(data):
         for one, logits in zip(tallies, predict(model, models.params, models.buffers, piece.data.x), strict=True):
             one.append(counted(model, logits, piece))
     found = [summary(one) for one in tallies]
-    return [Found(one["test_loss"], 100 - one["test_accuracy"]) for one in found]
+    return [Evaluation(one["test_loss"], 100 - one["test_accuracy"]) for one in found]
 
 
-def evaluated_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch) -> list[Found]:
-    """`combined` models on all of `data`, in groups whose weights fit in memory."""
+def evaluate_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch) -> list[Evaluation]:
+    """The combined models on all of `data`, in groups whose weights fit in memory."""
     at_once = max(1, WEIGHTS_AT_ONCE // max(1, models.params.layout.size))
-    return [one for part in weights_PM.split(at_once) for one in evaluated(model, combined(part, models), data)]
+    return [one for part in weights_PM.split(at_once) for one in evaluate(model, combine(part, models), data)]
 
 
-def evaluated_along(model: Model, start: Global, direction: Tree, at_P: np.ndarray, data: Batch) -> list[Found]:
+def evaluate_along(model: Model, start: Global, direction: Tree, at_P: np.ndarray, data: Batch) -> list[Evaluation]:
     """The models w + a d along a direction d [D], with the running statistics of w, the `start`; at each a of `at_P`. a = 0 is
     w, to the bit. `direction` may be of any floating type."""
     ends = Global(tree.stack([start.params, direction]), tree.stack([start.buffers, tree.zeros_like(start.buffers)]))
     weights = torch.tensor([[1.0, float(a)] for a in at_P], dtype=torch.float64)
-    return evaluated_sums(model, weights, ends, data)
+    return evaluate_sums(model, weights, ends, data)
 
 
 @torch.no_grad()

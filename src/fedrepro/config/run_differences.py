@@ -120,7 +120,7 @@ def has_parts(method: str, wanted: str) -> bool:
 
 def text(values: dict[str, Any], key: str) -> str:
     """A value as a person writes it; `default` where it is left out."""
-    return bare(values.get(key, "default"))
+    return argument_text(values.get(key, "default"))
 
 
 @cache
@@ -136,10 +136,10 @@ def _defaults(part: str) -> dict[str, Any]:
     return {field.name: field.default for field in fields(PARTS.get(part))}
 
 
-def bare(value: Any) -> str:
+def argument_text(value: Any) -> str:
     """A value as params.yaml has it, but shapes as `3×32×32`: `0.1`, `true`, `null`, words without quotes."""
     if isinstance(value, list | tuple):
-        return "×".join(map(bare, value))
+        return "×".join(map(argument_text, value))
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

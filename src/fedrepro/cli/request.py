@@ -33,7 +33,7 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
 
 
-def given(options: Namespace) -> dict[str, Any]:
+def given_values(options: Namespace) -> dict[str, Any]:
     """Settings, and part.argument, of --set and of the options that are short for it. UserError for an unknown name, or a value
     of another type or out of range.
     """
@@ -46,7 +46,7 @@ def given(options: Namespace) -> dict[str, Any]:
             raise UserError(f"--set {item}: {key} is given twice")
         if "." not in key:
             require_setting(f"--set {item}", key)
-        found[key] = checked(f"--set {key}", key, read_value(f"--set {item}", text))
+        found[key] = checked_value(f"--set {key}", key, read_value(f"--set {item}", text))
     return found
 
 
@@ -73,7 +73,7 @@ def require_setting(where: str, key: str) -> None:
         raise UserError(f"{where}: {unknown_key('setting', key, SETTINGS)}; an argument of a method is part.argument")
 
 
-def checked(where: str, key: str, value: Any) -> Any:
+def checked_value(where: str, key: str, value: Any) -> Any:
     """The value of a setting, or of part.argument, in its type. UserError for an unknown name, and for one out of range."""
     from fedrepro.config.layers import SETTINGS
     from fedrepro.registry import Call, coerce
@@ -89,7 +89,7 @@ def checked(where: str, key: str, value: Any) -> Any:
     return coerce(where, value, SETTINGS[key])
 
 
-def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Request":
+def request_of(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Request":
     """Of --method, --like and the values given."""
     from fedrepro.config.by_hand import Request
     from fedrepro.config.project import at
@@ -98,16 +98,16 @@ def wanted(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -
     for method in options.method:
         with at("--method"):
             compose(method)
-    return Request(tuple(options.method), given(options), options.like, over or {}, tuple(options.seeds or ()))
+    return Request(tuple(options.method), given_values(options), options.like, over or {}, tuple(options.seeds or ()))
 
 
-def where_from(run: "Run", asked: dict[str, Any], like: str | None) -> str:
+def sources_line(run: "Run", asked: dict[str, Any], like: str | None) -> str:
     """A line on the settings of a run that were not given: those of `like`, and defaults."""
     from fedrepro.config.defaults import SOURCE
-    from fedrepro.config.differing import bare
+    from fedrepro.config.run_differences import argument_text
 
     def named(keys: Iterable[str]) -> str:
-        return ", ".join(f"{key} {bare(run.config[key])}" for key in keys)
+        return ", ".join(f"{key} {argument_text(run.config[key])}" for key in keys)
 
     left = [key for key in run.sources if key not in asked and key in run.config]
     default = [key for key in left if run.sources[key] == SOURCE]

@@ -22,7 +22,7 @@ WRITER = "fedrepro.writer."
 BEAT_S, GONE_S, LOOK_S = 5.0, 45.0, 0.5
 
 
-class Turn:
+class ExperimentLock:
     """The turn that this process holds. `keep` says that it is still at work."""
 
     def __init__(self, client: Any, experiment: str) -> None:
@@ -82,9 +82,9 @@ class Turn:
 
 
 @contextlib.contextmanager
-def turn(client: Any, experiment: str) -> Iterator[Turn]:
+def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
     """Holds the turn to write into an experiment."""
-    held = Turn(client, experiment)
+    held = ExperimentLock(client, experiment)
     held.take()
     try:
         yield held
