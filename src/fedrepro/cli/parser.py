@@ -345,15 +345,15 @@ def _look(add: Add) -> None:
 
 
 def _find_out(add: Add) -> None:
-    known = add(
+    names = add(
         "list",
-        "known",
+        "describe",
         "list tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults",
     )
-    known.set_defaults(function="listed")
+    names.set_defaults(function="list_names")
     kinds = ["tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
-    known.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
-    describe = add("describe", "known", "explain a method, a model, a partition scheme, a data set, a diagnostic or a table")
+    names.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
+    describe = add("describe", "describe", "explain a method, a model, a partition scheme, a data set, a diagnostic or a table")
     describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist, fedgh/table2')
     add("doctor", "info", "check environment, device, data and results")
     new = add("new", "new", "begin a method, a table, a paper or a data set: files that run as they are, to be edited")
