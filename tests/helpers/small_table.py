@@ -78,7 +78,7 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
             cell |= {"instead_of": {"rounds": 200} if run and scale != "full" else {}}
             cells.append(cell | {"run_id": run and run["run_id"], "reason": None if run else "this pair does not exist"})
     plan = {
-        "schema": 10,
+        "schema": 11,
         "own": False,
         "candidates": [],
         "printed_seeds": {"value": 1, "source": "not stated: taken as one"},
