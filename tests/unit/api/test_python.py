@@ -1,4 +1,5 @@
-"""What `import fedrepro` offers: frames of evidence, trainings on tensors, methods and partitions by name; the page."""
+"""What `import fedrepro` offers: evidence as data frames, training on tensors, methods and partitions by name; and
+docs/python.md."""
 
 import json
 import re
@@ -33,7 +34,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_importing_fedrepro_loads_nothing_heavy_and_names_what_there_is() -> None:
-    """Neither NumPy nor torch nor pandas; the names are listed, each can be got, and another one is no attribute."""
+    """The import loads neither NumPy nor torch nor pandas. dir() lists the names, each name resolves, and any other name raises
+    AttributeError."""
     code = "import sys, fedrepro; print(*sorted({n.partition('.')[0] for n in sys.modules})); print(*dir(fedrepro))"
     loaded, listed = (line.split() for line in python(code).splitlines())
     assert not {"numpy", "torch", "pandas", "pydantic", "yaml"} & set(loaded)
@@ -47,7 +49,7 @@ def test_importing_fedrepro_loads_nothing_heavy_and_names_what_there_is() -> Non
 
 
 def test_a_published_table_as_a_frame() -> None:
-    """Every cell of FedGH's Table 2 with its seeds and rounds, and the numbers of the evidence itself."""
+    """The frame has every cell of FedGH's Table 2 with its seeds and rounds. Its numbers equal those of the evidence."""
     frame = fedrepro.load("fedgh/table2", scale="full", root=ROOT)
     made = plan(load_project(ROOT).as_published("full"), "fedgh", "table2", "full")
     assert {*zip(frame.row, frame.column, strict=True)} == {(c.row, c.column) for c in made.cells}
@@ -63,7 +65,8 @@ def test_a_published_table_as_a_frame() -> None:
 
 
 def test_runs_are_chosen_by_name_and_setting() -> None:
-    """Parts that a method must have, with or without arguments; FedAvg alone; settings that evidence leaves at a default."""
+    """A query can name parts of a method, with or without arguments, FedAvg alone, and settings that the evidence leaves at a
+    default."""
     gh = fedrepro.runs("mnist-two_nn", root=ROOT, method="gh")
     assert len(gh)
     assert all(re.search(r"(^|\+)gh\b", label) for label in {*gh.method})
@@ -78,7 +81,7 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     assert len(beta[0]) == len(beta[1]) > 0
     frame = fedrepro.runs("mnist-two_nn-dirichlet_per_client", root=ROOT)
     told = [name for name in frame.columns if name not in ("run_id", "source", "seed", "round", "metric", "value")]
-    assert {"clients", "participation", "normalise"} <= {*told}  # what differs between them, with defaults written out
+    assert {"clients", "participation", "normalise"} <= {*told}  # settings that differ, with defaults
     assert frame.astype(dict.fromkeys(told, str)).groupby(told, dropna=False).run_id.nunique().max() == 1
     assert {*frame[frame.run_id == frame.run_id.iloc[0]].clients} == {20}
     cropped = [fedrepro.runs("cifar10-", root=ROOT, augment=text) for text in ("crop+flip", "crop(padding=4)+flip")]
@@ -103,7 +106,7 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
     ],
 )
 def test_mistakes_in_a_question_are_one_line(call: Any, words: list[str]) -> None:
-    """With the nearest name."""
+    """A mistake in a query raises a UserError of one line. It names the nearest valid name where there is one."""
     with pytest.raises(UserError) as error:
         call()
     assert all(word in str(error.value) for word in words), error.value
@@ -115,7 +118,7 @@ def test_mistakes_in_a_question_are_one_line(call: Any, words: list[str]) -> Non
 
 @pytest.fixture(scope="module")
 def trained_by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which FedLAW, with a proxy set and held-out samples, was trained for two rounds by the command line."""
+    """A project in which the command line trained FedLAW for two rounds, with a proxy set and held-out samples."""
     root = tmp_path_factory.mktemp("by_hand")
     command = ["run", "fedlaw/table3", "--rows", "fedlaw", "--columns", "fashion_mnist-mlp-0.1"]
     with pytest.MonkeyPatch.context() as patch:
@@ -125,7 +128,8 @@ def trained_by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tables_run_comes_out_of_train_to_the_bit(trained_by_hand: Path) -> None:
-    """The same arrays, settings and seed: every metric of every round, from uint8 pixels and from floating ones."""
+    """train() with the same arrays, settings and seed gives every metric of every round to the bit, from uint8 and from float
+    pixels."""
     (receipt,) = (read_json(path) for path in trained_by_hand.glob("results/runs/*/seed8.json"))
     folder = trained_by_hand / "data/arrays/digits/1x28x28"
     train, test = ((np.load(folder / f"{s}_images.npy"), np.load(folder / f"{s}_labels.npy")) for s in ("train", "test"))
@@ -145,7 +149,8 @@ def test_a_tables_run_comes_out_of_train_to_the_bit(trained_by_hand: Path) -> No
 
 
 def toy(samples: int = 300) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Two classes in 12 numbers, told apart by the sum of the first two; three quarters of them to train on."""
+    """Two classes of 12-dimensional points. The sign of the sum of the first two numbers is the class. Three quarters are
+    training data."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(samples, 12)).astype(np.float32)
     y = (x[:, 0] + x[:, 1] > 0).astype(np.int64)
@@ -158,7 +163,8 @@ def accuracy(found: Trained) -> list[float]:
 
 
 def test_clients_as_positions_are_those_of_the_scheme() -> None:
-    """A partition handed in and the scheme it was drawn by train alike, from a method or its name; another seed does not."""
+    """train() gives the same curves for a given partition and for the scheme that drew it, and for a method and its name.
+    Another seed gives other curves."""
     data, scheme = toy(), "dirichlet_per_client(beta=0.5)"
     parts = fedrepro.partition(scheme, data[0][1], clients=5, seed=8)
     assert [len(part) for part in parts] == [45] * 5
@@ -172,8 +178,9 @@ def test_clients_as_positions_are_those_of_the_scheme() -> None:
 
 
 def test_pixels_are_standardised_by_the_training_set() -> None:
-    """Channel 0 has 0 and 255 in equal parts: mean 0.5 and deviation 0.5. Channel 1 has 51 three times for each 255: mean 0.4
-    and deviation sqrt(0.75 * 0.2^2 + 0.25 * 0.6^2) = 0.3464. Test pixels, and new ones, are scaled by these numbers."""
+    """Channel 0 has 0 and 255 in equal parts: mean 0.5, standard deviation 0.5. Channel 1 has three times as many 51 as 255:
+    mean 0.4, standard deviation sqrt(0.75 * 0.2^2 + 0.25 * 0.6^2) = 0.3464. These numbers scale the test pixels and new ones
+    too."""
     x = np.zeros((8, 2, 2, 2), np.uint8)
     x[:, 0, 0], x[:, 1] = 255, 51
     x[:2, 1] = 255
@@ -185,7 +192,7 @@ def test_pixels_are_standardised_by_the_training_set() -> None:
     assert np.allclose(found.inputs(torch.from_numpy(test)).numpy(), (1.0 - mean) / deviation)
     scaled = [found.inputs(torch.from_numpy(each)) for each in (x, test)]
     floats = ((scaled[0], y), (scaled[1], y[:2]))
-    for text in ("standard", "unit"):  # floating x are taken as they are
+    for text in ("standard", "unit"):  # x in floats is used as it is
         assert fedrepro.train("fedavg", floats, normalise=text, **how).curves.equals(found.curves)
     with pytest.raises(
         UserError, match=r"^train\(normalise='standard'\): the deviation of channel 0 = 0.0: .*normalise='unit'$"
@@ -194,7 +201,7 @@ def test_pixels_are_standardised_by_the_training_set() -> None:
 
 
 def test_a_data_sets_statistics_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the digits as they are embedded, 8 by 8: what a table's run is standardised by."""
+    """Digits at their native 8 by 8 are standardised by the registry's mean and deviation, as in a table's run."""
     entry = load_registry(ROOT / REGISTRY)["digits"]
     source = digits.read(entry, None)  # type: ignore[arg-type]
     data = ((source.train_images, source.train_labels), (source.test_images, source.test_labels))
@@ -205,7 +212,7 @@ def test_a_data_sets_statistics_are_those_of_the_registry(monkeypatch: pytest.Mo
 
 
 def test_numpys_numbers_arrays_and_data_frames_serve_as_well() -> None:
-    """The same curves from them as from Python's numbers and from arrays."""
+    """NumPy scalars and pandas frames give the same curves as Python numbers and NumPy arrays."""
     (x, y), (test_x, test_y) = data = toy()
     plain = fedrepro.train("fedavg", data, clients=4, rounds=2, client_lr=0.5, seed=3)
     frames = ((pd.DataFrame(x), pd.Series(y)), (pd.DataFrame(test_x), pd.Series(test_y)))
@@ -217,7 +224,7 @@ def test_numpys_numbers_arrays_and_data_frames_serve_as_well() -> None:
 
 
 def test_not_every_character_of_an_alphabet_occurs() -> None:
-    """Windows of text over the even numbers up to 8: nine classes."""
+    """Text windows that contain only the even numbers up to 8 give nine classes."""
     generator = np.random.default_rng(0)
     text = 2 * generator.integers(0, 5, size=(60, 9))
     text[0, 0] = 8
@@ -227,7 +234,7 @@ def test_not_every_character_of_an_alphabet_occurs() -> None:
 
 
 def test_a_class_without_a_sample_is_meant_if_it_is_said() -> None:
-    """Labels from 1 train with as many outputs as the caller names."""
+    """Labels from 1 are accepted if the caller names the number of classes."""
     (x, y), (test_x, test_y) = toy()
     found = fedrepro.train("fedavg", ((x, y + 1), (test_x, test_y + 1)), clients=3, rounds=1, classes=3)
     assert found.predict(test_x).shape == (75, 3)
@@ -235,7 +242,7 @@ def test_a_class_without_a_sample_is_meant_if_it_is_said() -> None:
 
 
 class Small(nn.Module):
-    """BatchNorm, dropout and a constant of its own."""
+    """A network with BatchNorm, dropout and a constant buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +255,8 @@ class Small(nn.Module):
 
 
 def test_a_module_of_ones_own() -> None:
-    """It learns from its own weights, is left as it was, comes out the same again, and predicts as its state dict does."""
+    """Training starts from the module's weights, leaves the module unchanged, is repeatable, and predicts as the module does
+    with the trained state dict."""
     torch.manual_seed(0)
     module, data = Small(), toy()
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -264,7 +272,8 @@ def test_a_module_of_ones_own() -> None:
 
 
 def test_a_modules_round_is_that_of_the_model_by_name() -> None:
-    """Logistic regression as a module, from the same weights: the curves of the model in the table, to round-off."""
+    """Logistic regression as a module, started from the same weights, gives the curves of the model `logistic` up to
+    rounding."""
     data = toy()
     named = fedrepro.train("fedavg", data, model="logistic", clients=4, rounds=1, client_lr=1e-30)
     module = nn.Linear(12, 2)
@@ -353,7 +362,7 @@ TRAIN_MISTAKES = {
 
 @pytest.mark.parametrize("name", TRAIN_MISTAKES)
 def test_a_mistake_in_a_training_is_one_line(name: str) -> None:
-    """It names what is wrong, with the nearest name where there is one."""
+    """The message is one line. It names what is wrong, and the nearest name where there is one."""
     call, words = TRAIN_MISTAKES[name]
     with pytest.raises(UserError) as error:
         call(toy())
@@ -365,7 +374,8 @@ def test_a_mistake_in_a_training_is_one_line(name: str) -> None:
 
 
 def test_the_page_runs_as_it_is_printed() -> None:
-    """Each block of docs/python.md in a fresh interpreter, in the project's root; harmonisation is ahead in its example."""
+    """Each block of docs/python.md runs in a fresh interpreter in the project's root. The table of functions lists every public
+    name."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.DOTALL)
     said = [python(block) for block in blocks]
     assert len(said) == 3
@@ -378,7 +388,7 @@ def test_the_page_runs_as_it_is_printed() -> None:
 
 
 def test_the_notebook_runs(tmp_path: Path) -> None:
-    """Valid by its format, without stored outputs; its cells run one after another, where Jupyter would, and draw pictures."""
+    """The notebook is valid and has no stored outputs. Its cells run in order in the notebook's folder and draw pictures."""
     path = ROOT / "docs/fedrepro.ipynb"
     book = nbformat.read(path, as_version=4)
     nbformat.validate(book)

@@ -18,7 +18,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
-# The issue's command, on embedded data.
+# The command of the issue, on embedded data.
 COMMAND = [
     *("run", "--method", "fedprox(mu=0.1)+gh", "--dataset", "digits", "--model", "two_nn"),
     *("--partition", "dirichlet_per_client(beta=0.5)", "--rounds", "3", "--seeds", "8,9", "--device", "cpu"),
@@ -27,7 +27,7 @@ COMMAND = [
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The real papers and default parameters, as the current folder."""
+    """A project with the real papers and default parameters, as the current folder."""
     return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8]\nsettings: {local_epochs: 2}\n")
 
 
@@ -51,7 +51,7 @@ def receipts(project: Path) -> dict[str, dict]:
 
 
 def made(root: Path, *methods: str, like: str | None = None, **given: object) -> Plan:
-    """The plan of a command."""
+    """The plan that a command makes."""
     wanted = Request(methods, dict(given), like)  # type: ignore[arg-type]
     return plan(by_hand.alone(load_project(root, {}), wanted), by_hand.PAPER, by_hand.TABLE, "full")
 
@@ -60,8 +60,8 @@ def made(root: Path, *methods: str, like: str | None = None, **given: object) ->
 
 
 def test_any_method_in_any_setting_without_a_table(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It trains both seeds with what was given, says on one line what was not, and nothing of params.yaml's settings is in it;
-    again, everything is kept."""
+    """The command trains both seeds with the given settings, ignores the settings of params.yaml, and lists on one line the
+    settings that take their default. A second call keeps every seed."""
     out, err = run(capsys, *COMMAND)
     line = next(line for line in err.splitlines() if line.startswith("not given; "))
     assert line.startswith("not given; by default: clients 10, participation 1, ")
@@ -77,7 +77,8 @@ def test_any_method_in_any_setting_without_a_table(project: Path, capsys: pytest
 
 
 def test_values_by_set_and_several_methods(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A setting and an argument: the latter only where the method has the part, also one that it leaves open."""
+    """--set takes settings and arguments. An argument applies only to methods with the part, even if the part is there by
+    default."""
     more = ["--set", "client_lr=1e-2", "fedprox.mu=1", "server_sgd.server_lr=0.5", "--seeds", "8", "--rounds", "2"]
     run(capsys, "run", "--method", "fedavg,fedprox(mu=0.1, steps=plain)", *more, "--device", "cpu")
     found = receipts(project)
@@ -96,7 +97,8 @@ def test_values_by_set_and_several_methods(project: Path, capsys: pytest.Capture
     ],
 )
 def test_like_a_table_gives_that_tables_run(like: str, row: str, column: str) -> None:
-    """Its protocol, the layer of the data set and the arguments of its methods: the same run_id, so it is kept."""
+    """--like takes the table's protocol, the settings for the data set and the arguments of its methods: the run_id is the
+    table's."""
     project = load_project(ROOT, {})
     paper, _, table = like.partition("/")
     whole = plan(project.as_published("full"), paper, table, "full")
@@ -114,7 +116,8 @@ def test_like_a_table_gives_that_tables_run(like: str, row: str, column: str) ->
 
 
 def test_schedules_follow_the_rounds_that_are_given() -> None:
-    """As they do in a table whose rounds are changed; a schedule that is given is taken as it stands."""
+    """A schedule from --like scales with the given rounds, as in a table whose rounds are changed. A given schedule stays as
+    written."""
     late = "constant+stage(start=100, every=50, factor=0.5)"
     project = load_project(ROOT, {})
     paper = project.paper("fedgh")
@@ -175,8 +178,8 @@ TWO = ["--columns", "fashion_mnist-mlp-0.1", "fashion_mnist-mlp-100", "--seeds",
 
 
 def test_values_on_chosen_rows_and_columns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two columns that become the same run are trained once. The argument is that of the row that has the part, and the outcome
-    says what it changed."""
+    """Two columns that --set makes the same run train once. An argument changes the row that has the part, and the outcome
+    names the changed values."""
     new = ["--set", "partition=shards(per_client=2)", "model=two_nn", "fedprox.mu=1", "rounds=2", "local_epochs=1"]
     out, err = run(capsys, "run", "fedlaw/table3", "--rows", "fedavg,fedprox", *TWO, *new)
     assert err.count("seed 8 trained") == 2
@@ -189,7 +192,7 @@ def test_values_on_chosen_rows_and_columns(project: Path, capsys: pytest.Capture
 
 
 def test_an_argument_that_a_row_writes_is_changed_too(project: Path) -> None:
-    """What stands in the row's own method, where params.yaml does not reach."""
+    """--set also changes an argument that the row's method writes out. params.yaml cannot change it."""
     loaded = load_project(project, {})
     made_of = lambda values: plan(  # noqa: E731
         by_hand.narrowed(loaded, "fedgh/table2-steps", None, None, values), "fedgh", "table2-steps", "full"
@@ -202,18 +205,19 @@ def test_an_argument_that_a_row_writes_is_changed_too(project: Path) -> None:
 
 
 def test_a_method_of_ones_own_is_a_row(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the paper's arguments of the parts that it leaves at their defaults; its commas stay together."""
+    """A method given as a row takes the paper's arguments for parts whose arguments it leaves out. Commas inside parentheses do
+    not split a list."""
     command = ["run", "fedlaw/table3", "--rows", "fedprox(mu=0.5)+gh", "fedavg", *TWO[:2], *TWO[3:]]
     out, _ = run(capsys, *command, "--set", "rounds=2")
     assert out.startswith("fedprox(mu=0.5)+gh, digits mlp ")
     own = receipts(project)["fedprox+gh/8"]
-    assert "fedprox(mu=0.5, steps=plain)" in own["method"]  # which is FedLAW's reading of it
+    assert "fedprox(mu=0.5, steps=plain)" in own["method"]  # the paper's value for FedProx in FedLAW
     assert request.split("fedprox(mu=0.5, steps=plain),gh , fedavg") == ["fedprox(mu=0.5, steps=plain)", "gh", "fedavg"]
     assert request.split("by_group(within='shards(per_client=2)'),iid") == ["by_group(within='shards(per_client=2)')", "iid"]
 
 
 def test_columns_that_the_scale_leaves_out_can_be_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At scale demo one that is shown at other scales alone."""
+    """--columns can name a column that scale demo leaves out."""
     out, _ = run(capsys, "run", "fedlaw/table3", "--rows", "fedavg", "--columns", "cifar10-simple_cnn-0.1", "--dry-run")
     assert re.match(r"fedavg +digits simple_cnn dirichlet_per_class\(alpha=0\.1\), 8 rounds; train seeds 8: ", out)
 
@@ -237,7 +241,8 @@ def test_mistakes_on_a_table(arguments: list[str], words: str, project: Path, ca
 
 
 def test_arguments_of_methods() -> None:
-    """Of a part that is named, of each that is there twice, of one that is left open; of recipes; of none, nothing."""
+    """with_values() sets an argument of a named part, of a part that occurs twice, of a default part and of a recipe. It
+    changes nothing where no part fits."""
     assert with_values("fedprox(mu=0.1)+gh", {"fedprox.mu": 1}) == "fedprox(mu=1.0)+gh"
     assert with_values("fixed_gamma+fixed_gamma", {"fixed_gamma.gamma": 0.5}) == "fixed_gamma(gamma=0.5)+fixed_gamma(gamma=0.5)"
     assert with_values("fedavg", {"server_sgd.server_lr": 0.5}) == "server_sgd(server_lr=0.5)"

@@ -1,4 +1,4 @@
-"""A run by hand, what it ends with, and the two commands that look at runs: `fedrepro runs` and `fedrepro compare`."""
+"""Runs by hand and their closing lines, and the two commands that look at runs: `fedrepro runs` and `fedrepro compare`."""
 
 import json
 import re
@@ -31,13 +31,13 @@ CELLS = ["run", "fedlaw/table3", "--rows", "fedavg,fedprox", "--columns", COLUMN
 
 
 def make_project(root: Path) -> Path:
-    left_out = ("figures", "table[!3s]*", "table3-*")  # lists of runs plan every table there is
+    left_out = ("figures", "table[!3s]*", "table3-*")  # `fedrepro runs` plans every table, so fewer tables save time
     return real_papers.copy(root, "scale: demo\nseeds: [8, 9]\n", "fedlaw", without=left_out)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """FedAvg and FedProx for two seeds and three rounds, and FedAvg for one seed as the table has it."""
+    """FedAvg and FedProx for two seeds and three rounds, and FedAvg for one seed with the table's own settings."""
     root = make_project(tmp_path_factory.mktemp("by_hand"))
     with pytest.MonkeyPatch.context() as patch:
         real_papers.go(root, patch)
@@ -48,18 +48,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, as the current folder."""
+    """A copy of `trained`, as the current folder."""
     return real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
 
 
 def ids(project: Path) -> dict[tuple[str, int], str]:
-    """(method, rounds) -> run_id."""
+    """The run_id of each (method, rounds)."""
     found = [json.loads(path.read_text()) for path in project.glob("results/runs/*/config.json")]
     return {(one["method_label"], one["config"]["rounds"]): one["run_id"] for one in found}
 
 
 def last_three(project: Path, run_id: str, seed: int) -> float:
-    """The demo's reading of a seed: the mean of its last three rounds."""
+    """The value of a seed as scale demo reads it: the mean of its last three rounds."""
     curve = json.loads((project / f"results/runs/{run_id}/seed{seed}.json").read_text())["curves"]["test_accuracy"]
     return statistics.fmean(curve[-3:])
 
@@ -79,8 +79,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Mean and deviation over seeds by the table's reading, what was changed, why the printed number is no match; the log has
-    it too. A run as the table has it is compared with the changed one's."""
+    """The closing lines give mean and deviation over seeds as the table reads them, the changed settings, the reason why the
+    printed number does not apply, the folder and the next command. The log has them too. After an unchanged run the next
+    command is `fedrepro runs`."""
     run_id = ids(project)["fedavg", 3]
     values = [last_three(project, run_id, seed) for seed in (8, 9)]
     lines = out(capsys, *CELLS, "--set", "rounds=3", "clients=4", "--log", "log.txt")
@@ -104,7 +105,8 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
 
 
 def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row of one's own in two columns, which differ in the partition alone."""
+    """A row of the user in two columns that differ only in the partition: with one partition for both there is one block of
+    lines."""
     columns = f"{COLUMN},{COLUMN.replace('0.1', '100')}"
     asked = ("--rows", "fedprox(mu=1)", "--columns", columns, "--set", "partition=iid", "rounds=1", "clients=4", "--seeds", "8")
     lines = out(capsys, "run", "fedlaw/table3", *asked)
@@ -113,7 +115,8 @@ def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pyte
 
 
 def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> None:
-    """Mean minus printed where nothing was changed; otherwise why not. A diverged seed leaves no mean."""
+    """An unchanged run shows its mean minus the printed number, otherwise the reason why not. A diverged seed leaves no
+    mean."""
     loaded = load_project(project)
     made = plan(loaded, "fedlaw", "table3", "full")
     cell = next(c for c in made.cells if (c.row, c.column) == ("fedavg", COLUMN))
@@ -140,7 +143,8 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
 
 
 def test_runs_lists_tables_and_of_a_table_its_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a table; of a table its own runs, then those with changes, by params.yaml too, and what was changed."""
+    """`fedrepro runs` has a line for each table. For one table it lists the table's runs and the changed ones (by --set or
+    params.yaml) with what was changed."""
     heading, line, *_ = out(capsys, "runs")
     assert heading.split() == ["table", "scale", "runs", "changed", "trials", "seeds"]
     assert line.split("  ")[0] == "fedlaw/table3"
@@ -176,7 +180,7 @@ def test_runs_lists_tables_and_of_a_table_its_runs(project: Path, capsys: pytest
 def test_runs_and_compare_take_those_that_fit(
     asked: list[str], expected: set[tuple[str, int]] | None, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows and columns of the table, parts of the method, settings."""
+    """Both commands select runs by row and column of the table, parts of the method, and settings."""
     wanted = {run_id[-8:] for key, run_id in ids(project).items() if expected is None or key in expected}
     lines = out(capsys, "runs", "fedlaw/table3", *asked)
     assert {word for line in lines for word in line.split() if re.fullmatch("[0-9a-f]{8}", word)} == wanted
@@ -188,7 +192,7 @@ def test_runs_and_compare_take_those_that_fit(
 
 
 def test_rows_of_ours_run_without_the_printed_ones(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The chosen rows have no printed number, so none is missing. A row with one still needs it."""
+    """A row of ours has no printed number and needs none. A row of the paper needs one."""
     path = Path(shutil.copy(ROOT / "papers/fedlaw/tables/table3-control.yaml", "papers/fedlaw/tables"))
     assert any("1 run to train" in line for line in out(capsys, "run", "fedlaw/table3-control", "--rows", "factor", *ALONE))
     path.write_text(path.read_text().replace("MLP, alpha", "MPL, alpha"))
@@ -196,7 +200,7 @@ def test_rows_of_ours_run_without_the_printed_ones(project: Path, capsys: pytest
 
 
 def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table, a row, a setting; and where nothing fits."""
+    """An unknown table, row or setting is refused, and so is a query that no run matches."""
     assert "did you mean 'fedlaw/table3'?" in refused(capsys, "runs", "fedlaw/tabel3")
     assert "unknown row 'fedavgg'; did you mean 'fedavg'?" in refused(capsys, "runs", "fedlaw/table3", "--rows", "fedavgg")
     assert "unknown setting 'cleints'; did you mean 'clients'?" in refused(capsys, "runs", "--set", "cleints=3")
@@ -204,7 +208,7 @@ def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its runs would otherwise be read as another table reads them, without a word. Asked for alone it is refused."""
+    """Otherwise the runs would silently be read as another table reads them. A query for this table alone is refused."""
     tables = project / "papers/fedlaw/tables"
     (tables / "table98.yaml").write_text((tables / "table3.yaml").read_text().replace("model: mlp", "modell: mlp"))
     said = "papers/fedlaw/tables/table98.yaml: "
@@ -216,8 +220,8 @@ def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pyte
 
 
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By parts of their run_ids: what differs, each seed's value by the table's reading, paired difference with its interval,
-    the rounds to the lower of the two, costs, and the curves as a picture."""
+    """`compare` takes parts of run_ids. It shows what differs, each seed's value as the table reads it, the paired difference
+    with its interval, the rounds to the lower of the two values, the costs, and the curves as a picture."""
     a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
     lines = out(capsys, "compare", a[-8:], f"results/runs/{b}/", "--plot", "new/curves.svg")
     assert [line.split() for line in lines[:3]] == [["method", "run"], ["A", "fedavg", a], ["B", "fedprox", b]]
@@ -245,7 +249,8 @@ def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Settings with both values, other rounds, a seed of one alone, and what a seed's two runs do not share."""
+    """`compare` names settings with both values, different numbers of rounds, a seed that only one run has, and inputs that the
+    two runs of a seed do not share."""
     a, b = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
     lines = out(capsys, "compare", a, b)
     assert [line.split() for line in lines[:3]] == [["clients", "rounds", "run"], ["A", "10", "8", a], ["B", "4", "3", b]]
@@ -265,7 +270,7 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
 
 
 def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both ran seeds 8 and 9, and one diverged at 9: the difference at seed 8 alone would flatter it."""
+    """Both runs have seeds 8 and 9, and one diverged at seed 9. The difference at seed 8 alone would flatter that run."""
     a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
     path = project / f"results/runs/{b}/seed9.json"
     write_json(path, seal(json.loads(path.read_text()) | {"status": "diverged"}))
@@ -276,8 +281,8 @@ def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, caps
 
 
 def test_compare_sets_apart_what_a_table_does_not_ask_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs by hand, as those of values that a sweep had, come after the table's own, and a line says what was changed. Runs
-    that the user names stand as they are."""
+    """Runs by hand, as those of a sweep, come after the table's own runs, and a line names what was changed. Runs that the user
+    names get no such line."""
     own, by_hand = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
     lines = out(capsys, "compare", "fedlaw/table3", "--method", "fedavg")
     assert [line.split()[-1] for line in lines[1:3]] == [own, by_hand]
@@ -287,7 +292,8 @@ def test_compare_sets_apart_what_a_table_does_not_ask_for(project: Path, capsys:
 
 
 def test_compare_shows_every_reading_of_its_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table reads accuracy in one column and rounds to a target in another. A seed that does not reach it did not diverge."""
+    """A table reads accuracy in one column and rounds to a target in another. A seed that misses the target shows "not
+    reached"."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\nsettings: {rounds: 3, clients: 4}\n")
     path = project / "papers/fedlaw/tables/table3.yaml"
     table = yaml.safe_load(path.read_text())
@@ -306,8 +312,8 @@ def test_compare_shows_every_reading_of_its_runs(project: Path, capsys: pytest.C
 
 
 def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An ambiguous part lists its matches; an unknown one the near name; the same run twice, and an empty folder, are refused.
-    Published evidence is found without results."""
+    """An ambiguous part of a name lists its matches, and an unknown one the nearest name. The same run twice and an empty
+    folder are refused. Published evidence is found without results."""
     both = [run_id for (label, _), run_id in ids(project).items() if label == "fedavg"]
     assert all(run_id in refused(capsys, "compare", "fedavg", both[0]) for run_id in both)
     assert "`fedrepro runs --method fedavg` lists the runs that have it" in refused(capsys, "runs", "fedavg")
@@ -327,7 +333,8 @@ def test_compare_wants_runs_that_are_clear(project: Path, capsys: pytest.Capture
 
 
 def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tuned cells with the rate that was chosen; their trials are left out, or follow; one name of a method in all lists."""
+    """Tuned cells show the chosen rate. Trials are left out unless --trials lists them. A method has the same name in all
+    lists."""
     monkeypatch.chdir(ROOT)
     own = out(capsys, "runs", "igfl/table1", "--scale", "short")
     assert own[-1] == "left out: 28 trials of tuned cells; --trials lists them"
@@ -342,7 +349,8 @@ def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_table_has_the_value_of_its_page(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Over its own seeds, with more there; a comparison takes the same, and a run by its name all of them."""
+    """A table's line shows the mean over the table's own seeds and lists further seeds. `compare` of table cells uses the same
+    seeds, and `compare` of named runs uses all seeds."""
     monkeypatch.chdir(ROOT)
     cell = ["--scale", "full", "--columns", "fashion_mnist-mlp-100"]
     page = json.loads(Path("reports/full/fedlaw/table3.json").read_text())["cells"]
@@ -357,7 +365,7 @@ def test_a_table_has_the_value_of_its_page(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_names_of_methods_say_what_differs() -> None:
-    """Arguments only where they differ; those of parts that open slots take only where the names would be the same."""
+    """A name has arguments only if they differ. It has those of default parts only if the names would otherwise be equal."""
     plain, uniform = str(compose("fedavg")), str(compose("mean(weighting=uniform)"))
     weak, strong = (str(compose(f"fedprox(mu={mu})")) for mu in (0.1, 0.5))
     assert method_names([plain, weak]) == ["fedavg", "fedprox"]
@@ -368,7 +376,8 @@ def test_names_of_methods_say_what_differs() -> None:
 
 
 def test_changes_name_what_a_person_sets() -> None:
-    """Arguments of shared parts one by one, other parts whole; what follows from the data set or the model is no change."""
+    """Changes list the arguments of shared parts one by one and other parts whole. A value that follows from the data set or
+    the model is no change."""
     base = {"dataset": "digits", "dataset_sha": "a", "classes": 10, "rounds": 8, "method": "sgd()+fixed_gamma(gamma=0.97)"}
     assert changes(base, base) == []
     other = base | {"dataset": "mnist", "dataset_sha": "b", "method": "sgd()+fixed_gamma(gamma=0.9)"}
@@ -399,14 +408,14 @@ def test_changes_name_what_a_person_sets() -> None:
 def test_a_mistake_in_set_blames_the_command_line(
     given: str, said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not params.yaml, in which it does not stand."""
+    """The message names --set and not params.yaml."""
     err = refused(capsys, "run", "fedlaw/table3", "--set", given)
     assert err.startswith(f"fedrepro: error: {said}")
     assert "params.yaml" not in err
 
 
 def test_a_mistake_in_params_yaml_still_blames_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also beside a --set of another key."""
+    """This holds even if --set changes another key."""
     (project / "params.yaml").write_text("settings: {client_lr: -1.0}\n")
     assert "params.yaml: settings.client_lr" in refused(capsys, "run", "fedlaw/table3", "--set", "rounds=5")
 
@@ -415,7 +424,8 @@ def test_a_mistake_in_params_yaml_still_blames_it(project: Path, capsys: pytest.
 
 
 def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten of twenty rounds in ten seconds, and a seed and a half more: 10 + 30 seconds. After ten minutes a line a minute."""
+    """Ten of twenty rounds took ten seconds, and one and a half seeds follow: 10 + 30 seconds are left. After ten minutes there
+    is one line a minute."""
     now = [0.0]
     monkeypatch.setattr(engine_run.time, "monotonic", lambda: now[0])
 
@@ -437,7 +447,7 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 8 is there: while 10 trains only 11 follows, and none while 11 does."""
+    """Seed 8 is already there, so one seed follows while seed 10 trains and none while seed 11 trains."""
     asked = []
     monkeypatch.setattr(engine_run._Job, "train", lambda self, tasks, after: asked.append((tasks[0].seed, after)))
     command = [*CELLS[:3], "fedavg", *CELLS[4:], "--set", "rounds=3", "clients=4", "--seeds", "10,8,11"]
@@ -458,18 +468,18 @@ def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pyte
     ],
 )
 def test_a_mistake_is_one_line(command: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit code 2, whatever the command."""
+    """The exit code is 2 for every command."""
     Path("data/registry.yaml.json").write_text("[1]")
     try:
         code = main(command)
-    except SystemExit as stopped:  # argparse's
+    except SystemExit as stopped:  # raised by argparse
         code = stopped.code
     assert code == 2
     assert words in capsys.readouterr().err.strip().splitlines()[-1]
 
 
 def test_options_of_a_list(project: Path) -> None:
-    """One plan, however rows and seeds are written."""
+    """Commas and spaces between rows, columns and seeds parse alike, and repeated options add up."""
     from fedrepro.cli.parser import parser
 
     def parsed(*arguments: str) -> Namespace:
@@ -480,5 +490,5 @@ def test_options_of_a_list(project: Path) -> None:
     assert parsed("--columns", "a,b", "c").columns == ["a", "b", "c"]
     assert parsed("--seeds", "8", "--rows", "a", "--seeds", "9", "--rows", "b").seeds == [8, 9]
     assert parsed("--set", "rounds=5", "--set", "clients=3").set == ["rounds=5", "clients=3"]
-    assert (parsed().set, parsed().seeds, parsed().rows) == ([], None, None)  # what one command was given is not another's
+    assert (parsed().set, parsed().seeds, parsed().rows) == ([], None, None)  # no options of an earlier command
     assert parser().parse_args(["verify", "fedgh/table2", "--seeds", "8,9", "--rows", "a,b"]).rows == ["a", "b"]

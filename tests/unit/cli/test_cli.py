@@ -1,4 +1,4 @@
-"""The command line: what it prints, exit codes, one line for a mistake."""
+"""The command line: output, exit codes, one line for a mistake."""
 
 import dataclasses
 import importlib
@@ -51,7 +51,7 @@ def run(*arguments: str | Path) -> int:
 
 
 def test_methods_lists_every_part_under_its_slot(capsys: pytest.CaptureFixture[str]) -> None:
-    """Slots in the order of a round, a line a part, recipes at the end."""
+    """Slots come in the order of a round, with one line for each part. Recipes come last."""
     assert run("list", "methods") == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -68,7 +68,8 @@ def test_methods_lists_every_part_under_its_slot(capsys: pytest.CaptureFixture[s
 
 
 def test_describe_spells_out_canonical_name_source_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    """The canonical name first; each part with its paper, its arguments, their values and defaults, and its needs."""
+    """The canonical name comes first, then each part with its paper, its arguments with values and defaults, and what it
+    needs."""
     assert run("describe", "fedprox(mu=0.5)+adaptive_gws") == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0] == str(compose("fedprox(mu=0.5)+adaptive_gws"))
@@ -84,14 +85,14 @@ def test_describe_spells_out_canonical_name_source_and_arguments(capsys: pytest.
 
 @pytest.mark.parametrize("name", PARTS.names())
 def test_every_part_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """No part's docstring or argument breaks the output."""
+    """Every part's docstring and arguments can be printed."""
     assert run("describe", name) == 0
     assert f"{name} ({PARTS.get(name).slot})" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", DIAGNOSTICS.names())
 def test_every_diagnostic_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its docstring, and each argument."""
+    """The output has the diagnostic's docstring and each argument."""
     assert run("describe", name) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{name} (diagnostic)\n")
@@ -100,7 +101,7 @@ def test_every_diagnostic_can_be_described(name: str, capsys: pytest.CaptureFixt
 
 
 def test_every_command_has_a_function() -> None:
-    """The parser's table against the modules behind it."""
+    """Each command of the parser names a function that exists."""
     commands = next(a for a in parser()._actions if a.dest == "command").choices
     assert isinstance(commands, dict)
     for name, command in commands.items():
@@ -111,7 +112,8 @@ def test_every_command_has_a_function() -> None:
 def test_help_lists_the_commands_for_people_with_an_example_each(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By what they are for; an example is a command that parses. What only the workflow calls is not listed, and works."""
+    """Commands are grouped by purpose, and each example parses. Commands that only the workflow calls are not listed, but they
+    work."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         run("--help")
@@ -119,7 +121,7 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
     commands = next(a for a in parser()._actions if a.dest == "command").choices
     listed = re.findall(r"^  ([a-z]+) ", said, re.MULTILINE)
     known = ["run", "sweep", "verify", "publish", "runs", "compare", "diagnose", "ui", "list", "describe", "doctor", "new"]
-    assert listed == [*known, "data", "report", "track", "spread"]  # those that README and docs use
+    assert listed == [*known, "data", "report", "track", "spread"]  # the commands that README and docs use
     examples = re.findall(r"^ +\$ fedrepro (.*)$", said, re.MULTILINE)
     assert [example.split()[0] for example in examples] == listed
     for example in examples:
@@ -206,7 +208,7 @@ MISTAKES = [
 def test_a_users_mistake_is_one_line_and_exit_code_2(
     arguments: list[str], words: list[str], project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on stderr that names what is wrong; with --debug the error comes through for its traceback."""
+    """One line on stderr names what is wrong. With --debug the error is raised with its traceback."""
     assert run(*arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith("fedrepro: error: ")
@@ -219,21 +221,21 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
 
 @pytest.mark.parametrize("kind", ["partitoin", ["partition"]])
 def test_a_definition_of_an_unknown_kind_is_one_line(kind: Any, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Such files are written by the workflow; one may be damaged or made by hand."""
+    """The workflow writes these files, but a user may damage one or make one by hand."""
     Path("one.json").write_text(json.dumps({"kind": kind, "definition": {}}))
     assert run("draw", "one.json", "--seeds", "8") == 2
     assert capsys.readouterr().err.startswith("fedrepro: error: one.json: defines nothing that is drawn")
 
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the system refuses is the user's to mend: it names the place and no temporary file."""
+    """The line names the place and no temporary file."""
     for arguments in (["report", "papers"], ["summary", "--out", "papers"]):
         assert run(*arguments) == 2
         assert capsys.readouterr().err == "fedrepro: error: papers: is a directory\n"
 
 
 def test_a_bug_is_one_line_too_but_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its type is named, and how to see the traceback."""
+    """The line names the error's type and says how to see the traceback."""
 
     def broken(options):
         raise RuntimeError("two\nlines")
@@ -257,7 +259,7 @@ def test_an_error_is_left_for_the_workflow(project: Path, monkeypatch: pytest.Mo
 
 
 def test_a_jobs_log_has_the_traceback_of_a_bug(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It need not crash a second time. The workflow still repeats one line."""
+    """So a bug need not occur twice to be understood. The workflow still repeats only one line."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
@@ -273,7 +275,7 @@ def test_a_jobs_log_has_the_traceback_of_a_bug(project: Path, monkeypatch: pytes
 
 
 def test_as_a_process() -> None:
-    """The exit code and the line reach the shell; --debug shows the traceback; no stray output."""
+    """The shell gets the exit code and the line. --debug shows the traceback. Nothing else is printed."""
     plain = subprocess.run([FEDREPRO, "describe", "fedporx"], capture_output=True, text=True)
     assert (plain.returncode, plain.stdout) == (2, "")
     assert plain.stderr.startswith("fedrepro: error: unknown method 'fedporx'")
@@ -288,7 +290,7 @@ def test_as_a_process() -> None:
 
 
 def test_a_plan_is_written_as_it_is_made(project: Path) -> None:
-    """All of it, below results/plans; at the scale full it is comparable."""
+    """The file below results/plans has the whole plan. At scale full it is comparable."""
     made = plan(load_project(project), "fedlaw", "table3", "demo")
     written = write_plan("demo/fedlaw/", made)
     assert written == Path("results/plans/demo/fedlaw/table3.json")
@@ -298,8 +300,9 @@ def test_a_plan_is_written_as_it_is_made(project: Path) -> None:
 
 
 def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a run with its seeds and time, which are begun, what is kept by receipt, folder or committed evidence, and the
-    totals. No data is needed. Where nothing like it is published or trained here its time is not known."""
+    """The output has one line for each run with its seeds and time, the seeds that have begun, the seeds that are kept
+    (receipt, folder or committed evidence), and the totals. It needs no data. The time is unknown if no similar run was
+    published or trained here."""
     before = sorted(project.rglob("*"))
     command = ["run", "fedlaw/table3", "--rows", "fedavg", "fedlaw", "--columns", "fashion_mnist-mlp-100", "--dry-run"]
     assert run(*command, "--seeds", "8", "9") == 0
@@ -328,7 +331,7 @@ def test_a_dry_run_says_what_would_train_and_leaves_no_trace(project: Path, caps
 
 
 def publish(project: Path, config: dict) -> None:
-    """A seed with this config that took 12 seconds."""
+    """Publishes a seed of this config that took 12 seconds."""
     path = project / f"reports/full/fedlaw/evidence/{config['dataset']}-{config['model']}-other/seed8.json"
     path.parent.mkdir(parents=True)
     cost, curves = {"wall_s": 12.0, "peak_rss_mib": 500.0}, {"round": [*range(config["rounds"])]}
@@ -336,8 +339,8 @@ def publish(project: Path, config: dict) -> None:
 
 
 def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finished seed comes out the same, number by number, and nothing is written; where a kept number is another one, that is
-    one line and exit code 2, and the kept result stays. FEDREPRO_AGAIN is how a workflow asks for it."""
+    """A finished seed that is trained again gives the same numbers, and nothing is written. If a kept number differs, there is
+    one line and exit code 2, and the kept result stays. A workflow asks for this by FEDREPRO_AGAIN."""
     command = ["run", "fedlaw/table3", *CELL, "--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64"]
     assert run(*command) == 0
     (receipt,) = project.glob("results/runs/*/seed8.json")
@@ -376,7 +379,7 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
     other["code"][part] = "0"
     for path in (receipt, manifest):
         write_json(path, seal(other))
-    assert run(*command) == 0  # stale: Snakemake was told to train again, so it is replaced and not compared
+    assert run(*command) == 0  # a stale result is replaced without a comparison
     assert "changed since seed 8 was trained; training it again" in capsys.readouterr().err
     assert json.loads(receipt.read_text())["curves"] == json.loads(before)["curves"]
 
@@ -384,8 +387,8 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
 def test_run_keep_lose_and_interrupt(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One cell by hand, from nothing: data and draws are made, the seed trained; again: kept; a lost receipt comes back; a new
-    seed trains alone; an interrupted one goes on and ends with the bits of an undisturbed one; the plain engine agrees."""
+    """One cell from nothing: the command prepares data, draws and trains. A second call restores a lost receipt and trains only
+    the new seed. An interrupted seed continues to the same bits. The plain engine agrees."""
     small = ["--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64", "--log", "log.txt"]
     command = ["run", "fedlaw/table3", *CELL, *small]
     assert run(*command) == 0
@@ -446,7 +449,7 @@ def test_run_keep_lose_and_interrupt(
     assert run(*command, "--engine", "plain") == 0
     plain = json.loads(receipt.read_text())
     assert plain["environment"]["engine"] == "plain"
-    assert plain["curves"]["test_loss"] == pytest.approx(evidence["curves"]["test_loss"], abs=1e-4)  # float32
+    assert plain["curves"]["test_loss"] == pytest.approx(evidence["curves"]["test_loss"], abs=1e-4)  # float32 rounding
 
     path = next(project.glob("data/partitions/*/seed8.npz"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -469,7 +472,7 @@ for model in ("lenet", "mlp"):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with runs in native arithmetic, which needs a process of its own: full float32, said and unsaid, and bf16."""
+    """A project with runs in native arithmetic, made in a separate process: float32 by default, float32 by name, and bf16."""
     root = real_papers.copy(tmp_path_factory.mktemp("native"), PARAMS, "fedlaw")
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"}
     done = subprocess.run([sys.executable, "-c", NATIVE], cwd=root, env=environment, capture_output=True, text=True)
@@ -478,13 +481,13 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_both(root: Path, model: str) -> list[dict[str, Any]]:
-    """The receipts of a model: float32, bf16."""
+    """The receipts of a model: first float32, then bf16."""
     found = [json.loads(path.read_text()) for path in root.glob(f"results/runs/digits-{model}-*/seed8.json")]
     return sorted(found, key=lambda receipt: "products" in receipt["config"])
 
 
 def test_reduced_precision_products_are_another_run(native: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Trained beside the run in full float32, which keeps its name; configuration and environment say so. A CPU has no TF32."""
+    """A bf16 run trains beside the float32 run, which keeps its name. Config and environment record it. A CPU refuses TF32."""
     fine, coarse = in_both(native, "lenet")
     assert "products" not in fine["config"]
     assert coarse["config"] == fine["config"] | {"products": "bf16"}
@@ -502,14 +505,15 @@ def test_reduced_precision_products_are_another_run(native: Path, project: Path,
 
 
 def test_a_perceptron_in_bf16(native: Path) -> None:
-    """Its gradient in closed form, which is in full float32, is not taken."""
+    """bf16 disables the MLP's closed-form gradient, which is full float32."""
     one, other = (receipt["curves"]["test_loss"] for receipt in in_both(native, "mlp"))
     assert one != other
     assert one == pytest.approx(other, rel=0.05)
 
 
 def test_prune_plans_again_before(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table is gone and its plan is still there: its result goes at once. So does that of a setting which params.yaml had."""
+    """A table is gone, but its plan is still there: prune removes its result and the plan. It also removes the result of a
+    setting that params.yaml no longer has."""
     now = plan(load_project(project), "fedlaw", "table3", "demo")
     (project / "params.yaml").write_text(PARAMS + "settings: {rounds: 3}\n")
     old = plan(load_project(project), "fedlaw", "table3", "demo")

@@ -1,7 +1,7 @@
-"""Results know the code that made them: a copy of the package is edited between commands.
+"""Results record the code that made them. The tests edit a copy of the package between commands.
 
-The commands run in this process and take their fingerprints from the copy. What is killed, and what has to compute with the
-edited code, is a process of the copy.
+Commands run in this process but take their fingerprints from the copy. A process that is killed, or that must compute with the
+edited code, runs the copy itself.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Folder:
 
     @classmethod
     def make(cls, root: Path) -> "Folder":
-        """FedLAW's papers files, `short` made small."""
+        """Copies the package and FedLAW's files, with a small scale `short`."""
         shutil.copytree(ROOT / "src", root / "src")
         real_papers.copy(root, "scale: short\nseeds: [8, 9]\n", "fedlaw")
         scales = yaml.safe_load((ROOT / "papers/scales.yaml").read_text())
@@ -59,7 +59,7 @@ class Folder:
         )
 
     def run(self, *arguments: str) -> str:
-        """What a command says, on both streams, with the fingerprints of the copy as it is now."""
+        """Runs a command with the current fingerprints of the copy. Returns its stdout and stderr."""
         said, today = io.StringIO(), fingerprints.Code(self.root / "src/fedrepro")
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             patch.chdir(self.root)
@@ -71,7 +71,7 @@ class Folder:
         return said.getvalue()
 
     def commit(self, message: str) -> str:
-        """Commits what a training reads; returns the commit."""
+        """Commits the files that a training reads. Returns the commit."""
         git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(self.root))
         (self.root / ".gitignore").write_text("__pycache__/\n")
         read = ("src", "papers", "params.yaml", "data/registry.yaml")
@@ -85,7 +85,7 @@ class Folder:
         (self.root / file).write_text(text.replace(old, new))
 
     def add(self, file: str = PART, line: str = "ADDED = 1") -> None:
-        """Other code that computes the same."""
+        """Changes the code without changing what it computes."""
         with (self.root / file).open("a") as stream:
             stream.write(f"\n{line}\n")
 
@@ -102,14 +102,14 @@ class Folder:
         return found
 
     def files(self) -> dict[str, bytes]:
-        """Of the run, by name."""
+        """The files of the run by name."""
         found = (path for path in self.run_folder.rglob("*") if path.is_file())
         return {str(path.relative_to(self.run_folder)): path.read_bytes() for path in found}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """FedProx, seeds 8 and 9."""
+    """A folder with FedProx trained at seeds 8 and 9."""
     folder = Folder.make(tmp_path_factory.mktemp("code"))
     folder.run("run", *TABLE)
     return folder.root
@@ -117,13 +117,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(trained: Path, tmp_path: Path) -> Folder:
-    """A copy of it to edit."""
+    """A copy of `trained` to edit."""
     shutil.copytree(trained, tmp_path / "copy")
     return Folder(tmp_path / "copy")
 
 
 def publish(folder: Folder) -> list[Path]:
-    """The receipts as evidence of scale short; the run's own files stay."""
+    """Copies the receipts into the evidence of scale short. The run's own files stay."""
     found = []
     for receipt in folder.run_folder.glob("seed*.json"):
         path = folder.root / "reports/short/fedlaw/evidence" / receipt.parent.name / receipt.name
@@ -133,8 +133,8 @@ def publish(folder: Folder) -> list[Path]:
 
 
 def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> None:
-    """A comment: kept. An edit, and a seed more: `runs` and `doctor` say so, and one line before the training; then all seeds
-    are of one code, with other numbers, and make one mean."""
+    """After a comment the seeds are kept. After an edit `runs` and `doctor` report stale seeds, and one line says so before
+    training. Then all seeds, with a new one, have the same code and make one mean."""
     folder.add(line="# A comment.")
     before = folder.receipts()
     assert "seed 8 kept, seed 9 kept" in folder.run("run", *TABLE)
@@ -155,8 +155,8 @@ def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> No
 
 
 def test_seeds_of_different_code_make_no_mean(folder: Folder) -> None:
-    """A seed more alone, which the table does not ask for: of the run the older ones have a line of their own, and a comparison
-    has no mean of them."""
+    """A new seed that the table does not ask for trains alone. `runs` lists the older seeds on a line of their own, and
+    `compare` shows no mean for the run."""
     folder.add()
     assert "changed since" not in folder.run("run", *TABLE, "--seeds", "11")
     run_id = folder.run_folder.name[-8:]
@@ -171,7 +171,7 @@ def test_seeds_of_different_code_make_no_mean(folder: Folder) -> None:
 
 
 def test_the_engine_and_the_model_mark_and_train_nothing(folder: Folder) -> None:
-    """They are said by all that lists the run; `--fresh` trains again, and from the start."""
+    """Every command that lists the run names the changed code. `--fresh` trains the seed again from the start."""
     for file in ("src/fedrepro/engine/local.py", "src/fedrepro/models/mlp.py"):
         folder.add(file)
     said = folder.run("run", *TABLE)
@@ -187,7 +187,7 @@ def test_the_engine_and_the_model_mark_and_train_nothing(folder: Folder) -> None
 
 
 def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
-    """The same command, and the same numbers."""
+    """The same command gives the same numbers."""
     before = folder.receipts()
     shutil.rmtree(folder.run_folder)
     assert "kept" not in folder.run("run", *TABLE)
@@ -195,7 +195,7 @@ def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
 
 
 def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder) -> None:
-    """A result names one code, of which all of its rounds are. The commit is that at the beginning of the training."""
+    """All rounds of a result are of one code. The recorded commit is that at the start of the training."""
     shutil.rmtree(folder.root / "results/runs")
     first = folder.commit("first")
     longer = ["run", *TABLE, "--set", "rounds=60", "--seeds", "8", "--checkpoint-seconds", "0"]
@@ -215,7 +215,7 @@ def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder)
 
 
 def test_a_kill_while_training_again_leaves_the_old_result(folder: Folder) -> None:
-    """To the byte, and still stale; the same command goes on from the checkpoint."""
+    """The old result stays to the byte and stays stale. The same command continues from the checkpoint."""
     longer = [*TABLE, "--set", "rounds=40", "--seeds", "8", "--checkpoint-seconds", "0"]
     folder.run("run", *longer)
     (run_folder,) = (path.parent for path in folder.root.glob("results/runs/*/seed8.json") if _rounds(path) == 40)
@@ -249,7 +249,7 @@ def _wait(found):
 
 
 def test_a_kill_between_two_renames_loses_neither(folder: Folder) -> None:
-    """The old folder is aside, the new one not yet in its place: the next command puts the old one back, and it is stale."""
+    """The old folder was moved aside and the new one is not in place yet. The next command puts the old one back."""
     before = folder.files()
     (folder.run_folder / "seed8").rename(folder.run_folder / ".seed8.before")
     assert "seed 8 kept" in folder.run("run", *TABLE, "--seeds", "8")
@@ -257,7 +257,8 @@ def test_a_kill_between_two_renames_loses_neither(folder: Folder) -> None:
 
 
 def test_published_evidence_is_marked_and_not_replaced(folder: Folder) -> None:
-    """With the run's own files, and without: kept, and said; `--fresh` trains in this folder and leaves the evidence."""
+    """Published seeds are kept and marked, with or without local files of the run. `--fresh` trains in this folder and leaves
+    the evidence."""
     evidence = publish(folder)
     before = [path.read_bytes() for path in evidence]
     folder.add()
@@ -281,8 +282,8 @@ def test_published_evidence_is_marked_and_not_replaced(folder: Folder) -> None:
 
 
 def test_publish_names_what_differs_from_the_published_evidence(folder: Folder) -> None:
-    """A seed that gives other numbers here than its evidence is counted, with what to do; one that is identical to the bit is
-    not, nor is one that was confirmed from the evidence. Nothing is copied, so there is no next step."""
+    """`publish` counts a seed whose numbers here differ from its evidence and says what to do. It does not count a seed that is
+    identical to the bit or confirmed from the evidence. It copies nothing, so it names no next step."""
     eight, nine = publish(folder)
     path = folder.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())
@@ -304,7 +305,7 @@ def test_publish_names_what_differs_from_the_published_evidence(folder: Folder) 
     assert [one.read_bytes() for one in (eight, nine)] == before
     elsewhere = folder.root / "reports/short/igfl/evidence" / eight.parent.name / eight.name
     elsewhere.parent.mkdir(parents=True)
-    eight.rename(elsewhere)  # deleted to be replaced, and another paper has it, too: it does not come back
+    eight.rename(elsewhere)  # a deleted file does not come back if another paper has the same evidence
     said = folder.run(*command)
     assert place in said
     assert f"({elsewhere.relative_to(folder.root)}): delete that file to replace it" in said
@@ -317,8 +318,8 @@ def test_publish_names_what_differs_from_the_published_evidence(folder: Folder) 
 
 
 def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> None:
-    """Code that computes the same: `--renew` writes its fingerprints, sealed, and nothing else. Code that does not: a
-    difference, and the file stays. Evidence of before there were fingerprints gets them too. The commit is named."""
+    """If the new code computes the same, `--renew` writes its fingerprints and the commit and changes nothing else. If not, it
+    reports a difference and leaves the file. Evidence without fingerprints gets them too."""
     eight, nine = publish(folder)
     nine.write_text(json.dumps(seal({key: value for key, value in read(nine).items() if key != "code"})))
     shutil.rmtree(folder.root / "results")
@@ -349,7 +350,8 @@ def test_verify_renews_what_is_identical_and_nothing_else(folder: Folder) -> Non
 
 
 def test_a_partition_of_other_code_is_drawn_again(folder: Folder) -> None:
-    """Another draw under the same name: partition and results are made again, and say so; the others are not touched."""
+    """If the scheme's code changed, the partition is drawn again and the seed is trained again, and both are announced. Other
+    seeds are not touched."""
     scheme = "src/fedrepro/data/partition/dirichlet_per_class.py"
     before, drawn = folder.receipts(), next(folder.root.glob("data/partitions/*/seed8.npz"))
     old = drawn.read_bytes()

@@ -1,4 +1,4 @@
-"""What can be named: `fedrepro list` has all of it, `fedrepro describe` explains each of them."""
+"""`fedrepro list` lists every name, and `fedrepro describe` explains each of them."""
 
 import dataclasses
 import re
@@ -27,7 +27,7 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The width of the terminal that tests run in decides nothing."""
+    """Fixes the terminal width, so the width of the test's terminal does not matter."""
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -47,7 +47,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     }.items(),
 )
 def test_a_list_has_every_name_once(kind: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Each begins a line; what it is stands beside or below it, in lines as long as the terminal."""
+    """Each name begins a line. Its description stands beside or below it, in lines no longer than the terminal is wide."""
     text = said(capsys, "list", kind)
     first = re.findall(r"^([a-z][\w-]*)(?=[ (]|$)", text, flags=re.MULTILINE)
     assert first == names
@@ -55,7 +55,7 @@ def test_a_list_has_every_name_once(kind: str, names: list[str], capsys: pytest.
 
 
 def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """By the files themselves. Every setting has a meaning, and a default that is of its type."""
+    """The defaults and protocols are those of the files. Every setting has a meaning, and its default has the right type."""
     text = said(capsys, "list", "settings")
     own = re.search(r"^client_lr +(.*)\n +(.*)$", text, flags=re.MULTILINE)
     assert own
@@ -74,7 +74,7 @@ def test_settings_say_type_meaning_default_and_whose_protocol_gives_them(capsys:
 def test_tables_have_their_titles_and_addresses_are_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every table and figure; an address longer than the terminal is not cut, everything else is wrapped to it."""
+    """The list has the tables with their titles. An address longer than the terminal is not cut. All other text is wrapped."""
     assert re.search(r"^fedgh/table2 +\w", said(capsys, "list", "tables"), flags=re.MULTILINE)
     monkeypatch.setenv("COLUMNS", "60")
     lines = said(capsys, "list", "methods").splitlines()
@@ -85,7 +85,7 @@ def test_tables_have_their_titles_and_addresses_are_whole(
 
 @pytest.mark.parametrize("name", [*MODELS, *SCHEMES.names(), *DATASETS])
 def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its kind comes first, then more than one line about it."""
+    """The first line names the kind. More than one line of description follows."""
     lines = said(capsys, "describe", name).splitlines()
     kind = "model" if name in MODELS else "data set" if name in DATASETS else "partition scheme"
     assert lines[0] == f"{name} ({kind})"
@@ -93,7 +93,7 @@ def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_table_is_described_by_what_rows_and_columns_take(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its keys with their labels, and the command that makes it by the paper's protocol."""
+    """The description has the keys with their labels, and the command that makes the table by the paper's protocol."""
     lines = said(capsys, "describe", "fedgh/table2").splitlines()
     assert lines[1] == "  made by: snakemake --cores 8 reports/full/fedgh/table2.md"
     assert lines[2:6] == ["  rows:", "    fedavg     FedAvg", "    fedavg+gh  FedAvg + GH", "  columns:"]
@@ -101,7 +101,7 @@ def test_a_table_is_described_by_what_rows_and_columns_take(capsys: pytest.Captu
 
 
 def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
-    """Parameters of a model, arguments of a scheme, samples of a data set."""
+    """A model has its number of parameters, a scheme its arguments, a data set its number of samples."""
     assert "  535,818 parameters at 10 classes" in said(capsys, "describe", "two_nn")
     assert "  min_size: whole number (default 10)" in said(capsys, "describe", "dirichlet_balanced(alpha=1)")
     assert "60,000 to train on, 10,000 to test on" in said(capsys, "describe", "mnist")

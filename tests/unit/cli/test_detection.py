@@ -1,4 +1,4 @@
-"""FedGH's detection table by hand, from drawn faces to the page."""
+"""FedGH's detection table by hand, with drawn faces as data."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Six rounds instead of 30: the rows train on one drawn data set and one partition, and learn; the columns read rounds 1, 2
+    """Six rounds instead of 30. All rows train on one data set and one partition, and they learn. The columns read rounds 1, 2
     and 6 of the same run."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\ndevice: cpu\nsettings: {rounds: 6}\n")
     assert main(["run", "fedgh/table6"]) == 0
@@ -41,7 +41,7 @@ def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_photographs_that_are_not_there(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line says where to put them, and nothing is trained."""
+    """One line says where to put the photographs, and nothing is trained."""
     assert main(["run", "fedgh/table6", "--scale", "full", "--set", "dataset=human_faces"]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert "human_faces: cannot get human_faces.zip" in last

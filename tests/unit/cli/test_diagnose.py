@@ -1,4 +1,4 @@
-"""Keeping models by hand and measuring them: `fedrepro run --keep`, `fedrepro diagnose`."""
+"""Models are kept by hand and measured: `fedrepro run --keep`, `fedrepro diagnose`."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ CALL = "client_distance(to=after, relative=false)"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """FedAvg for one seed and four rounds, nothing kept."""
+    """A project with FedAvg trained for one seed and four rounds, without kept models."""
     root = tmp_path_factory.mktemp("keep")
     with pytest.MonkeyPatch.context() as patch:
         real_papers.enter(root, patch, "scale: demo\nseeds: [8]\n", "fedlaw")
@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, as the current folder."""
+    """A copy of `trained`, as the current folder."""
     return real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
 
 
@@ -40,7 +40,7 @@ def run_id(project: Path) -> str:
 
 
 def below(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and time of every file."""
+    """The bytes and the modification time of every file."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "config.json")
     return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
@@ -50,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The round after which each training from now on stopped."""
+    """A list that gets the last round of every further training."""
     found, train = [], engine_run.train
 
     def counted(*args, **options):
@@ -63,8 +63,8 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_finished_seed_is_trained_again_as_far_as_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds 1 and 3 of four: three rounds, and results stay as they are. What is there then is not trained again; another
-    engine's training from the start keeps the same bytes on its way."""
+    """To keep rounds 1 and 3 of four, three rounds are trained, and the results do not change. Kept rounds are not trained
+    again. A training from the start keeps the same bytes."""
     before, seen = below(project / "results/runs"), trainings(monkeypatch)
     assert main([*RUN, "--keep", "1", "3"]) == 0
     assert seen == [3]
@@ -89,7 +89,8 @@ def test_a_finished_seed_is_trained_again_as_far_as_needed(project: Path, monkey
 
 
 def test_an_interrupted_second_training_goes_on(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in its third round with a checkpoint after each: the rest is computed, and the models are those of one go."""
+    """A checkpoint after each round, killed in round 3: the next command computes the rest, and the models equal those of an
+    undisturbed training."""
     whole = project / "whole"
     assert main([*RUN, "--keep", "1", "4"]) == 0
     shutil.move(project / "results/kept", whole)
@@ -109,7 +110,7 @@ def test_an_interrupted_second_training_goes_on(project: Path, monkeypatch: pyte
 
 
 def test_a_training_that_gives_other_numbers_keeps_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The receipt's accuracy of round 2 was another: one line, exit code 2, and no models of that round or later ones."""
+    """The receipt has another accuracy in round 2: one line, exit code 2, and no models from round 2 on."""
     path = project / "results/runs" / run_id(project) / "seed8.json"
     content = json.loads(path.read_text())
     content["curves"]["test_accuracy"][1] += 1
@@ -126,8 +127,8 @@ def test_a_training_that_gives_other_numbers_keeps_nothing(project: Path, capsys
 
 
 def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the rounds that are asked for, and of those only what no earlier call measured on the same models. The file has all,
-    with the bytes of one call."""
+    """A call measures only the rounds it asks for, and only those not yet measured on the same models. The file keeps all
+    rounds and has the bytes of a single call."""
     assert main([*RUN, "--keep", "1", "2", "4"]) == 0
     name, path = run_id(project), measurements.measurements_path(Path(), run_id(project), CALL, 8)
     assert main(["diagnose", CALL, name]) == 0
@@ -146,7 +147,7 @@ def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By run_id, with the same bytes twice, of all that is kept; and taken by reports only when it is sound."""
+    """A run_id and a configuration file give the same bytes for all kept rounds. Reports take the file only if it is sound."""
     assert main([*RUN, "--keep", "1", "4"]) == 0
     assert main(["diagnose", "client_distance", run_id(project)]) == 0
     path = measurements.measurements_path(Path(), run_id(project), CALL, 8)
@@ -180,14 +181,14 @@ def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_mistakes(arguments: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit code 2."""
+    """A mistake is one line with exit code 2."""
     assert main([run_id(project) if one == "RUN" else one for one in arguments]) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
     assert words in line
 
 
 def test_a_job_of_the_workflow_trains_what_is_missing_and_measures(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one process: a finished seed as far as its models need it; the second time nothing."""
+    """One process trains a finished seed as far as the models need and measures them. A second call does nothing."""
     path = project / "config.json"
     run = json.loads((project / "results/runs" / run_id(project) / "config.json").read_text())
     path.write_text(json.dumps(run | {"keep": [2]}))
@@ -205,7 +206,7 @@ def test_a_job_of_the_workflow_trains_what_is_missing_and_measures(project: Path
 
 
 def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`fedrepro run` keeps the models that the table wants, and names the command that measures them."""
+    """`fedrepro run` keeps the models that the table needs and names the command that measures them."""
     path = Path("papers/fedlaw/tables/table3.yaml")
     content = yaml.safe_load(path.read_text())
     metric = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": "client_distance"}
@@ -223,8 +224,9 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    """A line between neighbouring rounds: the file names both models, and has values of the later one alone. Its ends are
-    what the run recorded, to the bit; a second time it has the same bytes. Without the other rounds one line names them."""
+    """A line between the models of neighbouring rounds. The file names both models and has values only for the later round. The
+    ends equal the recorded losses to the bit, and a second call gives the same bytes. If other rounds are missing, one line
+    names them."""
     assert main([*RUN, "--keep", "1", "3", "4"]) == 0
     name = run_id(project)
     assert main(["diagnose", "line(points=3)", name]) == 0
@@ -239,7 +241,7 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     assert main(["diagnose", "line(points=3)", name]) == 0
     assert path.read_bytes() == content
     capsys.readouterr()
-    assert main(["diagnose", "line(apart=2)", name]) == 0  # 3 - 2 is there, 4 - 2 is not
+    assert main(["diagnose", "line(apart=2)", name]) == 0  # round 4 has no model 2 rounds before it, round 3 has
     (other,) = set(project.glob("results/diagnostics/*/line-*/seed8.parquet")) - {path}
     assert {value.round for value in measurements.read(other).values} == {3}
     shutil.rmtree(project / "results/kept")
@@ -251,7 +253,7 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_measured_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a round, with the numbers of its file."""
+    """One line for each round shows the numbers of the file."""
     assert main([*RUN, "--keep", "1", "3"]) == 0
     capsys.readouterr()
     assert main(["diagnose", "client_distance", run_id(project)[-8:]]) == 0

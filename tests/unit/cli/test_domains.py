@@ -1,4 +1,4 @@
-"""Runs on other data than images of one kind, from the command to their evidence: embedded data, a round or two."""
+"""Runs on data of several domains and on text, from the command to the receipt: embedded data, one or two rounds."""
 
 import json
 from pathlib import Path
@@ -24,24 +24,25 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def curves() -> list[dict[str, list[Any]]]:
-    """Of each run."""
+    """The curves of each run."""
     return [json.loads(path.read_text())["curves"] for path in sorted(Path("results/runs").glob("*/seed8.json"))]
 
 
 def test_each_domain_is_tested_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """Five accuracies of a hundred images each, their unweighted mean, and what is recorded of every other data set."""
+    """The receipt has five accuracies of a hundred images each, their unweighted mean, and the metrics that every data set
+    has."""
     assert main(COMMAND) == 0, capsys.readouterr().err
     (found,) = curves()
     each = [found[f"test_accuracy/{domain}"][-1] for domain in DOMAINS]
-    assert all(value == int(value) for value in each)  # of a hundred images
+    assert all(value == int(value) for value in each)  # each of a hundred images
     assert found["domain_accuracy"] == found["test_group_mean_accuracy"]
     assert found["domain_accuracy"][-1] == pytest.approx(np.mean(each))
     assert {"test_accuracy", "test_loss"} <= found.keys()
 
 
 def test_a_table_on_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two cells: roles are clients, which measure on held-out windows. The boosted share is recorded in each round of the
-    elastic one."""
+    """Two cells: each role is a client and is measured on held-out windows. The elastic run records the boosted share in each
+    round."""
     assert main(["run", "elastic/table5", "--set", "rounds=2"]) == 0, capsys.readouterr().err
     elastic, naive = sorted(curves(), key=lambda found: "boosted/tensor" not in found)
     assert "boosted/tensor" not in naive

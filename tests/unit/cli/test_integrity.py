@@ -1,4 +1,4 @@
-"""A file that was changed after the run: every command that reads it names the file, and its advice repairs it."""
+"""Files changed after the run: every command that reads such a file names it, and its advice repairs it."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to tamper with, as the current folder."""
+    """A copy of `trained` to damage, as the current folder."""
     real_papers.go(shutil.copytree(trained, tmp_path / "copy"), monkeypatch)
     return Path()
 
@@ -63,7 +63,7 @@ def flip(path: Path) -> None:
 
 
 def doctor(capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
-    """Its exit code, and what it says of results and evidence."""
+    """The exit code of `doctor` and its lines on results and evidence."""
     capsys.readouterr()
     code = main(["doctor"])
     named = ("result folders", "receipts", "evidence")
@@ -71,7 +71,7 @@ def doctor(capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
 
 
 def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of each is sound; then a line for every damaged file, and only for those."""
+    """Undamaged files are reported as sound. Then each damaged file has a line, and no other file has one."""
     assert [line.split() for line in doctor(capsys)[1]] == [
         ["ok", *name.split(), "1,", "each", "as", "it", "was", "written"] for name in ("result folders", "receipts", "evidence")
     ]
@@ -98,7 +98,7 @@ def test_doctor_finds_every_kind_of_damage(project: Path, capsys: pytest.Capture
 def test_doctor_looks_for_the_mirror(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder, an address, or neither."""
+    """The mirror may be a folder or an address. A path that does not exist is bad."""
     for mirror, good in ((str(project), "ok"), ("https://example.org/data", "ok"), (str(project / "nothing"), "BAD")):
         monkeypatch.setenv("FEDREPRO_MIRROR", mirror)
         main(["doctor"])
@@ -108,8 +108,8 @@ def test_doctor_looks_for_the_mirror(
 def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`report`, `runs` and `track` name the file; the advice: deleted, it comes back from its folder. Published evidence of the
-    seed comes first, and gives the good report."""
+    """`report`, `runs` and `track` name the file. As they advise, the deleted receipt comes back from its folder. Published
+    evidence of the seed takes precedence and gives the correct report."""
     receipt, evidence = one("results/runs/*/seed8.json"), one("reports/short/fedlaw/evidence/*/seed8.json")
     good = receipt.read_bytes()
     for spoil in (lambda: change(receipt, to_98), lambda: receipt.write_text("")):
@@ -130,7 +130,7 @@ def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
 
 
 def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written; the advice: deleted, the receipt that is still here gives the report."""
+    """Nothing is written. As the line advises, once the evidence is deleted the local receipt gives the report."""
     evidence = one("reports/short/fedlaw/evidence/*/seed8.json")
     change(evidence, to_98)
     assert main(REPORT) == 2
@@ -142,13 +142,14 @@ def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.Capture
 
 
 def results() -> dict[Path, bytes]:
-    """Every file of the seeds that are trained."""
+    """Every file of the trained seeds."""
     return {path: path.read_bytes() for pattern in ("*/seed*.json", "*/seed*/*") for path in Path("results/runs").glob(pattern)}
 
 
 def test_damaged_inputs_are_named_and_nothing_finished_is_lost(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A flipped byte in the arrays, then in a partition, stops the runs that need it with one line; results that exist stay as
-    they are, and the same command succeeds once the file is mended. Inputs that changed under a finished result stop it too."""
+    """A flipped byte in the arrays or in a partition stops the runs that need the file with one line. Finished results stay,
+    and the same command succeeds once the file is repaired. Inputs that changed under a finished result stop the command
+    too."""
     finished, command = results(), ["run", "fedlaw/table3", "--rows", "fedprox", *CELL[2:], "--seeds", "8", "9"]
     for victim in (one("data/arrays/digits/1x28x28/train_images.npy"), one("data/partitions/*/seed8.npz")):
         good = victim.read_bytes()
@@ -179,7 +180,7 @@ OTHERS = (
 
 
 def test_settings_that_are_not_the_run_ids_train_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the file of one run: one line, exit code 2. Written anew, the file trains."""
+    """An edited configuration file of a run gives one line and exit code 2. The restored file trains."""
     run = json.loads(Path(PLAN).read_text())["runs"][one("results/runs/*/seed8").parent.name]
     path, command = Path("results/configuration.json"), ["run", "results/configuration.json", "--seeds", "8"]
     shutil.rmtree("results/runs")
@@ -199,7 +200,7 @@ def test_settings_that_are_not_the_run_ids_train_nothing(project: Path, capsys: 
 def test_an_edited_plan_is_neither_rendered_nor_trained(
     edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line, exit code 2, and no report; a plan is nothing that `run` takes, edited or not."""
+    """`report` of an edited plan gives one line, exit code 2 and no report. `run` takes no plan, edited or not."""
     run_id = one("results/runs/*/seed8").parent.name
     shutil.rmtree("results/runs")
     assert main(["run", PLAN, "--seeds", "8"]) == 2

@@ -1,4 +1,4 @@
-"""`fedrepro new`: each skeleton is written into a copy of the project, and runs there for real."""
+"""`fedrepro new` writes each skeleton into a copy of the project, where it runs."""
 
 import os
 import shutil
@@ -17,13 +17,13 @@ TAKEN = ("src", "tests/toy.py", "tests/conftest.py", "pyproject.toml", "params.y
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What of the project the commands read, with all that the tests write into it."""
+    """The files of the project that the commands read. Tests write into this copy."""
     return make(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same, into which nothing is written."""
+    """A second copy, in which every test finds the original files."""
     return make(tmp_path_factory.mktemp("untouched"))
 
 
@@ -47,7 +47,7 @@ def _code_of_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(root: Path, *command: str, ok: bool = True) -> str:
-    """A process with the copy's own package; what it said."""
+    """Runs a process with the copy's package. Returns its output."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FEDREPRO")} | {"PYTHONPATH": str(root / "src")}
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
@@ -65,7 +65,8 @@ def passed(root: Path, *files: str) -> str:
 def test_a_part_of_every_slot_with_its_test(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Eight parts: their tests pass, the style is the project's, and all eight together are a method that is listed."""
+    """Eight parts: their tests pass, their style is the project's, and they are listed. All eight together make a method that
+    trains."""
     monkeypatch.chdir(copy)
     for slot in SLOTS:
         assert main(["new", "method", f"new_{slot}", "--slot", slot]) == 0
@@ -93,7 +94,7 @@ def test_a_part_of_every_slot_with_its_test(
 
 
 def test_a_table_that_trains(copy: Path) -> None:
-    """Both rows at scale demo, with the paper's protocol; nothing is printed."""
+    """Both rows train at scale demo. The table has no printed numbers."""
     said = fedrepro(copy, "new", "table", "fedgh/table41")
     assert said.startswith("written papers/fedgh/tables/table41.yaml\nnext:\n")
     said = fedrepro(copy, "run", "fedgh/table41", "--scale", "demo", "--set", "rounds=2", "--seeds", "8", "--device", "cpu")
@@ -102,7 +103,7 @@ def test_a_table_that_trains(copy: Path) -> None:
 
 
 def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
-    """Its table at every scale; its claim names what the table has; a page of it can be asked for."""
+    """Its table plans two cells at every scale and trains at scale demo. Its claim names rows and columns of the table."""
     assert fedrepro(copy, "new", "paper", "mine").splitlines()[:3] == [
         "written papers/mine/paper.yaml",
         "written papers/mine/tables/table1.yaml",
@@ -119,7 +120,8 @@ def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
 
 
 def test_a_data_set_that_trains(copy: Path) -> None:
-    """Reader, kind and entry; its test passes; a run of a table reads it. Its checksum guards it."""
+    """The command writes a reader, its kind and a registry entry. The generated test passes, a run of a table reads the data,
+    and the checksum detects changed images."""
     said = fedrepro(copy, "new", "dataset", "squares")
     assert "changed data/registry.yaml" in said
     assert "changed src/fedrepro/data/registry.py" in said
@@ -205,8 +207,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_in_an_own_part_names_its_file_and_line(case: str, untouched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1, since the line cannot say what is meant; without the line every command would end in words of Python's."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # files of one size, written in one second, would share theirs
+    """Without this line every command would end in a message of Python that does not name the user's file."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # files of one size and second would share a .pyc
     code, words = MISTAKES[case]
     own = untouched / "src/fedrepro/methods/aggregate/mine.py"
     own.write_text(PART + code)

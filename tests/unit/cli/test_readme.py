@@ -1,4 +1,4 @@
-"""Commands that the README shows with their output: on the committed evidence they print these lines."""
+"""The README shows commands with their output: on the committed evidence they print these lines."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ SHOWN = [part for block in BLOCKS for part in re.findall(r"^\$ (.*?\n)(.*?)(?=^\
 
 
 def test_the_readme_shows_some() -> None:
-    """Their commands are `runs` and `compare`."""
+    """The README shows output of `runs` and of `compare`."""
     assert {command.split()[1] for command, lines in SHOWN if lines} == {"runs", "compare"}
 
 
@@ -22,7 +22,8 @@ def test_the_readme_shows_some() -> None:
 def test_output_in_the_readme(
     command: str, lines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every line in its order; `...` stands for lines that are left out. A file that the command writes goes elsewhere."""
+    """Every shown line is printed, in this order. `...` stands for lines left out. Files that the command writes go to a
+    temporary folder."""
     for name in ("papers", "data", "reports", "params.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -34,7 +35,7 @@ def test_output_in_the_readme(
 
 
 def test_runs_on_other_data_have_no_difference(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of MNIST and FashionMNIST, whose seeds are published."""
+    """Both runs are published, but on MNIST and FashionMNIST, so `compare` shows no difference."""
     monkeypatch.chdir(ROOT)
     assert main(["compare", "b79f960d", "5e6c95cf"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""FashionMNIST and CIFAR-10 from download to a trained cell, in their true file formats, over HTTP."""
+"""FashionMNIST and CIFAR-10 from download to a trained cell: real file formats over HTTP."""
 
 import gzip
 from pathlib import Path
@@ -19,13 +19,14 @@ PER_CLASS, TEST_PER_CLASS = 6, 2
 
 
 def images(shape: tuple[int, ...], classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, with 6 training images of each class and then 2 test images of each."""
+    """Noise images with labels: 6 training images of each class, then 2 test images of each class."""
     labels = np.tile(np.arange(classes), PER_CLASS + TEST_PER_CLASS)
     return np.random.default_rng(classes).integers(0, 256, (len(labels), *shape), dtype=np.uint8), labels
 
 
 def publish(project: Path, folder: Path, url: str) -> dict[str, np.ndarray]:
-    """Files of the true formats in `folder`, and their checksums and address in the project's registry; returns all images."""
+    """Writes files in the real formats to `folder`, and their checksums and URL to the project's registry. Returns all images
+    by data set."""
     path = project / "data/registry.yaml"
     registry = yaml.safe_load(path.read_text())
     made = {
@@ -51,7 +52,7 @@ def publish(project: Path, folder: Path, url: str) -> dict[str, np.ndarray]:
 
 
 def test_from_download_to_a_trained_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One command fetches what it needs, once, and trains; the arrays hold every pixel that was published."""
+    """One command downloads each file once and trains. The arrays have every published pixel."""
     project = real_papers.enter(tmp_path / "project", monkeypatch, "seeds: [8]\n", "fedlaw")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     folder = tmp_path / "published"
@@ -71,4 +72,4 @@ def test_from_download_to_a_trained_cell(tmp_path: Path, monkeypatch: pytest.Mon
         accuracy = pd.read_parquet(metrics).query("metric == 'test_accuracy'")["value"]
         assert accuracy.between(0, 100).all()
         assert len(accuracy) == 1
-    assert main(command) == 0  # without the server: nothing is asked for again
+    assert main(command) == 0  # the server is down, and nothing is downloaded again

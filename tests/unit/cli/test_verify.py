@@ -1,4 +1,4 @@
-"""fedrepro verify, in a project whose scale `short` is small: real trainings, published, trained again, and tampered with."""
+"""`fedrepro verify` in a project with a small scale `short`: runs are trained, published, trained again and tampered with."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ TABLE = ["fedlaw/table3", "--rows", "fedavg", "--columns", "fashion_mnist-mlp-10
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with one cell of FedLAW's Table 3 published: two seeds."""
+    """A project with one published cell of FedLAW's Table 3: two seeds."""
     folder = real_papers.copy(tmp_path_factory.mktemp("project"), "scale: demo\nseeds: [8, 9]\n")
     scales = yaml.safe_load((folder / "papers/scales.yaml").read_text())
     scales["short"] = {"note": "small", "settings": SHORT}
@@ -42,13 +42,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to tamper with, as the current folder."""
+    """A copy of `published` to tamper with, as the current folder."""
     return real_papers.go(shutil.copytree(published, tmp_path / "copy"), monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def again(published: Path) -> Record:
-    """What a training of seed 8 gives when `verify` trains it again."""
+    """The record of seed 8 as `verify` trains it again."""
     found, train_again = [], verify.train_again
 
     def train(*arguments) -> Record:
@@ -64,7 +64,7 @@ def again(published: Path) -> Record:
 
 @pytest.fixture
 def trained_once(again: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`verify` takes that training for its own, since evidence decides nothing of a training."""
+    """Replaces the training in `verify` by that record. Evidence has no influence on a training."""
 
     def train(identity: Record, seed: int, how: run.Options) -> Record:
         assert (identity["run_id"], seed) == (again["run_id"], again["seed"])
@@ -74,7 +74,7 @@ def trained_once(again: Record, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def change(path: Path, edit, forge: bool = True) -> None:
-    """Edits evidence. To `forge` is to compute its digest anew, so that training again alone finds it out."""
+    """Edits evidence. With `forge` it gets a new digest, so only training again finds the edit."""
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(seal(content) if forge else content))
@@ -82,7 +82,7 @@ def change(path: Path, edit, forge: bool = True) -> None:
 
 @pytest.mark.usefixtures("trained_once")
 def test_a_page_that_does_not_say_what_the_evidence_gives_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A number that was edited in one of its files; a result of this folder does not count. Without a page nothing is said."""
+    """The edited file of the page is named. Results in this folder do not count. Without a page there is no line."""
     command, stem = ["verify", *TABLE, "--seeds", "8"], "reports/short/fedlaw/table3"
     assert main(command) == 0
     assert "evidence gives" not in capsys.readouterr().out
@@ -101,10 +101,10 @@ def test_a_page_that_does_not_say_what_the_evidence_gives_is_named(project: Path
 
 
 def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both seeds, by table and by run_id, without results or data; nothing is written into results."""
+    """Both seeds are identical, by table and by run_id, without results or data. No result is written."""
     run_id = next(project.glob("reports/short/fedlaw/evidence/*")).name
     for path in project.glob("reports/short/fedlaw/evidence/*/seed8.json"):
-        shutil.copy(path, path.with_name("seed8 copy.json"))  # as a file manager names it: no seed's
+        shutil.copy(path, path.with_name("seed8 copy.json"))  # a file manager's copy is not a seed
     for target in (TABLE, [run_id, "--seeds", "9"]):
         shutil.rmtree(project / "data" / "partitions", ignore_errors=True)
         capsys.readouterr()
@@ -117,7 +117,8 @@ def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_from_a_gpu_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of two seeds, in a sentence; of nothing else, one line says why there is nothing to do."""
+    """If one of two seeds is from a GPU, a sentence says that it is left out. If all are, one line says so, with exit code
+    2."""
     first, second = sorted(project.glob("reports/short/fedlaw/evidence/*/seed*.json"))
     change(first, lambda content: content["environment"].update(device="cuda"))
     assert main(["verify", *TABLE]) == 0
@@ -130,7 +131,7 @@ def test_what_is_from_a_gpu_is_left_out(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In one number of one round: named, with the reason, and exit code 1; the other seed is still identical."""
+    """The changed number is named with the reason, and the exit code is 1. The other seed is still identical."""
     (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
     change(path, lambda content: content["curves"]["test_accuracy"].__setitem__(1, 50.125))
     assert main(["verify", *TABLE]) == 1
@@ -152,7 +153,7 @@ def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Said with the file's name before anything is trained, even where the training comes out the same; exit code 1."""
+    """The file is named before anything is trained, even if the training comes out the same. The exit code is 1."""
     (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
     change(path, edit, forge=False)
     assert main(["verify", *TABLE, "--seeds", "8"]) == 1
@@ -183,7 +184,7 @@ def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: py
         ),
         (
             lambda c: c["environment"].update(torch="1.0", platform="Linux-6-aarch64-with-glibc2.17"),
-            None,  # another environment, the same numbers: identical
+            None,  # another environment with the same numbers is identical
         ),
         (
             lambda c: (
@@ -195,7 +196,7 @@ def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: py
     ],
 )
 def test_what_differs_and_why(edit, expected: str | None, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Settings, summary, inputs, model, and environments that explain it."""
+    """`verify` names settings, summary, inputs, metrics and model that differ, and the environment that may explain it."""
     (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
     change(path, edit)
     assert main(["verify", *TABLE, "--seeds", "8"]) == int(expected is not None)
@@ -207,7 +208,7 @@ def test_what_differs_and_why(edit, expected: str | None, project: Path, capsys:
 
 
 def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line that says where was looked."""
+    """One line names the folders that were searched."""
     assert main(["verify", "fedgh/table2"]) == 2
     told = capsys.readouterr().err
     assert "fedgh/table2: no evidence of it below reports/full or reports/short" in told
@@ -218,7 +219,7 @@ def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_seeds_that_are_not_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line names those that are there. A seed that another scale alone has is found there."""
+    """One line names the published seeds. Without --scale, a seed is found at whichever scale has it."""
     (run_id,) = (folder.name for folder in project.glob("reports/short/fedlaw/evidence/*"))
     for target in (TABLE, [run_id], TABLE[:-2]):
         assert main(["verify", *target, "--seeds", "99"]) == 2
@@ -234,7 +235,7 @@ def test_seeds_that_are_not_published(project: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_run_that_another_paper_has_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`publish` copies its evidence, byte by byte, and once; then `verify` finds it under the second paper, too."""
+    """`publish` copies the evidence byte by byte and only once. Then `verify` finds it under the second paper too."""
     shutil.copytree(project / "papers/fedlaw/tables", project / "papers/twin/tables")
     shutil.copy(project / "papers/fedlaw/paper.yaml", project / "papers/twin")
     shutil.copytree(project / "papers/fedlaw/published", project / "papers/twin/published")
@@ -261,7 +262,8 @@ def test_a_run_that_another_paper_has_published(project: Path, capsys: pytest.Ca
 
 
 def test_the_sample(tmp_path: Path) -> None:
-    """As much as fits, at least one, always the same; all without a limit."""
+    """The sample has at least one seed and otherwise as many as fit the minutes. It is always the same. Without a limit it has
+    all."""
     found = []
     for number, minutes in enumerate((3, 4, 5, 60)):
         path = tmp_path / f"seed{number}.json"

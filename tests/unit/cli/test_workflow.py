@@ -33,7 +33,7 @@ REPORT = "reports/short/fedlaw/table3-cifar10-jpeg.md"
 
 @pytest.fixture
 def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mistake ends the process past all handlers of exceptions; here it raises."""
+    """On a mistake the workflow calls os._exit. Here it raises SystemExit."""
 
     def leave(code: int) -> None:
         raise SystemExit(code)
@@ -43,7 +43,7 @@ def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project's files that decide the graph, with its own params.yaml, as the current folder."""
+    """The files that define the workflow, with a params.yaml of their own, as the current folder."""
     for name in ("papers/fedlaw", "rules", "profiles"):
         shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("Snakefile", "params.yaml", "data/registry.yaml", "papers/scales.yaml"):
@@ -58,21 +58,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(**changes) -> Workflow:
-    """The workflow of params.yaml with `changes`, as Snakemake's --config makes them."""
+    """The workflow of params.yaml with `changes`, as Snakemake's --config applies them."""
     params = yaml.safe_load(Path("params.yaml").read_text()) | {"device": "cpu"} | changes
     dag = SimpleNamespace(forcefiles=set())
-    # As Snakemake's, where jobs run on this machine.
+    # Snakemake's settings when jobs run on this machine.
     here = SimpleNamespace(remote_exec=False, non_local_exec=False, is_main_process=True, dryrun=False, dag=dag)
     return Workflow(load_project(Path(), params), here)
 
 
 def groups(paths: list[str]) -> set[str]:
-    """The seeds of the jobs among `paths`."""
+    """The seeds of each job among `paths`."""
     return {Path(path).name for path in paths if Path(path).parent.name == "jobs"}
 
 
 def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
-    """Seed 8 of the stand-in at scale short, all three seeds elsewhere; a job takes the seeds of a run together."""
+    """The stand-in at scale short needs only seed 8, other tables need all three seeds. One job trains all seeds of a run."""
     flow = load()
     assert groups(flow.evidence(*TABLE, None)) == {"8"}
     assert groups(flow.evidence("full/fedlaw/", TABLE[1], None)) == {"8-9-10"}
@@ -84,7 +84,7 @@ def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
 
 
 def test_many_seeds_are_many_jobs_of_ten(project: Path) -> None:
-    """So that cores share them, and no name of a file becomes too long."""
+    """So cores share the seeds, and file names stay short."""
     flow = load(seeds=list(range(1000, 1025)), tables=["fedlaw/table3"])
     asked = groups(flow.trained(None))
     assert sorted(len(name.split("-")) for name in asked) == [5, 10, 10]
@@ -92,8 +92,8 @@ def test_many_seeds_are_many_jobs_of_ten(project: Path) -> None:
 
 
 def test_a_marker_says_what_is_there(tmp_path: Path) -> None:
-    """Taken away where a seed is missing; written where all are there, and again where one holds something else, whatever the
-    times; else left alone."""
+    """The marker is removed if a seed is missing. It is written if all seeds are there, and again if the content of one
+    changes, whatever the file times. Otherwise it is left alone."""
     find = lambda seed: path if (path := tmp_path / f"seed{seed}.json").exists() else None  # noqa: E731
     (marker,) = map(Path, jobs(tmp_path, [8, 9], find))
     assert (marker, marker.exists()) == (tmp_path / "jobs/8-9", False)
@@ -114,7 +114,7 @@ def test_a_marker_says_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_target_plans_itself_and_nothing_else(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tables and papers there are; no plan for loading, one for a table and its inputs."""
+    """Loading the workflow plans no table. A table and its inputs are planned once."""
     made = []
     monkeypatch.setattr(graph, "plan", lambda *asked: made.append(asked[1:]) or plan(*asked))
     flow = load()
@@ -126,7 +126,7 @@ def test_a_target_plans_itself_and_nothing_else(project: Path, monkeypatch: pyte
 
 
 def test_an_edited_configuration_is_written_as_it_was(project: Path) -> None:
-    """By the next planning of its table; a job of the edited one is refused (test_integrity.py)."""
+    """The next planning of its table restores the file. A job refuses an edited file (test_integrity.py)."""
     load().plan(*TABLE)
     path = sorted(Path("results/configs").glob("*.json"))[0]
     before = path.read_text()
@@ -137,7 +137,7 @@ def test_an_edited_configuration_is_written_as_it_was(project: Path) -> None:
 
 
 def test_a_table_on_text_has_arrays_of_one_dimension(project: Path) -> None:
-    """Windows of 80 characters: the rules take their length for a shape."""
+    """Text windows have 80 characters. The rules accept this length as a shape."""
     shutil.copytree(ROOT / "papers/elastic", project / "papers/elastic")
     flow = load(tables=["elastic/table5"])
     (made,) = {path for path in flow.inputs(drawn=False) if "/arrays/" in path}
@@ -147,14 +147,15 @@ def test_a_table_on_text_has_arrays_of_one_dimension(project: Path) -> None:
 
 
 def dry_run(*arguments: str) -> str:
-    """What Snakemake would do."""
+    """The output of Snakemake's dry run."""
     done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout + done.stderr
 
 
 def test_what_was_not_synced_is_tracked_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that cannot be written is a line at the workflow's end, stops no report, and the next command tries again."""
+    """If MLflow cannot be written, the workflow prints a line at its end, still makes every report, and the next command tries
+    again."""
     monkeypatch.setenv("FEDREPRO_ERRORS", str(project / "errors.txt"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
     done = write_json(jobs_of.TRACKED / "fedlaw/table1.json", {"outcome": "MLflow: 3 runs written"})
@@ -168,7 +169,7 @@ def test_what_was_not_synced_is_tracked_again(project: Path, monkeypatch: pytest
 
 
 def test_beside_a_running_workflow_nothing_is_written(project: Path) -> None:
-    """A dry run would change the plans that the other one's jobs read."""
+    """A dry run would change the plans that the running workflow's jobs read."""
     with lock(session.LOCK, busy=pytest.fail):
         done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", "reports/table3.md"], capture_output=True, text=True)
     assert done.returncode == 2
@@ -177,8 +178,8 @@ def test_beside_a_running_workflow_nothing_is_written(project: Path) -> None:
 
 
 def test_plans_of_a_running_workflow_stay(project: Path) -> None:
-    """Its jobs read them, and with --config they are of other settings than params.yaml's: `fedrepro track` and `ui` write
-    plans anew only if no workflow runs. One that starts meanwhile waits."""
+    """Jobs of a running workflow read its plans, which --config may have changed. So `fedrepro track` and `ui` write plans only
+    if no workflow runs. A workflow that starts during their planning waits."""
     path = load().plan_file("", "table3")
     theirs = Path(path).read_text().replace('"title": "', '"title": "Theirs: ')
     Path(path).write_text(theirs)
@@ -189,19 +190,19 @@ def test_plans_of_a_running_workflow_stay(project: Path) -> None:
     assert '"title": "Theirs: ' not in Path(path).read_text()
     with jobs_of.planning() as free:
         assert free
-        session._refuse(session.LOCK.read_text())  # returns, and then the lock is waited for
+        session._refuse(session.LOCK.read_text())  # returns, so the caller waits for the lock
     with pytest.raises(UserError, match=r"^process 12 on node7 already runs snakemake in this folder; wait for it"):
         session._refuse("12 on node7")
 
 
 def counts(said: str) -> dict[str, int]:
-    """Rule -> number of its jobs."""
+    """The number of jobs by rule."""
     return {rule: int(number) for rule, number in re.findall(r"^([a-z_]+) +(\d+)$", said, re.MULTILINE)}
 
 
 def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> None:
-    """With params.yaml's three seeds, whatever params.yaml says besides, and though its code is another one's. Without one
-    receipt its run is trained at that seed alone; no job of the others wakes."""
+    """This holds for params.yaml's three seeds and for evidence of other code. If one receipt is missing, only that seed of
+    that run is trained."""
     made = load().plan(*TABLE)
     evidence = project / "reports/short/fedlaw/evidence"
     for run in made.runs.values():
@@ -218,8 +219,9 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
 
 
 def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
-    """In params.yaml, under its short name, and on the paper's page; its report is a picture, which the summary does not read.
-    It trains what its table trains. A dry run has every job with its message and the table of counts, `-p` the commands."""
+    """A figure can be named in params.yaml, by its short path, or through the paper's page. Its report is a picture, which the
+    summary does not read. It trains the runs of its table. A dry run prints each job's message and the table of counts, and
+    with `-p` the commands."""
     flow = load(tables=["fedlaw/table3", "fedlaw/figure15"])
     assert flow.reports() == ["reports/table3.md", "reports/figure15.svg"]
     assert flow.reports("json", figure="") == ["reports/table3.json"]
@@ -238,7 +240,8 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
 
 
 def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project: Path) -> None:
-    """The page of a scale takes what is there; this one trains, at params.yaml's scale, and shows every table with a file."""
+    """The page of a given scale takes the evidence that is there. This one trains at params.yaml's scale and shows every table
+    and figure."""
     asked = {path.stem for path in project.glob("papers/fedlaw/*/*.yaml")}
     found = counts(dry_run("reports/fedlaw/index.html"))
     assert found["table"] + found["figure"] == len(asked)
@@ -248,8 +251,8 @@ def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project
 
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """From the jobs that Snakemake is about to run; seeds that are there do not count, nothing to train is no line, and what
-    the choice between candidates will ask for counts before it is made."""
+    """It counts the jobs that Snakemake is about to run, without seeds that are there. If nothing trains there is no line.
+    Trainings that follow a choice between candidates are counted before the choice."""
     flow = load(tables=["fedlaw/table3"])
     ids = list(flow.plan("", "table3").runs)[:3]
 
@@ -276,7 +279,8 @@ def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.Capt
 
 
 def test_workers_beyond_the_cores_of_a_job_elsewhere_are_told(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Before jobs start on other machines, where there is something to train; on this machine --cores is what it has."""
+    """The line comes if jobs run on other machines and there is something to train. On this machine --cores is already the
+    limit."""
     flow = load(tables=["fedlaw/table3"], workers=4)
     train = SimpleNamespace(rule=SimpleNamespace(name="train"), wildcards=SimpleNamespace(run_id="a", seeds="8"))
 
@@ -298,7 +302,7 @@ def test_workers_beyond_the_cores_of_a_job_elsewhere_are_told(project: Path, cap
 def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The graph of the others stands; asking for its reports is one line and exit code 2."""
+    """The workflow of the other tables loads. A request for this table's reports is one line with exit code 2."""
     path = project / "papers/fedlaw/tables/table3-cifar10-jpeg.yaml"
     path.write_text(path.read_text().replace("method: fedavg}", "method: fedavgg}"))
     flow = load()
@@ -314,13 +318,13 @@ def test_a_mistake_in_a_table_that_is_not_asked_for_stops_nothing_else(
 def test_config_takes_what_params_yaml_takes(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Numbers inside a mapping are numbers; what is not named stays as in params.yaml."""
+    """Numbers inside a mapping stay numbers. Keys that --config leaves out keep their value in params.yaml."""
     dry_run("reports/table3.md", "--config", "settings={rounds: 2}", "seeds=[8]", "methods={fedlaw: {fedprox: {mu: 0.5}}}")
     made = json.loads(Path("results/plans/table3.json").read_text())
     assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
     monkeypatch.setattr(session, "prepare", lambda wanted: None)
-    config = SimpleNamespace(config={"settings": {"a": "b: c: d"}})  # of a='b: c: d'
+    config = SimpleNamespace(config={"settings": {"a": "b: c: d"}})  # from --config settings={a='b: c: d'}
     asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
     with pytest.raises(SystemExit, match=r"^2$"):
         Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
@@ -331,9 +335,9 @@ def test_config_takes_what_params_yaml_takes(
 
 @pytest.mark.usefixtures("_no_exit")
 def test_params_yaml_is_read_as_other_commands_read_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`1e-3` is a number. A key that stands twice, and a file that is no YAML, empty or missing, is one line with exit code 2,
-    where Snakemake's own reader takes the last of two keys and names no line: it comes later, as the file that is no YAML
-    shows in a process."""
+    """`1e-3` is a number. A duplicate key and a file that is invalid, empty or missing are one line with exit code 2.
+    Snakemake's own reader would take the last of two keys and name no line. It reads the file later, as the invalid file in a
+    process shows."""
     path = Path("params.yaml")
     text = path.read_text()
     path.write_text(text.replace("mu: 0.001", "mu: 2e-3"))
@@ -360,7 +364,7 @@ def test_params_yaml_is_read_as_other_commands_read_it(project: Path, capsys: py
 
 
 def test_no_cores_are_refused(project: Path) -> None:
-    """Snakemake would announce the jobs and wait for ever."""
+    """Snakemake would list the jobs and wait forever."""
     done = subprocess.run([SNAKEMAKE, "--cores", "0", "reports/table3.md"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "fedrepro: error: --cores 0: no job could start; give 1 or more" in done.stderr
@@ -374,7 +378,8 @@ def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Pa
 
 @pytest.mark.usefixtures("_no_exit")
 def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The near one is offered. The rules take reports/full/table3.md for a report, of a place that has no paper."""
+    """The line offers the nearest name. The rules match reports/full/table3.md as a report, but the place full/ has no
+    paper."""
     with pytest.raises(SystemExit, match=r"^2$"):
         load().plan("demo/fedlaw/", "table33")
     (said,) = capsys.readouterr().err.splitlines()
@@ -396,7 +401,7 @@ def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.
 
 
 def test_no_constraint_grows_with_the_tables() -> None:
-    """No regular expression of the rules is long; none lists runs."""
+    """No regular expression of the rules is long, so none lists runs."""
     rules = "".join(path.read_text() for path in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))])
     found = re.findall(r'(?:[a-z_]+)=r?"([^"]*)"', rules.partition("wildcard_constraints:")[2])
     assert found
