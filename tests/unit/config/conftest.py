@@ -1,4 +1,4 @@
-"""A small paper to edit."""
+"""A fixture with a small paper to edit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The example of docs/adding-a-paper.md is a paper that can be planned, with claims that name what it has."""
+"""The example of docs/adding-a-paper.md can be planned, and its claims name rows and columns that exist."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_documented_paper_can_be_planned_at_every_scale(tmp_path):
-    """Its files, as printed in the document: the printed numbers find their cells, every cell has a run."""
+    """The files are those printed in the document. Every printed number finds its cell, and every cell has a run."""
     blocks = re.findall(r"```(?:yaml)?\n(.*?)```", (ROOT / "docs/adding-a-paper.md").read_text(), flags=re.DOTALL)
     starts = {"paper,table": "published/mine_table1.csv", "name:": "paper.yaml", "title:": "tables/table1.yaml"}
     starts |= {"- id:": "claims.yaml", "kind:": "figures/figure1.yaml"}

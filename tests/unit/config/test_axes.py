@@ -1,4 +1,4 @@
-"""Tables by YAML alone: rows of one argument, columns of rounds, rounds to a target, rows and columns exchanged."""
+"""Tables by YAML alone: columns as rounds of one run, rounds to a target, axes, rows and columns exchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ ROUNDS = {"name": "test_accuracy", "unit": "rounds", "description": "rounds to 6
 
 
 def rendered(files: Files, tmp_path: Path, curve: list[float] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(plan, report) of the table at scale full, each of its runs with the same curve at seed 8."""
+    """The plan and the report of the table at scale full. Every run has the same curve at seed 8."""
     made, folder = files.plan(FULL), tmp_path / "reports/full/some"
     write_json(tmp_path / "plan.json", made)
     for run in made["runs"].values():
@@ -38,7 +38,7 @@ def values(document: dict[str, Any]) -> dict[tuple[str, str], float]:
 
 
 def test_columns_are_rounds_of_one_run(files: Files, tmp_path: Path) -> None:
-    """One training a row, read three times."""
+    """One run for each row is read three times."""
     read = {"at": "at(50)", "around": "mean(3, 5)", "best": "best()"}
     files.table |= {"rows": files.table["rows"][:1], "published": None}
     files.table["columns"] = [column(files, key=key, label=key, read=text) for key, text in read.items()]
@@ -50,7 +50,7 @@ def test_columns_are_rounds_of_one_run(files: Files, tmp_path: Path) -> None:
 
 
 def test_a_table_of_rounds_to_a_target(files: Files, tmp_path: Path) -> None:
-    """The fewest rounds are best; a row that never gets there has no number, which is not a divergence."""
+    """The fewest rounds are best. A row that never reaches the target has no number, but did not diverge."""
     files.table |= {"rows": files.table["rows"][:2], "published": None, "metric": ROUNDS}
     files.table["columns"] = [column(files, read="first_reaching(64)")]
     _, document = rendered(files, tmp_path, [50.0, 63.9, 64.0, 80.0])
@@ -65,7 +65,7 @@ def test_a_table_of_rounds_to_a_target(files: Files, tmp_path: Path) -> None:
 
 
 def test_axes_stand_for_every_combination(files: Files) -> None:
-    """Keys and labels are joined, settings and names in print merged; here it is the very plan that the long form gives."""
+    """Axes join keys and labels and merge settings and printed names. This table gives the same runs as the long form."""
     long = files.plan(FULL)
     first, second = files.table["columns"]
     top = {"name": "test_top3_accuracy", "unit": "percent", "description": "top-3"}
@@ -84,7 +84,7 @@ def test_axes_stand_for_every_combination(files: Files) -> None:
 
 
 def test_names_in_print_are_joined_like_methods(files: Files) -> None:
-    """Two words make the method's name in print; a word beside {data: ...} is the method."""
+    """Two words join to the method's printed name, as in fedavg+gh."""
     bases = [{"key": name, "label": name, "method": name, "published": name} for name in ("fedavg", "fedprox")]
     more = [{"key": key, "label": key, "method": method, "published": key} for key, method in (("gh", "gh"), ("m", "fedavgm"))]
     files.table["rows"] = {"axes": [bases, more]}
@@ -98,7 +98,8 @@ def test_names_in_print_are_joined_like_methods(files: Files) -> None:
 
 
 def test_an_axis_adds_a_part_to_every_method(files: Files) -> None:
-    """FedAvg and FedProx, each without and with GH: key, label, method and name in print say so; `{}` adds nothing."""
+    """FedAvg and FedProx, each without and with GH: key, label, method and printed name have the added part. `{}` adds
+    nothing."""
     bases = [{"key": name, "label": label, "method": name} for name, label in (("fedavg", "FedAvg"), ("fedprox", "FedProx"))]
     files.table["rows"] = {"axes": [bases, [{}, {"key": "+gh", "label": "+ GH", "method": "gh"}]]}
     names = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
@@ -113,7 +114,7 @@ def test_an_axis_adds_a_part_to_every_method(files: Files) -> None:
 
 
 def test_a_column_adds_to_the_name_in_print(files: Files) -> None:
-    """Columns FMA and IMA of one method: the row says fedavg, the column +gh, and the CSV's method is fedavg+gh."""
+    """Two columns of one method: the row's printed name is fedavg, the column adds +gh, and the CSV's method is fedavg+gh."""
     files.table["rows"] = [{"key": "fedavg", "label": "FedAvg", "method": "fedavg", "published": "fedavg"}]
     setting, data = files.table["columns"][0]["setting"], files.table["columns"][0]["published"]
     files.table["columns"] = [
@@ -126,7 +127,7 @@ def test_a_column_adds_to_the_name_in_print(files: Files) -> None:
 
 
 def test_a_word_in_print_beside_other_keys_is_the_method(files: Files) -> None:
-    """Rows by method and data set, columns that say nothing of what is printed."""
+    """Rows combine method and data set, and the columns have no printed name. A word beside {data: ...} is the method."""
     methods = [{"key": name, "label": name, "method": name, "published": name} for name in ("fedavg", "fedprox")]
     data = [{"key": one["key"], "label": one["key"], "published": one["published"]} for one in files.table["columns"]]
     for axis, setting in zip(data, (one["setting"] for one in files.table["columns"]), strict=True):
@@ -142,7 +143,7 @@ def test_a_word_in_print_beside_other_keys_is_the_method(files: Files) -> None:
 
 
 def test_methods_may_stand_in_the_columns(files: Files) -> None:
-    """The same cells, runs and printed numbers with rows and columns exchanged."""
+    """With rows and columns exchanged, the cells have the same runs and printed numbers."""
     before = files.plan(FULL)
     rows, columns = files.table["rows"], files.table["columns"]
     files.table["rows"] = [{key: value for key, value in one.items() if key != "demo"} for one in columns]
@@ -153,7 +154,7 @@ def test_methods_may_stand_in_the_columns(files: Files) -> None:
 
 
 def test_parts_of_both_axes_make_a_method(files: Files) -> None:
-    """FedAvg and FedProx, without and with a fixed gamma."""
+    """FedAvg and FedProx, each without and with a fixed gamma, are four runs."""
     gammas = [{"key": "plain", "label": "plain", "group": "γ", "demo": True}, {"key": "shrunk", "label": "0.9", "group": "γ"}]
     gammas[1]["method"] = "fixed_gamma(gamma=0.9)"
     files.table |= {

@@ -1,4 +1,4 @@
-"""What a table reports, what it spends, and what stands in for what."""
+"""What a table reports, its budget, and its stand-ins."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ from small_papers import FULL, Files, cell, ids, run_of, stand_in
 
 
 def test_average_last_is_the_tables_and_not_the_runs(files: Files) -> None:
-    """Layered and sourced like any setting, in the cells; another value is the same run, and no longer the paper's table."""
+    """Cells have average_last with its source, by the same layers as any setting. Another value keeps the run but is not
+    comparable with the paper."""
     before = files.plan(FULL)
     found = cell(before, "fedavg", "mnist")
     assert (found["average_last"], found["average_last_source"]) == (10, "paper")
@@ -17,21 +18,23 @@ def test_average_last_is_the_tables_and_not_the_runs(files: Files) -> None:
     assert (found["average_last"], found["average_last_source"], after["comparable"]) == (3, "params.yaml", False)
     assert cell(after, "feddyn", "mnist")["average_last"] is None
     files.paper["protocol"]["rounds"]["value"] = 16
-    assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 2  # a tenth, rounded
+    assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 2  # a tenth of 16, rounded
     files.paper["protocol"]["rounds"]["value"] = 200
     files.scales["short"]["settings"]["average_last"] = {"times": 0.5}
     assert cell(files.plan({"scale": "short"}), "fedavg", "mnist")["average_last"] == 5
 
 
 def with_budget(files: Files, **column: Any) -> dict[str, Any]:
-    """The plan at scale short of a table that spends 5 of 20 rounds and one seed, and `column` in its second column."""
+    """The plan at scale short of a table whose budget has 5 of 20 rounds and one seed. `column` is the budget of its second
+    column."""
     files.table["budget"] = {"short": {"note": "what we have", "seeds": [4], "rounds": 5, "average_last": 1}}
     files.table["columns"][1]["budget"] = {"short": column} if column else {}
     return files.plan({"scale": "short", "seeds": [8, 9, 10]})
 
 
 def test_a_budget_wins_over_the_scale_and_a_columns_over_the_tables(files: Files) -> None:
-    """Rounds, average_last, seeds and note are the budget's, with a source that says so; another scale does not know of it."""
+    """The budget gives rounds, average_last, seeds and note, and is named as their source. Another scale ignores it, and
+    params.yaml wins over it."""
     made = with_budget(files, rounds=2)
     assert (made["seeds"], made["scale_note"], made["on_budget"]) == ([4], "what we have", True)
     assert [run_of(made, "fedavg", c)["config"]["rounds"] for c in ("mnist", "fashion_mnist")] == [5, 2]
@@ -45,13 +48,13 @@ def test_a_budget_wins_over_the_scale_and_a_columns_over_the_tables(files: Files
 
 
 def test_a_budget_at_full_scale_is_not_comparable(files: Files) -> None:
-    """Whatever it spends, it is not the paper's protocol."""
+    """A budget changes the paper's protocol, even with all rounds."""
     files.table["budget"] = {"full": {"note": "all rounds, one seed", "seeds": [8]}}
     assert not files.plan(FULL)["comparable"]
 
 
 def test_rows_that_a_budget_leaves_out_say_so(files: Files) -> None:
-    """No run, the reason, and the printed number all the same; a companion that it names is shown and run."""
+    """The cell has the reason and its printed number, but no run. A companion that the budget names is shown and run."""
     files.table["companions"] = [{"key": "ours", "label": "Ours", "method": "fixed_gamma"}]
     made = with_budget(files, rows=["fedavg", "ours"])
     left = cell(made, "fedlaw", "fashion_mnist")
@@ -62,7 +65,7 @@ def test_rows_that_a_budget_leaves_out_say_so(files: Files) -> None:
 
 
 def test_a_stand_in_takes_settings_and_arguments_of_the_data_set_it_stands_for(files: Files) -> None:
-    """Their sources say so; the table is never comparable."""
+    """The sources say so, and the table is never comparable."""
     stand_in(files)
     made = files.plan(FULL)
     law = run_of(made, "fedlaw")
@@ -75,7 +78,8 @@ def test_a_stand_in_takes_settings_and_arguments_of_the_data_set_it_stands_for(f
 
 
 def test_the_papers_values_stand_beside_what_changes_them(files: Files) -> None:
-    """Scale, budget and stand-in are named with the paper's value; what params.yaml edits is not, and full scale has none."""
+    """Values that scale, budget or stand-in replace are shown with the paper's value. Edits by params.yaml are not, and full
+    scale has none."""
     made = with_budget(files, rounds=2)
     places = "mnist", "fashion_mnist"
     assert [cell(made, "fedavg", place)["instead_of"]["rounds"] for place in places] == [200, 200]

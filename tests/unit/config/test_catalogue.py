@@ -1,4 +1,4 @@
-"""Where a run belongs that no table asks for: no more tables are planned than its place needs."""
+"""The place of a run that no table asks for: no more tables are planned than needed to find it."""
 
 import pytest
 from small_papers import FULL, Files
@@ -13,7 +13,7 @@ from tests.workflow.conftest import ROOT
     ("paper", "planned"), [("fedlaw", ["fedlaw/table3"]), ("elastic", ["fedlaw/table3", "elastic/table1"])]
 )
 def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) -> None:
-    """Those of params.yaml come first. One from which the run differs in several settings does not take it."""
+    """The tables of params.yaml are planned first. A table from which the run differs in several settings does not take it."""
     project = load_project(ROOT)
     _, run, _ = next(plan(project, *planned[-1].split("/"), "demo").readings())
     config = run.config | {"rounds": run.config["rounds"] + 1}
@@ -26,7 +26,7 @@ def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) ->
 
 
 def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the nearest of all cells takes it."""
+    """If no table is near, all are planned and the nearest cell takes the run."""
     project = load_project(ROOT)
     monkeypatch.setattr(type(project), "table_names", lambda _: ["fedlaw/table3", "fedlaw/table9"])
     _, run, _ = next(plan(project, "fedlaw", "table9", "demo").readings())
@@ -38,7 +38,7 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_published_scales_keep_their_seeds() -> None:
-    """The seeds of params.yaml count at its own scale. Results published at another scale are read over their own seeds."""
+    """The seeds of params.yaml apply at its own scale. Results of another scale are read over that scale's seeds."""
     for scale, seeds in (("demo", [8, 9, 10]), ("full", [1])):
         found = Catalogue(load_project(ROOT, {"scale": scale, "seeds": [1]}))
         found.add([("fedlaw/table3", "full"), ("fedlaw/table3", "demo")])
@@ -47,7 +47,7 @@ def test_published_scales_keep_their_seeds() -> None:
 
 
 def test_what_a_candidate_tries(files: Files) -> None:
-    """Commas and equals signs in a value are the value's; of a candidate's shorter trial the rounds are not what is tried."""
+    """Commas and equals signs inside a value do not split it. The fewer rounds of a trial are not a tried setting."""
     files.table["rows"][1]["tune"] = {
         "schedule": ["cosine(half=true)", "exponential+cyclic(start=150, period=20)"],
         "rounds": 10,

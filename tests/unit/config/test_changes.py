@@ -1,4 +1,4 @@
-"""Every change of a rule or a claim after results is listed in papers/changes.yaml, with what it moved."""
+"""papers/changes.yaml lists every change of a rule or a claim after results, with what the change moved."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_no_claim_and_no_rule_has_changed_unlisted(changes: Changes, claims: dic
 
 
 def test_a_changed_claim_is_refused_by_name(changes: Changes, claims: dict[str, list[Claim]]) -> None:
-    """Another bound, another side, another column: each says which claim, and what to list. Other words change nothing."""
+    """A changed bound, side or column gives a line with the claim and the entry to add. A changed text gives none."""
     by_id = {claim.id: claim for claim in claims["fedgh"]}
     for id, edit in (("GH-7", {"value": 1.05}), ("GH-3", {"side": "printed"}), ("GH-1", {"columns": ["clients5-top1", "x"]})):
         edited = [claim.model_copy(update=edit) if claim.id == id else claim for claim in claims["fedgh"]]
@@ -54,7 +54,7 @@ def test_a_dropped_claim_and_a_new_one_are_refused_by_name(changes: Changes, cla
 def test_a_changed_rule_is_refused(
     name: str, changes: Changes, claims: dict[str, list[Claim]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wider tolerance, a narrower margin."""
+    """A wider tolerance or a narrower margin is refused."""
     before = rule_fingerprint()
     assert before == rule_fingerprint()
     true = getattr(verdict, name)
@@ -65,7 +65,7 @@ def test_a_changed_rule_is_refused(
 
 
 def test_what_a_change_is_said_to_have_moved_is_where_the_pages_have_it(changes: Changes) -> None:
-    """The last verdict that the list gives a cell or a claim is that of the committed page."""
+    """For each cell or claim, the last verdict in the list is that of the committed page."""
     for paper in PAPERS:
         path = ROOT / "reports/full" / paper / "index.json"
         if not path.exists():

@@ -1,4 +1,4 @@
-"""Names in claims against the tables of their paper."""
+"""Claims name rows and columns of their paper's tables."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def checked(files: Files, **changes: Any) -> None:
 
 
 def test_rows_companions_and_columns_are_found(files: Files) -> None:
-    """A row of the table, and one beside it; a table that there is no file for has not run."""
+    """Claims can name rows, companions and columns. A table without a file counts as not run."""
     files.table["companions"] = [{"key": "gh", "label": "gh", "method": "fedavg+gh"}]
     for changes in ({}, {"pairs": {"gh": ["fedavg", "fedprox"]}}, {"columns": ["fashion_mnist"]}, {"table": "table9"}):
         checked(files, **changes)
@@ -56,7 +56,7 @@ def test_what_is_not_there_is_one_line(files: Files, changes: dict[str, Any], sa
 
 @pytest.mark.parametrize("changes", [{"combine": "mean"}, {"kind": "trend", "direction": "rises"}])
 def test_columns_of_two_metrics_have_no_mean_and_no_trend(files: Files, changes: dict[str, Any]) -> None:
-    """Each by itself may be looked at."""
+    """Without a mean or trend the columns are accepted."""
     files.table["columns"][1] |= {"metric": {"name": "test_loss", "unit": "loss", "description": "loss"}, "published": None}
     columns = {"columns": ["mnist", "fashion_mnist"]}
     checked(files, **columns)

@@ -232,7 +232,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line_that_says_where_and_what(mistake: str, files: Files) -> None:
-    """File, key and value, and the nearest name or the bound."""
+    """The line has file, key, value, and the nearest name or the bound."""
     change, words = MISTAKES[mistake]
     params = change(files)
     with pytest.raises(UserError) as caught:
@@ -244,7 +244,7 @@ def test_a_mistake_is_one_line_that_says_where_and_what(mistake: str, files: Fil
 
 @pytest.mark.parametrize("table", ["some/tabel1", "sone/table1", "table1", "some/"])
 def test_an_unknown_table_is_named(table: str, files: Files) -> None:
-    """With what there is, also when the paper is misspelt."""
+    """The line names the existing table, even if the paper is misspelt."""
     files.write()
     paper, _, name = table.partition("/")
     with pytest.raises(UserError, match="some/table1"):
@@ -256,7 +256,7 @@ def test_an_unknown_table_is_named(table: str, files: Files) -> None:
     [("seeds: [8", "line 1"), ("\xff", "YAML"), (None, "no such file"), ("- 8", "params.yaml: the whole file")],
 )
 def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files: Files) -> None:
-    """One line with the file's name, and the line number where there is one."""
+    """One line has the file's name, and the line number if there is one."""
     files.write()
     if content is not None:
         (files.root / "params.yaml").write_bytes(content.encode("latin-1"))
@@ -268,7 +268,8 @@ def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files
 
 @pytest.mark.parametrize("methods", [{"fedprox": {"mu": None}}, {"fedprox": {"mu": 0.5}}])
 def test_columns_that_the_table_makes_alike_are_refused_whatever_else_is_edited(files: Files, methods: dict[str, Any]) -> None:
-    """As params.yaml comes, with its nulls, and with an edit of another row; an edit that makes columns alike is the user's."""
+    """This holds with nulls in params.yaml and with an edit of another row. Only columns that params.yaml itself makes equal
+    are accepted."""
     files.table["columns"][1]["setting"]["dataset"] = "mnist"
     with pytest.raises(UserError, match="mnist and fashion_mnist are the same run"):
         files.plan(FULL | {"methods": {"some": methods}})

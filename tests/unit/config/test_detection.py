@@ -1,4 +1,4 @@
-"""Tables of detectors: data sets with boxes go with detectors, and nothing else; a budget may put in another one."""
+"""Tables of detectors: data sets with boxes need detectors, and a budget may choose another data set."""
 
 import pytest
 from small_papers import FULL, Files, run_of, sourced
@@ -7,20 +7,20 @@ from fedrepro.errors import UserError
 
 
 def detect(files: Files) -> None:
-    """The first column becomes a detector's on drawn faces, with rows that need no proxy set."""
+    """Makes the first column train a detector on drawn faces, and removes the row that needs a proxy set."""
     files.table["columns"][0]["setting"] = {"dataset": "synthetic_faces", "model": "grid_detector", "partition": "iid"}
     files.table["rows"] = [row for row in files.table["rows"] if row["key"] != "fedlaw"]
 
 
 def test_a_detector_on_boxes(files: Files) -> None:
-    """Shape from the model, one class from the registry."""
+    """The input shape is the model's, and the number of classes (one) is the registry's."""
     detect(files)
     config = run_of(files.plan(FULL), "fedavg")["config"]
     assert (config["dataset"], config["classes"], config["input_shape"]) == ("synthetic_faces", 1, [3, 64, 64])
 
 
 def test_a_scales_data_set_without_boxes_is_refused_and_a_budget_helps(files: Files) -> None:
-    """Scale demo puts digits in: one line; the table's budget puts the faces back, and says that it does."""
+    """Scale demo sets digits, which gives one line. A budget of the table sets faces again and is named as the source."""
     detect(files)
     with pytest.raises(
         UserError, match=r"^papers/scales\.yaml: settings\.dataset = 'digits': has class labels, but grid_detec"
@@ -42,7 +42,7 @@ def test_a_classifier_on_boxes_is_refused(files: Files) -> None:
 
 
 def test_what_learns_on_a_proxy_set_is_refused(files: Files) -> None:
-    """While the table is read, not hours later."""
+    """The table is refused while it is read, not hours later."""
     files.table["columns"][0]["setting"] = {"dataset": "synthetic_faces", "model": "grid_detector", "partition": "iid"}
     with pytest.raises(
         UserError, match=r"table1\.yaml: rows: fedlaw: FedLAW learns on a proxy set of class labels, but grid_det"
@@ -51,14 +51,14 @@ def test_what_learns_on_a_proxy_set_is_refused(files: Files) -> None:
 
 
 def test_a_budgets_settings_are_checked(files: Files) -> None:
-    """A name that is none is one line, as everywhere."""
+    """An unknown setting is one line, as everywhere else."""
     files.table["budget"] = {"full": {"note": "n", "settings": {"round": 5}}}
     with pytest.raises(UserError, match=r"budget of the table at scale full.*unknown setting 'round'; did you mean 'rounds'"):
         files.plan(FULL)
 
 
 def test_settings_of_a_paper_for_faces(files: Files) -> None:
-    """A stand-in for photographs takes their settings."""
+    """A stand-in for photographs takes the paper's settings for photographs."""
     detect(files)
     files.paper["stand_ins"] = {"synthetic_faces": "human_faces"}
     files.paper["datasets"]["human_faces"] = sourced(clients=4)

@@ -1,6 +1,7 @@
-"""What FedGH's deviations and remarks say of its partitions, drawn again: classes a client, and clients without any data.
+"""Draws FedGH's partitions again and compares them with the numbers in its deviations: classes per client, clients without
+data.
 
-The class sizes are MNIST's; which class a client gets depends on the images in no other way.
+The class sizes are MNIST's. Nothing else of the images influences which classes a client gets.
 """
 
 import re
@@ -19,19 +20,19 @@ SEEDS = (8, 9, 10)
 
 
 def classes_held(scheme: str, clients: int) -> list[np.ndarray]:
-    """For each seed how many classes each client holds, int [n]."""
+    """The number of classes that each client holds, int [clients], one array per seed."""
     drawn = [draw(scheme, LABELS, 10, clients, seed).parts for seed in SEEDS]
     return [np.array([len(np.unique(LABELS[part])) for part in parts]) for parts in drawn]
 
 
 def mean_range(held: list[np.ndarray]) -> str:
-    """`3.7 to 4.4`: the smallest and the largest mean over clients."""
+    """The smallest and largest mean over clients, for example `3.7 to 4.4`."""
     means = [one.mean() for one in held]
     return f"{min(means):.1f} to {max(means):.1f}"
 
 
 def test_dealing() -> None:
-    """C-D11."""
+    """Deviation C-D11: the mean number of classes a client holds."""
     deviation = next(item.text for item in load_project(ROOT).paper("fedgh").deviations if item.id == "C-D11")
     in_turns, five = (classes_held("dirichlet_per_client(beta=0.01)", clients) for clients in (20, 5))
     first_come = classes_held("dirichlet_first_come(beta=0.01)", 20)
@@ -41,8 +42,8 @@ def test_dealing() -> None:
 
 
 def test_clients_without_data() -> None:
-    """C-D1: under a Dirichlet over the clients of each class, mean of 200,000 draws. Here 2,000, which may lie four standard
-    errors from what is said, a rounded number."""
+    """Deviation C-D1: a Dirichlet over the clients of each class leaves clients empty. The text has the rounded mean of 200,000
+    draws. The 2,000 draws here may differ by four standard errors."""
     rng = np.random.default_rng(8)
     empty = []
     for _ in range(2000):

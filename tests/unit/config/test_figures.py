@@ -1,4 +1,4 @@
-"""Figures by YAML alone: from a file of a small paper to picture, CSV and JSON; and mistakes in such a file."""
+"""Figures by YAML alone: a figure's file gives picture, CSV and JSON, and mistakes in it are one line."""
 
 import csv
 import json
@@ -43,7 +43,7 @@ def files(files: Files) -> Files:
 
 
 def drawn(files: Files, tmp_path: Path, curves: dict[int, list[float]]) -> tuple[list[dict[str, str]], dict[str, Any], str]:
-    """(lines of the CSV, JSON, SVG) of figure 3 at scale full, each of its runs with these curves by seed."""
+    """The CSV lines, JSON and SVG of figure 3 at scale full. Each run has these curves by seed."""
     made, folder = files.plan(FULL, "figure3"), tmp_path / "reports/full/some"
     write_json(tmp_path / "plan.json", made)
     for run in made["runs"].values():
@@ -56,7 +56,7 @@ def drawn(files: Files, tmp_path: Path, curves: dict[int, list[float]]) -> tuple
 
 
 def test_curves_by_yaml_alone(files: Files, tmp_path: Path) -> None:
-    """Two runs of two seeds: a line for each row, whose CSV has mean and deviation of each round, worked out by hand.
+    """Two runs of two seeds give a line for each row. The expected mean and deviation of each round are worked out by hand.
 
     Round 2: 30 and 50, mean 40, sample deviation sqrt(200) = 14.142136.
     """
@@ -74,7 +74,8 @@ def test_curves_by_yaml_alone(files: Files, tmp_path: Path) -> None:
 
 
 def test_curves_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> None:
-    """Distances of clients' models after rounds 1, 3 and 4 of five, measured on kept models: means over two seeds by hand."""
+    """Distances of clients' models after rounds 1, 3 and 4 of five, measured on kept models. The means over two seeds are
+    worked out by hand."""
     call = "client_distance(to=before, relative=false)"
     metric = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": call}
     files.figures["figure3"] |= {"metric": metric, "keep": [1, 120, 160], "kind": "curves(band=none)"}
@@ -100,7 +101,7 @@ def test_curves_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> N
 
 
 def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) -> None:
-    """Attention between two clients after the last kept round of five, mean over two seeds: (8 + 9) / 2 times the place."""
+    """Attention between two clients after the last kept round of five, mean over two seeds: (8 + 9) / 2 times 1 + x + 2y."""
     call = "label_sharing(of=weights, rule=nearest)"
     metric = {"name": "attention", "unit": "weight", "description": "attention", "diagnostic": call}
     files.figures["figure3"] |= {"metric": metric, "keep": [120, 200], "kind": "matrix"}
@@ -130,7 +131,8 @@ def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) ->
 
 
 def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
-    """Rows and columns are the table's, by key where the file lists some; the runs are the very same. Nothing is printed."""
+    """The figure takes the table's rows and columns, or those whose keys its file lists, and the same runs. It has no printed
+    numbers."""
     files.figures["figure3"] = OF | {"rows": ["fedprox", "fedavg"], "columns": ["mnist"]}
     table, figure = files.plan(FULL), files.plan(FULL, "figure3")
     assert [one["key"] for one in figure["rows"]] == ["fedprox", "fedavg"]
@@ -143,7 +145,7 @@ def test_a_figure_of_a_table_has_its_runs(files: Files) -> None:
 
 
 def test_a_figure_shows_the_rows_of_its_tables_budget_that_it_names(files: Files) -> None:
-    """A table's budget lists its rows; a figure of one of them takes what is left of the list."""
+    """The table's budget lists two rows. The figure has one of them and shows it."""
     budget = {"note": "A part.", "rows": ["fedavg", "fedlaw"]}
     files.table["budget"] = {"short": budget}
     files.figures["figure3"] = OF | {"rows": ["fedavg"]}
@@ -188,7 +190,7 @@ def test_a_mistake_is_one_line(name: str, files: Files) -> None:
 
 
 def test_a_metric_that_no_run_records_is_one_line(files: Files, tmp_path: Path) -> None:
-    """Which metrics a run records is known when it has run."""
+    """The line comes when the figure is drawn, since only a receipt shows which metrics a run records."""
     files.figures["figure3"]["metric"]["name"] = "test_acuracy"
     with pytest.raises(UserError, match=r"seed8\.json: curves have no 'test_acuracy'; did you mean 'test_accuracy'"):
         drawn(files, tmp_path, {8: [10.0, 20.0]})

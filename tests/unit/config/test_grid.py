@@ -1,4 +1,4 @@
-"""From the files a person edits to runs: layers, sources, run ids."""
+"""From the files that a person edits to runs: layers, sources, run ids."""
 
 import copy
 import dataclasses
@@ -20,7 +20,7 @@ from fedrepro.typed import plain
 
 
 def test_settings_by_layer_and_their_sources(files: Files) -> None:
-    """protocol < data set < table < column < scale < params.yaml; each value says where it comes from."""
+    """Later layers win: protocol, data set, table, column, scale, params.yaml. Each value records its source."""
     full = files.plan(FULL)
     assert run_of(full, "fedavg", "fashion_mnist")["config"]["client_lr"] == 0.08  # protocol
     assert run_of(full, "fedavg", "mnist")["config"]["client_lr"] == 0.01  # data set
@@ -43,7 +43,7 @@ def test_settings_by_layer_and_their_sources(files: Files) -> None:
 
 
 def test_a_tables_name_is_not_the_source_of_what_it_does_not_print(files: Files) -> None:
-    """`sources` of a table says whose the values of columns are; what no column gives is refused."""
+    """`sources` of a table names the source of values that its columns set. A key that no column sets is refused."""
     files.table["sources"] = {"dataset": "our choice"}
     sources = run_of(files.plan(FULL), "fedavg")["sources"]
     assert sources["dataset"] == "our choice"
@@ -53,8 +53,8 @@ def test_a_tables_name_is_not_the_source_of_what_it_does_not_print(files: Files)
 
 
 def test_the_papers_data_set_decides_its_layer_whatever_the_scale_puts_in_its_place(files: Files) -> None:
-    """Demo trains digits, with the learning rate that the paper gives the column's own data set; also when the data set is in
-    the table's base instead of the column."""
+    """Scale demo trains on digits with the learning rate that the paper gives for the column's data set. The same holds if the
+    table's base names the data set."""
     assert run_of(files.plan({"scale": "demo"}), "fedavg")["config"]["client_lr"] == 0.01
     files.table["columns"] = files.table["columns"][:1]
     del files.table["columns"][0]["setting"]["dataset"]
@@ -65,7 +65,8 @@ def test_the_papers_data_set_decides_its_layer_whatever_the_scale_puts_in_its_pl
 
 
 def test_arguments_by_layer(files: Files) -> None:
-    """paper < paper by data set < scale < params.yaml < written in the table; null keeps what the layers below say."""
+    """Later layers win: paper, paper by data set, paper by model, scale, params.yaml, the table's own text. null keeps the
+    value of the layers below."""
 
     def server(params: dict[str, Any], column: str = "mnist") -> str:
         method = run_of(files.plan(params), "fedlaw", column)["method"]
@@ -79,20 +80,20 @@ def test_arguments_by_layer(files: Files) -> None:
     assert server({**FULL, "methods": edit}) == "server_lr=0.5, server_epochs=4"
     files.paper["methods_by_model"] = {"mlp": {"fedlaw": {"server_lr": {"value": 0.003, "source": "x"}}}}
     assert server(FULL) == "server_lr=0.003, server_epochs=4"
-    assert server({**FULL, "settings": {"model": "two_nn"}}) == "server_lr=0.003, server_epochs=4"  # the paper's own decides
+    assert server({**FULL, "settings": {"model": "two_nn"}}) == "server_lr=0.003, server_epochs=4"  # by the column's own model
     files.table["rows"][2]["method"] = "fedlaw(server_lr=0.9)"
     assert server({**FULL, "methods": edit}) == "server_lr=0.9, server_epochs=4"
 
 
 def test_a_scale_may_multiply(files: Files) -> None:
-    """200 rounds times 0.1 are 20; at least 1 remains."""
+    """200 rounds times 0.1 are 20, and at least 1 round remains."""
     assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 20
     files.scales["short"]["settings"]["rounds"]["times"] = 0.001
     assert run_of(files.plan({"scale": "short"}), "fedavg")["config"]["rounds"] == 1
 
 
 def test_columns_may_become_one_run_by_an_edit(files: Files) -> None:
-    """Each run is asked for once. (Where a table or a scale makes them one, that is a mistake: test_config_mistakes.)"""
+    """The run is asked for once. Columns that a table or scale makes equal are a mistake (test_config_mistakes)."""
     files.table["columns"][1]["setting"] = files.table["columns"][0]["setting"] | {"local_epochs": 9}
     made = files.plan({**FULL, "settings": {"local_epochs": 1}})
     assert ids(made)["fedavg", "mnist"] == ids(made)["fedavg", "fashion_mnist"]
@@ -100,7 +101,7 @@ def test_columns_may_become_one_run_by_an_edit(files: Files) -> None:
 
 
 def test_what_a_plan_says_of_itself(files: Files) -> None:
-    """Scale, seeds, comparability, printed numbers beside runs, and the reason where there is no run."""
+    """A plan has scale, seeds, comparability, printed numbers beside runs, and the reason for each cell without a run."""
     made = files.plan({**FULL, "seeds": [3, 5]})
     assert (made["paper"], made["table"], made["scale"], made["seeds"], made["comparable"]) == (
         "some",
@@ -113,7 +114,7 @@ def test_what_a_plan_says_of_itself(files: Files) -> None:
     assert (cell(made, "fedlaw", "mnist")["printed"], cell(made, "fedlaw", "mnist")["reason"]) == (52.0, None)
     dyn = cell(made, "feddyn", "mnist")
     assert (dyn["printed"], dyn["run_id"], dyn["reason"]) == (53.0, None, "not available yet")
-    files.table["rows"].insert(1, {"key": "mine", "label": "Mine", "method": "fedprox(mu=0.9)"})  # which no paper prints
+    files.table["rows"].insert(1, {"key": "mine", "label": "Mine", "method": "fedprox(mu=0.9)"})  # a row that no paper prints
     own = files.plan(FULL)
     assert (cell(own, "mine", "mnist")["printed"], own["comparable"]) == (None, True)
     assert [row["key"] for row in own["rows"] if not row["printed"]] == ["mine"]
@@ -153,13 +154,13 @@ OTHER = {
     "proxy_sampling": "balanced",
     "augment": "crop(padding=2)+flip",
 }
-# Without it the setting changes nothing.
+# Settings without which the tried setting changes nothing.
 BESIDE = {"cohorts": {"participation": 0.5}}
 
 
 @pytest.mark.parametrize("key", OTHER)
 def test_every_setting_decides_the_run(key: str, files: Files) -> None:
-    """Another value, another run id, in every row."""
+    """Another value gives another run_id in every row."""
     beside = BESIDE.get(key, {})
     before, after = (ids(files.plan({**FULL, "settings": settings})) for settings in (beside, {**beside, key: OTHER[key]}))
     assert all(before[place] != after[place] for place in before if place[1] == "mnist")
@@ -172,19 +173,19 @@ def test_a_cohort_of_everybody_is_the_same_run_fixed_or_drawn(files: Files) -> N
 
 
 def test_a_rule_whose_messages_must_all_arrive_is_planned_with_no_late_cohorts(files: Files) -> None:
-    """SCAFFOLD's server sums up what changed of the clients' control variates."""
+    """SCAFFOLD's clients send changes of their control variates, and the server adds them up."""
     files.table["rows"][0]["method"] = "scaffold"
     with pytest.raises(UserError, match=r"params.yaml: settings.cohorts = 'late': clients of scaffold send what changed"):
         files.plan({**FULL, "settings": {"participation": 0.5, "cohorts": "late"}})
 
 
 def test_every_setting_is_tried_above() -> None:
-    """A new setting adds its line."""
+    """Every setting has a value in OTHER, so a new setting needs a line there."""
     assert set(OTHER) == set(SETTINGS) - set(REPORTED)
 
 
 def test_the_registry_entry_decides_the_run(files: Files) -> None:
-    """Another checksum of the data is another run; another title is not."""
+    """Another checksum of the data gives another run_id. Another title does not."""
     before = ids(files.plan(FULL))
     registry = files.root / "data" / "registry.yaml"
     files_of = yaml.safe_load(registry.read_text())["mnist"]["files"]
@@ -198,9 +199,10 @@ def test_the_registry_entry_decides_the_run(files: Files) -> None:
 
 
 def test_statistics_decide_only_the_runs_that_standardise_by_them(files: Files) -> None:
-    """normalise = standard takes the registry's mean and deviation into the run, and with them into its name and its scale."""
+    """normalise = standard puts the registry's mean and deviation into the config, and so into the run_id and the scaling of
+    inputs."""
     table = files.table
-    table["columns"] = table["columns"][:1]  # the other data set has no statistics
+    table["columns"] = table["columns"][:1]  # the other column's data set has no statistics
     standard = {**FULL, "settings": {"normalise": "standard"}}
     before = files.plan(standard)
     config = before["runs"][ids(before)["fedavg", "mnist"]]["config"]
@@ -221,12 +223,12 @@ def test_statistics_decide_only_the_runs_that_standardise_by_them(files: Files) 
     [{"seeds": [1]}, {"tables": ["made/up"]}, {"device": "cpu"}, {"settings": {"rounds": 200, "client_momentum": 0.9}}],
 )
 def test_what_does_not_decide_a_result_leaves_the_ids_alone(change: dict[str, Any], files: Files) -> None:
-    """Seeds, tables, device; and writing a value out that is the same anyway."""
+    """Seeds, tables and device do not change run ids. Neither does a setting that repeats the value in use."""
     assert ids(files.plan({**FULL, **change})) == ids(files.plan(FULL))
 
 
 def test_how_a_value_is_written_does_not_matter(files: Files) -> None:
-    """1 and 1.0, alpha=1 and alpha=1.0, a default written out: the same run."""
+    """1 and 1.0, alpha=1 and alpha=1.0, or a default written out give the same run."""
     before = ids(files.plan(FULL))
     files.paper["protocol"]["participation"]["value"] = 1
     files.table["columns"][0]["setting"]["partition"] = "dirichlet_per_class( alpha = 1.0 )"
@@ -236,21 +238,21 @@ def test_how_a_value_is_written_does_not_matter(files: Files) -> None:
 
 
 def test_an_edit_of_one_method_touches_only_its_runs(files: Files) -> None:
-    """methods.some.fedprox.mu changes the FedProx row and nothing else; another paper's section nothing at all."""
+    """methods.some.fedprox.mu changes only the FedProx row."""
     before, after = ids(files.plan(FULL)), ids(files.plan({**FULL, "methods": {"some": {"fedprox": {"mu": 0.5}}}}))
     assert {place[0] for place in before if before[place] != after[place]} == {"fedprox"}
     assert {place[0] for place in before if before[place] == after[place]} == {"fedavg", "fedlaw"}
 
 
 def test_tables_that_share_a_cell_share_the_run(files: Files) -> None:
-    """A second table with one row and one column in common: one id, so one training."""
+    """A second table with one row in common has the same run ids, so its runs train once."""
     files.more["table2"] = copy.deepcopy(TABLE) | {"title": "Another", "source": "Table 2"}
     files.more["table2"]["rows"] = files.more["table2"]["rows"][:1]
     assert set(ids(files.plan(FULL, "table2")).values()) < set(ids(files.plan(FULL)).values())
 
 
 def test_ids_are_readable_and_fit_for_file_names(files: Files) -> None:
-    """Data set, model, partition, method, hash; a default part with another argument is named too."""
+    """An id has data set, model, partition, method and hash. A default part with another argument is named too."""
     files.table["rows"][0]["method"] = "server_sgd(server_lr=0.5)"
     made = ids(files.plan(FULL))
     assert made["fedprox", "mnist"].startswith("mnist-mlp-dirichlet_per_class-1-fedprox-")
@@ -259,7 +261,8 @@ def test_ids_are_readable_and_fit_for_file_names(files: Files) -> None:
 
 
 def test_artifacts_are_shared_as_far_as_they_can_be(files: Files) -> None:
-    """All methods of a column read the same partition, cohorts, proxy set and initial model; another column what fits it."""
+    """All methods of a column share partition, cohorts, proxy set and initial model. Another column shares only the inputs that
+    fit it."""
     made = files.plan(FULL)
     assert run_of(made, "fedavg")["inputs"] == run_of(made, "fedlaw")["inputs"]
     mnist, fashion = (run_of(made, "fedavg", column)["inputs"] for column in ("mnist", "fashion_mnist"))
@@ -267,7 +270,7 @@ def test_artifacts_are_shared_as_far_as_they_can_be(files: Files) -> None:
 
 
 def test_a_later_setting_at_its_default_keeps_the_names_of_older_results(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A field that gets a default in RunSpec does not rename the runs that take it; another value of it is another run."""
+    """A new RunSpec field with a default does not rename runs that keep the default. Another value gives another run_id."""
     spec = RunSpec(**next(iter(files.plan(FULL)["runs"].values()))["config"])
     name = grid.run_id(spec, compose(spec.method))
     later = dataclasses.make_dataclass("Later", [("later", float, 1.0)], bases=(RunSpec,), frozen=True, kw_only=True)

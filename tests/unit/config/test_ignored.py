@@ -1,4 +1,4 @@
-"""params.yaml loses to no row in silence: an edit takes effect, or is refused by name."""
+"""An edit of params.yaml takes effect or is refused by name. No row overrides it silently."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[3]
 
 
 def ask(paper: str, tables: str, methods: dict, scale: str = "demo") -> None:
-    """As a command does that is asked for these tables."""
+    """Checks the edit as a command for these tables does."""
     project = load_project(ROOT, {"scale": scale, "methods": {paper: methods}})
     require_effect(project, [plan(project, paper, table, scale) for table in tables.split()])
 
 
 def test_an_edit_that_no_row_takes_is_refused() -> None:
-    """By key, file and rows: every row of FedIMA's variants that has FedFA writes from when on it calibrates."""
+    """The line has key, file and rows: in FedIMA's variants every row with FedFA writes out calibrate_from."""
     with pytest.raises(UserError) as error:
         ask("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0.5}})
     said = str(error.value)
@@ -36,22 +36,23 @@ def test_an_edit_that_no_row_takes_is_refused() -> None:
     ("paper", "tables", "methods"),
     [
         ("fedima", "table1-variants", {"fedfa": {"calibrate_from": None}}),
-        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0}}),  # which the rows write
-        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0.25}}),  # the method's own default
+        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0}}),  # the value that the rows write out
+        ("fedima", "table1-variants", {"fedfa": {"calibrate_from": 0.25}}),  # the method's default
         ("elastic", "table1", {"fedprox": {"mu": 0.5}}),  # no row has it
         ("fedlaw", "table3", {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": 0.9}}),  # takes effect
         ("fedlaw", "table3", {"fedprox": {"mu": 0.001}, "fixed_gamma": {"gamma": 0.97}}),  # as committed
     ],
 )
 def test_what_is_no_mistake(paper: str, tables: str, methods: dict) -> None:
-    """Nothing, what holds anyway, what another table takes, and what is taken."""
+    """Accepted: null, a value that holds anyway, a value for another table, and a value that takes effect."""
     ask(paper, tables, methods)
 
 
 def test_a_sweep_beside_an_open_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows that write the argument keep it, beside one that takes the edit; without that one the command refuses it."""
+    """Rows that write the argument keep it, and a row that does not takes the edit. Without such a row the command refuses the
+    edit."""
     real_papers.enter(tmp_path, monkeypatch, "scale: demo\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n", "fedlaw")
     table = tmp_path / "papers/fedlaw/tables/table3.yaml"
     text = table.read_text()
@@ -73,13 +74,13 @@ def test_a_sweep_beside_an_open_row(
     ("seeds", "table", "said"),
     [
         ([8, 9, 10], "table2", False),  # params.yaml is not edited
-        ([8, 9], "table3", False),  # takes them
-        ([8], "table2", False),  # its own
+        ([8, 9], "table3", False),  # takes the seeds
+        ([8], "table2", False),  # equal to its own seeds
         ([8, 9], "table2", True),
     ],
 )
 def test_seeds_that_a_table_does_not_take_are_said(seeds, table, said, monkeypatch, capsys, tmp_path) -> None:
-    """The line names the table's file, and the command goes on. There is no line if the seeds are not edited."""
+    """The line names the table's file, and the command continues. There is no line if the seeds are not edited."""
     real_papers.enter(tmp_path, monkeypatch, f"scale: demo\nseeds: {seeds}\n", "fedlaw")
     line = "params.yaml: seeds = 8, 9 changes nothing, since papers/fedlaw/tables/table2.yaml names its own for scale demo (8)"
     assert main(["run", f"fedlaw/{table}", "--dry-run"]) == 0

@@ -1,4 +1,4 @@
-"""`keep:` and metrics of diagnostics in a table: what the plan makes of them, and mistakes."""
+"""`keep:` and metrics of diagnostics in a table: the plan, and mistakes."""
 
 import copy
 from collections.abc import Callable
@@ -21,7 +21,7 @@ CALL = "client_distance(to=before, relative=false)"
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Columns of one data set: accuracy, and distances after round 50 and at the end."""
+    """A table with three columns on one data set: accuracy, and client distances after round 50 and at the end."""
     monkeypatch.chdir(tmp_path)
     made = Files(tmp_path)
     column = made.table["columns"][0]
@@ -33,14 +33,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 def configs(files: Files, *plans: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """run_id -> what its job is told, once the workflow has these plans."""
+    """The configuration of each run's job, by run_id, after the workflow has written these plans."""
     for made in plans:
         jobs.write_configs(load_project(files.root, dict(FULL)), typed(Plan, made, "plan"))
     return {path.stem: read_json(path) for path in Path(jobs.CONFIGS).glob("*.json")}
 
 
 def test_rounds_are_scaled_as_readings_are(files: Files) -> None:
-    """200 rounds, a tenth of them, and ten: of 1, 50 and 200 the same share, rounded up."""
+    """Rounds 1, 50 and 200 of 200 become the same share of 20 and of 10 rounds, rounded up."""
     for params, expected in ((FULL, [1, 50, 200]), ({"scale": "short"}, [1, 5, 20]), ({"scale": "demo"}, [1, 3, 10])):
         made = files.plan(params)
         assert {tuple(run["keep"]) for run in made["runs"].values()} == {tuple(expected)}
@@ -48,7 +48,7 @@ def test_rounds_are_scaled_as_readings_are(files: Files) -> None:
 
 
 def test_keeping_is_no_part_of_a_run(files: Files) -> None:
-    """The same run_ids and configurations without `keep` and diagnostics."""
+    """Without `keep` and diagnostics the run_ids and configs are the same."""
     with_keep = files.plan(FULL)
     files.table["columns"] = files.table["columns"][:1]
     del files.table["keep"]
@@ -60,7 +60,8 @@ def test_keeping_is_no_part_of_a_run(files: Files) -> None:
 
 
 def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
-    """The call with every argument; read at the last round unless the table says otherwise; curves apart from the run's own."""
+    """The metric has the diagnostic's call with every argument. It is read at the last round unless the table says otherwise.
+    Its curve is separate from the run's own curves."""
     made = files.plan(FULL)
     found = cell(made, "fedavg", "end")
     assert found["read"] == "last(rounds=1)"
@@ -81,11 +82,11 @@ def test_a_diagnostics_metric_in_the_plan(files: Files) -> None:
     assert len({one.curve for _, _, one in plan.readings()}) == 2
     told = configs(files, made, made)
     assert told[found["run_id"]]["keep"] == [1, 50, 200]
-    assert [one["measures"] for one in told.values()] == [{CALL: [50, 200]}] * 3  # two columns share the run of a row
+    assert [one["measures"] for one in told.values()] == [{CALL: [50, 200]}] * 3  # two columns share each row's run
 
 
 def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
-    """Of one run and one name of a metric; the same call twice is refused."""
+    """Two calls can measure one run under one metric name. The same call twice is refused."""
     files.table["columns"][1] |= {"metric": METRIC | {"diagnostic": "client_distance"}, "read": "at(200)"}
     files.table["columns"][2]["read"] = "at(200)"
     made = files.plan(FULL)
@@ -101,7 +102,7 @@ def test_two_calls_of_one_diagnostic_are_two_cells(files: Files) -> None:
 
 
 def test_tables_that_share_a_run_keep_the_rounds_of_both(files: Files) -> None:
-    """One training for both; a variant takes the `keep` of its table."""
+    """Both tables' rounds are kept in one training. A variant takes the `keep` of its table."""
     files.write()
     first = files.plan(FULL)
     files.more["table2"] = copy.deepcopy(files.table) | {"keep": [7, 50, 200]}
@@ -128,7 +129,7 @@ def test_tables_that_share_a_run_keep_the_rounds_of_both(files: Files) -> None:
     ],
 )
 def test_mistakes_are_one_line(spoil: Callable[[dict], object], words: list[str], files: Files) -> None:
-    """They name the file, what is wrong, and what to do."""
+    """The line names the file, the mistake, and what to do."""
     files.table = copy.deepcopy(files.table)
     spoil(files.table)
     with pytest.raises(UserError) as error:
@@ -146,19 +147,21 @@ def of_rounds(files: Files, call: str) -> None:
     ("call", "full", "short"),
     [
         ("plane(through=rounds)", [1, 48, 49, 50, 198, 199, 200], [1, 3, 4, 5, 18, 19, 20]),
-        ("line(apart=0.25)", [1, 50, 150, 200], [1, 5, 15, 20]),  # 50 rounds, then 5; round 0 of round 50 does not exist
+        ("line(apart=0.25)", [1, 50, 150, 200], [1, 5, 15, 20]),  # apart by 50 and by 5 rounds; round 50 would need round 0
         ("plane(through=clients)", [1, 50, 200], [1, 5, 20]),
     ],
 )
 def test_rounds_that_a_diagnostic_needs_are_kept(files: Files, call: str, full: list[int], short: list[int]) -> None:
-    """Each kept round's own, as far as the run has them; a share of the rounds goes with the scale. Cells share the run."""
+    """Each kept round needs its partner rounds, if they exist. A share of the rounds scales with the run. All cells share the
+    run."""
     of_rounds(files, call)
     for params, expected in ((FULL, full), ({"scale": "short"}, short)):
         assert {tuple(run["keep"]) for run in files.plan(params)["runs"].values()} == {tuple(expected)}
 
 
 def test_a_protocol_that_is_too_short_for_a_diagnostic(files: Files) -> None:
-    """No kept round has the rounds before it: one line. A scale with fewer rounds says nothing: it measures none."""
+    """If a kept round's partner would be round 0, one line refuses the table. A scale with too few rounds measures none and is
+    accepted."""
     of_rounds(files, "plane(through=rounds, apart=100)")
     files.table["columns"][1].pop("read", None)
     files.table["keep"] = [50, 200]

@@ -1,4 +1,4 @@
-"""Labels of columns that say which rounds and which data a smaller scale has."""
+"""Column labels name the rounds and data that a smaller scale uses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +16,17 @@ REGISTRY = load_registry(ROOT / "data/registry.yaml")
 
 
 def planned(place: str, scale: str) -> Plan:
-    """A table or figure with the paper's settings."""
+    """The plan of a table or figure with the paper's settings."""
     return plan(load_project(ROOT, {}).as_published(scale), *place.split("/"), scale)
 
 
 def made(scale: str) -> Plan:
-    """FedIMA's Figure 1: 400 rounds in the paper, 60 at scale short."""
+    """The plan of FedIMA's Figure 1: 400 rounds in the paper, 60 at scale short."""
     return planned("fedima/figure1", scale)
 
 
 def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
-    """The same share of the run's rounds as the label names of the paper's; at full scale nothing is added."""
+    """The label adds the same share of the run's rounds. At full scale it adds nothing."""
     assert [column.label for column in made("short").columns[:3]] == [
         "clients, round 20 (here 3)",
         "clients, round 200 (here 30)",
@@ -46,7 +46,7 @@ def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
     ],
 )
 def test_only_rounds_are_counted(label: str, shown: str) -> None:
-    """A round 0 is before training, at any scale."""
+    """Only words on rounds get an addition. Round 0 is before training at any scale."""
     figure = made("short")
     column = replace(figure.columns[0], label=label)
     cells = [replace(cell, instead_of={"rounds": 400}) for cell in figure.cells if cell.column == column.key]
@@ -54,14 +54,14 @@ def test_only_rounds_are_counted(label: str, shown: str) -> None:
 
 
 def test_another_network_is_named() -> None:
-    """PACS at 64 pixels has another network than the AlexNet that the head names; CIFAR-10's own images are not."""
+    """PACS at 64 pixels uses another network than AlexNet, so its head names it. CIFAR-10 uses the paper's network."""
     groups = {column.key: column.group for column in planned("fedima/table1", "short").columns}
     assert groups["pacs-shards"] == "PACS · AlexNet (here pacs-64px, fedima_cnn_64px)"
     assert groups["c10-cnn-shards"] == "CIFAR-10 · CNN"
 
 
 def test_cells_with_other_shares_leave_the_label_alone() -> None:
-    """One number would be wrong for some of them."""
+    """One number would be wrong for some of the cells."""
     figure = made("short")
     (cell,) = [cell for cell in figure.cells if cell.column == "early"]
     own, other = (replace(cell, instead_of={"rounds": rounds}) for rounds in (400, 100))
@@ -70,12 +70,12 @@ def test_cells_with_other_shares_leave_the_label_alone() -> None:
 
 
 def test_a_column_with_other_data_names_them() -> None:
-    """In its group, or in its label where it has no group; at full scale nothing is added, nor for a cell without a run,
-    nor for other files of the same images."""
+    """The group names the data, or the label if there is no group. Nothing is added at full scale, for a cell without a run, or
+    for other files of the same images."""
     demo, full = (planned("fedlaw/table3", scale) for scale in ("demo", "full"))
     assert demo.columns[0].title == "FashionMNIST (here digits) · MLP, α = 100"
     assert full.columns[0].title == "FashionMNIST · MLP, α = 100"
-    assert planned("fedima/table1", "short").columns[2].title == "CIFAR-10 · CNN · #C = 2"  # of cifar10-lossless
+    assert planned("fedima/table1", "short").columns[2].title == "CIFAR-10 · CNN · #C = 2"  # from cifar10-lossless
     cells = [cell for cell in demo.cells if cell.column == demo.columns[0].key]
     alone = replace(demo.columns[0], group=None, label="α = 100")
     assert at_this_scale(alone, cells, demo.runs, REGISTRY).title == "α = 100, on digits"

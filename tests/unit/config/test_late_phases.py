@@ -1,4 +1,4 @@
-"""Schedules with late phases in runs of other rounds than the protocol's."""
+"""Schedules with late phases, in runs with other rounds than the protocol."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from small_papers import FULL, Files, cell, run_of, sourced
 
 from fedrepro.errors import UserError
 
-LATE = "exponential+cyclic(start=150, period=20)"  # of the protocol's 200 rounds
+LATE = "exponential+cyclic(start=150, period=20)"  # in the protocol's 200 rounds
 
 
 def late(start: int, period: int) -> str:
@@ -25,17 +25,17 @@ def written(files: Files) -> Files:
     [
         (FULL, late(150, 20)),
         ({"scale": "short"}, late(15, 2)),
-        ({"scale": "demo"}, late(8, 2)),  # of 10 rounds: 7.5 and 1
+        ({"scale": "demo"}, late(8, 2)),  # of 10 rounds: 7.5 rounded up, and 1 raised to 2
         (FULL | {"settings": {"rounds": 100}}, late(75, 10)),
         (FULL | {"settings": {"rounds": 400}}, late(300, 40)),
         ({"scale": "short", "settings": {"rounds": 40}}, late(30, 4)),
-        # A person's own schedule is for the person's own rounds.
+        # A schedule in params.yaml refers to the run's own rounds.
         ({"scale": "short", "settings": {"rounds": 40, "schedule": "exponential+cyclic(start=5)"}}, late(5, 20)),
-        ({"scale": "short", "settings": {"schedule": LATE}}, late(15, 2)),  # says what holds anyway
+        ({"scale": "short", "settings": {"schedule": LATE}}, late(15, 2)),  # equal to the protocol's schedule
     ],
 )
 def test_the_same_share_of_the_rounds(written: Files, params: dict[str, Any], expected: str) -> None:
-    """By scale and by params.yaml."""
+    """Late phases start at the same share of the rounds, at every scale and with params.yaml's rounds."""
     assert run_of(written.plan(params), "fedavg")["config"]["schedule"] == expected
 
 
@@ -45,7 +45,8 @@ def test_epochs_have_phases_too(written: Files) -> None:
 
 
 def test_by_budget(written: Files) -> None:
-    """A budget's rounds; a budget's own schedule is for them. What the report says of both."""
+    """Phases follow a budget's rounds. A schedule of the budget itself refers to those rounds. The cell has the paper's values
+    of both."""
     written.table["budget"] = {"full": {"note": "less", "rounds": 40}}
     made = written.plan(FULL)
     run, shown = run_of(made, "fedavg"), cell(made, "fedavg", "mnist")
@@ -57,7 +58,8 @@ def test_by_budget(written: Files) -> None:
 
 
 def test_in_trials(written: Files) -> None:
-    """Of 50 of 200 rounds: a quarter, of a schedule that is tried too; and of one that params.yaml writes for 100."""
+    """Trials of 50 of 200 rounds scale phases to a quarter, also in a schedule that is tried, and in one of params.yaml for 100
+    rounds."""
     written.table["rows"][1]["tune"] = {"schedule": [LATE, "cosine"], "rounds": 50}
     made = written.plan(FULL)
     runs = {made["runs"][one["trial"]["run_id"]]["config"]["schedule"] for one in made["candidates"]}
@@ -70,7 +72,7 @@ def test_in_trials(written: Files) -> None:
 
 
 def test_at_full_scale_nothing_changes(written: Files) -> None:
-    """Neither the run nor its sources; and a schedule without rounds in it is the same at every scale."""
+    """Neither the run nor its sources change. A schedule without rounds is the same at every scale."""
     run = run_of(written.plan(FULL), "fedavg")
     assert (run["sources"]["schedule"], run["config"]["schedule"]) == ("paper", late(150, 20))
     written.paper["protocol"] |= sourced(schedule="cosine")
@@ -94,7 +96,7 @@ def test_at_full_scale_nothing_changes(written: Files) -> None:
     ],
 )
 def test_a_phase_without_a_round_is_refused(written: Files, params: dict[str, Any], says: str) -> None:
-    """In one line that names the file."""
+    """One line names the file."""
     with pytest.raises(UserError) as caught:
         written.plan(params)
     assert says in str(caught.value)
@@ -110,7 +112,8 @@ def own(start: float) -> str:
 
 @pytest.fixture
 def averaged(files: Files) -> Files:
-    """One schedule for rows with and without IMA, which starts where the paper says: in round 150 of 200."""
+    """All rows share one schedule whose late phase starts where the paper starts IMA, in round 150 of 200. Only one row has
+    IMA."""
     files.paper["protocol"] |= sourced(schedule=OWN)
     files.paper["methods"]["ima"] = sourced(start=150)
     files.table["rows"][1]["method"] = "fedprox+ima"
@@ -124,13 +127,14 @@ def averaged(files: Files) -> Files:
         ({"scale": "short"}, 15),
         ({"scale": "demo"}, 8),
         (FULL | {"settings": {"rounds": 100}}, 75),
-        # A person's own round is for the person's own rounds; a share is a share.
+        # A round in params.yaml refers to the run's own rounds, and a share stays a share.
         (FULL | {"settings": {"rounds": 100}, "methods": {"some": {"ima": {"start": 60}}}}, 60),
         ({"scale": "short", "methods": {"some": {"ima": {"start": 0.5}}}}, 0.5),
     ],
 )
 def test_a_phase_starts_with_the_method(averaged: Files, params: dict[str, Any], start: float) -> None:
-    """By scale and by params.yaml; a row without IMA has no such phase, and the run that it always had."""
+    """The phase starts with IMA at every scale and with params.yaml's edits. A row without IMA has no such phase, and its run
+    is unchanged."""
     made = averaged.plan(params)
     run = run_of(made, "fedprox")
     assert run["config"]["schedule"] == own(start)
@@ -149,7 +153,8 @@ def test_a_round_in_the_tables_own_text_is_one_of_the_protocol(averaged: Files) 
 
 
 def test_a_methods_start_in_trials(averaged: Files) -> None:
-    """Of 50 of 200 rounds a quarter, and of those that params.yaml makes; what is tried is the protocol's."""
+    """Trials of 50 of 200 rounds scale the start to a quarter, and likewise with params.yaml's rounds. Tried starts refer to
+    the protocol's rounds."""
     averaged.table["rows"][1]["tune"] = {"ima.start": [100, 0.5], "rounds": 50}
     made = averaged.plan(FULL)
     trials = {made["runs"][one["trial"]["run_id"]]["config"]["schedule"] for one in made["candidates"]}

@@ -1,4 +1,4 @@
-"""One more network or partition in a table is one line of its file."""
+"""One line in a table's file adds a network or a partition."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from fedrepro.config.project import load_project
 def test_a_line_adds_a_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, line: str, setting: tuple[str, str]
 ) -> None:
-    """The new column has a run in every row of the table; all that was there stays as it was."""
+    """The new column has a run in every row, and the other runs stay the same."""
     root = enter(tmp_path, monkeypatch, "seeds: [8]\n")
     before = plan(load_project(root).as_published("full"), "fedlaw", table, "full")
     path = root / f"papers/fedlaw/tables/{table}.yaml"

@@ -1,4 +1,4 @@
-"""The papers' claims: they name what there is, and take the printed numbers from the tables, whose runs they share."""
+"""The papers' claims name existing rows and columns, and take printed numbers and runs from the tables."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import ClaimVerdict, judge
 
 ROOT = Path(__file__).parents[3]
-# Claim -> differences, worked by hand from what the papers print; FedGH's trend is that of least squares over its four columns.
+# Claim -> printed differences, worked out by hand. FedGH's trend is the least-squares rise over its four columns.
 PRINTED = {
     "fedgh": {
         "GH-1": [3 * (1.5 * (8.42 + 0.89) + 0.5 * (6.43 - 4.24)) / 5, -0.89, 4.24, 6.43, 8.42],
@@ -67,7 +67,7 @@ def judged(paper: str) -> dict[str, ClaimVerdict]:
 
 @pytest.mark.parametrize("paper", PRINTED)
 def test_claims_take_the_printed_numbers_from_the_tables(paper: str) -> None:
-    """Nothing has run, so that no verdict is given."""
+    """No run is there, so every verdict is "not run"."""
     found = {id: [number.printed for number, _ in one.numbers] for id, one in judged(paper).items()}
     for id, expected in PRINTED[paper].items():
         assert found[id] == pytest.approx(expected), id
@@ -75,8 +75,8 @@ def test_claims_take_the_printed_numbers_from_the_tables(paper: str) -> None:
 
 
 def test_texts_that_are_wrong_about_their_own_tables() -> None:
-    """How many printed differences lie on the other side than IGFL's text says (B-T7, B-T8); and the columns of FedLAW's Table
-    3 in which it is not ahead of every baseline."""
+    """IGFL's text contradicts this many printed differences (B-T7, B-T8). In these columns of Table 3 FedLAW is not ahead of
+    every baseline."""
     behind = lambda one: [number for number, _ in one.numbers if (number.printed or 0) < 0]  # noqa: E731
     expected = {"IG-text-server": 4, "IG-text-server-device": 5, "IG-text-emnist": 2, "IG-8-global": 1}
     assert {id: len(behind(judged("igfl")[id])) for id in expected} == expected
@@ -84,7 +84,7 @@ def test_texts_that_are_wrong_about_their_own_tables() -> None:
     assert columns == {"fashion_mnist-mlp-100", "cifar10-resnet20-0.1", "cifar100-resnet20-0.1"}
 
 
-# Claims of which some printed differences lie on the other side than the text says.
+# Claims whose text some printed differences contradict.
 AGAINST_PRINT = {
     "fedlaw": {"LAW-ahead-mlp", "LAW-ahead-cifar10", "LAW-ahead-cifar100", "LAW-1-optimum"},
     "fedgh": {"GH-3"},
@@ -94,7 +94,7 @@ AGAINST_PRINT = {
 
 @pytest.mark.parametrize("paper", ["elastic", *PRINTED])
 def test_what_a_text_calls_ahead_is_ahead_in_print(paper: str) -> None:
-    """Whether more or less is better the metric of the cells says: a factor that is claimed to be smaller is printed so."""
+    """The metric decides whether more or less is better: a factor that is claimed to be smaller is printed as smaller."""
     claimed = [one for one in judged(paper).values() if getattr(one.claim, "side", "") == "ahead"]
     against = {one.claim.id for one in claimed for n, _ in one.numbers if n.printed is not None and n.printed * n.side <= 0}
     assert against == AGAINST_PRINT.get(paper, set())
@@ -102,7 +102,7 @@ def test_what_a_text_calls_ahead_is_ahead_in_print(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", ["fedgh", "fedlaw", "igfl"])
 def test_no_printed_number_is_typed_in_again(paper: str) -> None:
-    """But values of settings, and bounds of ours."""
+    """Only values of settings and our own bounds appear as numbers."""
     assert not re.search(
         r"\d\.\d\d", re.sub(r"(alpha( = )?|gamma|factor of |value: )[\d.]+", "", claims_path(ROOT, paper).read_text())
     )
@@ -113,8 +113,8 @@ def run_of(table: str, row: str, column: str, scale: str = "full") -> str:
 
 
 def test_fedimas_tables_share_runs() -> None:
-    """Table 2's start at 300, Table 3's first column, Figure 7's first line; at scale short Figures 1, 3 and 5. Every printed
-    number has a cell."""
+    """Table 2's start at 300 is a run of Tables 1 and 3, and its start at 150 one of Table 9. At scale short Table 10 and
+    Figures 3 and 5 share a run with Table 1. Every printed number has a cell."""
     assert run_of("table2", "fedavg", "start300") == run_of("table3", "fedavg+ima", "exponential")
     assert run_of("table2", "fedavg", "start300") == run_of("table1", "fedavg+ima", "c10-cnn-dirichlet")
     assert run_of("table2", "fedfa", "start150") == run_of("table9", "start150", "fedfa")
@@ -125,7 +125,7 @@ def test_fedimas_tables_share_runs() -> None:
 
 
 def test_fedimas_late_decay_starts_with_ima_alone() -> None:
-    """0.99 a round, and 0.97 from round 300 on in rows with IMA; FedASAM's radii are those of the network."""
+    """The decay is 0.99 a round, and 0.97 from round 300 on in rows with IMA. FedASAM's radius depends on the network."""
     runs = planned("fedima", "table1").runs
     plain, late = (runs[run_of("table1", row, "c10-cnn-shards")] for row in ("fedavg", "fedavg+ima"))
     assert "schedule" not in plain.config
@@ -135,7 +135,7 @@ def test_fedimas_late_decay_starts_with_ima_alone() -> None:
 
 
 def test_how_many_results_each_paper_prints() -> None:
-    """Counted by hand in the files, without columns of differences. IGFL: 14 + 40 + 14 + 8 + 30; four more of its Table 4 are
-    gains over FedAvgM, which follow from the eight."""
+    """Counted by hand in the files, without columns of differences. IGFL: 14 + 40 + 14 + 8 + 30. Four more numbers of its Table
+    4 are gains over FedAvgM that follow from the eight."""
     found = {folder.parent.name: printed_total(folder) for folder in ROOT.glob("papers/*/published")}
     assert found == {"elastic": 65, "fedgh": 122, "fedima": 262, "fedlaw": 331, "igfl": 106}

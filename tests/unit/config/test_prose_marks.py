@@ -1,4 +1,4 @@
-"""Numbers that sentences mark as the paper's, or as a table's own, are where the mark says they are."""
+"""Numbers that sentences mark as the paper's or as a table's own appear where the mark says."""
 
 import re
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ def without_remarks(value: object) -> object:
 
 
 def own_text(path: Path) -> str:
-    """A table's file without its remarks, and the file of the table that it varies."""
+    """The text of a table's file without its remarks, and of the table that it varies."""
     content = yaml.safe_load(path.read_text())
     other = content.get("variant_of")
     return str(without_remarks(content)) + (own_text(path.with_stem(other)) if other else "")
 
 
 def sentences(paper: str) -> Iterator[tuple[str, str, str]]:
-    """(where, sentence, what its file states) of tables and of the summary."""
+    """Yields (where, sentence, what its file states) for tables and the summary."""
     project, texts = load_project(ROOT), []
     for path in sorted((ROOT / "papers" / paper / "tables").glob("*.yaml")):
         table = project.table(paper, path.stem)
@@ -52,8 +52,8 @@ def contains(text: str, number: str) -> bool:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_marked_numbers_are_where_the_mark_says(paper: str) -> None:
-    """`{given:x}` in the table's own file, of a summary in any of these or in changes.yaml; `{paper:x}` among the printed
-    numbers, the quoted words or the paper's settings."""
+    """`{given:x}` appears in the table's own file, or for a summary in any table's file or changes.yaml. `{paper:x}` appears
+    among the printed numbers, the quoted words or the paper's settings."""
     folder = ROOT / "papers" / paper
     printed = " ".join(path.read_text() for path in folder.glob("published/*.csv"))
     stated = printed + (folder / "paper.yaml").read_text() + " ".join(own_text(path) for path in folder.glob("tables/*.yaml"))

@@ -1,11 +1,11 @@
-"""What a table takes of a run's curve, by hand."""
+"""Readings of a run's curve. The expected values are worked out by hand."""
 
 import pytest
 
 from fedrepro.config.reading import READINGS, Reading, make
 from fedrepro.errors import UserError
 
-CURVE = [50.0, None, 60.0, 80.0, 70.0, 90.0, 64.0, 66.0]  # eight rounds; the second was not evaluated
+CURVE = [50.0, None, 60.0, 80.0, 70.0, 90.0, 64.0, 66.0]  # eight rounds; the second has no evaluation
 
 
 def value(text: str, better: str = "higher", status: str = "finished") -> float | None:
@@ -19,18 +19,18 @@ def value(text: str, better: str = "higher", status: str = "finished") -> float 
         ("last(3)", (90 + 64 + 66) / 3),
         ("last(100)", (50 + 60 + 80 + 70 + 90 + 64 + 66) / 7),
         ("share(0.25)", 65.0),
-        ("share(0.01)", 66.0),  # one round at least
+        ("share(0.01)", 66.0),  # at least one round
         ("at(4)", 80.0),
         ("at(4, mean=2)", 70.0),
-        ("at(4, 3)", 70.0),  # of rounds 2 to 4 the second has no value
-        ("at(2)", 50.0),  # not evaluated there: the value before it
+        ("at(4, 3)", 70.0),  # of rounds 2 to 4 the second has no evaluation
+        ("at(2)", 50.0),  # no evaluation there: the value before it
         ("at(100)", 66.0),
         ("mean(3, 5)", 70.0),
         ("mean(1, 2)", 50.0),
         ("best()", 90.0),
-        ("jumps(0.5)", (20 + 26 + 2) / 3),  # 70, 90, 64, 66
-        ("jumps(1)", (10 + 20 + 10 + 20 + 26 + 2) / 6),  # the round without a value is passed over
-        ("jumps(0.01)", 2.0),  # two rounds at least
+        ("jumps(0.5)", (20 + 26 + 2) / 3),  # of 70, 90, 64, 66
+        ("jumps(1)", (10 + 20 + 10 + 20 + 26 + 2) / 6),  # skips the round without an evaluation
+        ("jumps(0.01)", 2.0),  # at least two rounds
         ("first_reaching(64)", 4),
         ("first_reaching(50)", 1),
         ("first_reaching(91)", None),
@@ -39,24 +39,24 @@ def value(text: str, better: str = "higher", status: str = "finished") -> float 
     ],
 )
 def test_a_reading_of_a_curve(text: str, expected: float | None) -> None:
-    """Rounds are counted from 1; a round without a value does not count."""
+    """Rounds count from 1. A round without an evaluation is skipped."""
     assert value(text) == (expected if expected is None else pytest.approx(expected))
 
 
 def test_the_best_is_the_lowest_where_lower_is_better() -> None:
-    """Of a loss, say."""
+    """For example a loss."""
     assert value("best()", better="lower") == 50.0
 
 
 @pytest.mark.parametrize("text", ["last(1)", "share(0.25)", "best()", "first_reaching(64)", "at(8)", "at(100)", "mean(3, 8)"])
 def test_a_run_that_diverged_has_no_value_whatever_it_reached_before(text: str) -> None:
-    """In its eighth round, the last that it has."""
+    """The run diverged in its eighth and last round."""
     assert value(text, status="diverged") is None
 
 
 @pytest.mark.parametrize("text", ["at(4)", "at(7)", "at(7, mean=3)", "mean(3, 7)"])
 def test_rounds_before_it_diverged_are_read(text: str) -> None:
-    """Where the reading names the last of them: as of a run that did not diverge."""
+    """A reading that ends before the run diverged has the value of a finished run."""
     assert value(text, status="diverged") == value(text)
 
 
@@ -82,7 +82,8 @@ def test_it_says_what_it_reads(text: str, rounds: int, said: str) -> None:
 
 
 def test_rounds_are_the_same_share_of_a_shorter_run() -> None:
-    """A tenth of 200 rounds: round 95 is the tenth of 20, rounds 90 to 110 the ninth to the eleventh; a target stays."""
+    """A tenth of 200 rounds: round 95 becomes round 10 of 20, and rounds 90 to 110 become rounds 9 to 11. A target does not
+    scale."""
     scaled = {text: str(READINGS.canonical(make(text).scaled(0.1))) for text in ("at(95)", "mean(90, 110)", "last(3)")}
     assert scaled == {"at(95)": "at(round=10, mean=1)", "mean(90, 110)": "mean(first=9, last=11)", "last(3)": "last(rounds=1)"}
     for text in ("share(0.1)", "best()", "first_reaching(64)"):
@@ -120,5 +121,5 @@ def test_a_mistake_says_what(text: str, words: list[str]) -> None:
     ],
 )
 def test_it_says_which_rounds_were_measured(text: str, rounds: int, every: int, said: str) -> None:
-    """A run that is evaluated in every eighth round has no mean over the last four."""
+    """A run evaluated in every eighth round has only one value in its last four rounds."""
     assert Reading("m", make(text)).over({"rounds": rounds, "evaluate_every": every}) == said

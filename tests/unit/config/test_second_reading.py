@@ -1,4 +1,5 @@
-"""Tuned cells read a second time: what another metric of the same trials would have chosen, and what the pages say of it."""
+"""A second reading of tuned cells: the candidate that another metric of the same trials would choose, and what the pages say of
+it."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ RATES = {"client_lr": [0.1, 0.02, 0.5], "seeds": [8]}
 
 
 def tuned(files: Files, also: Any = "proxy_accuracy", **changes: Any) -> dict[str, Any]:
-    """The plan with FedProx tuned and read twice."""
+    """The plan with FedProx tuned and a second reading."""
     files.table["rows"][1]["tune"] = RATES | {"also": also} | changes
     files.table["base"]["evaluate_proxy"] = {"value": True, "source": "ours"}
     return files.plan(FULL)
@@ -31,15 +32,15 @@ def tuned(files: Files, also: Any = "proxy_accuracy", **changes: Any) -> dict[st
     [
         ([50.0, 60.0, 55.5], [51.0, 58.0, 52.0], 1, 1, 0.0),
         ([50.0, 60.0, 55.5], [51.0, 52.0, 58.0], 1, 2, 4.5),
-        ([50.0, 60.0, 55.5], [51.0, 51.0, 50.0], 1, 0, 10.0),  # of equal ones the first
-        ([50.0, None, 55.5], [57.0, None, 51.0], 2, 0, 5.5),  # one that diverged is never chosen
-        ([60.0, 60.0, 55.5], [51.0, 52.0, 50.0], 0, 1, 0.0),  # a tie that the second reading breaks costs nothing
+        ([50.0, 60.0, 55.5], [51.0, 51.0, 50.0], 1, 0, 10.0),  # a tie: the first one
+        ([50.0, None, 55.5], [57.0, None, 51.0], 2, 0, 5.5),  # a diverged candidate is never chosen
+        ([60.0, 60.0, 55.5], [51.0, 52.0, 50.0], 0, 1, 0.0),  # the first reading's tie costs nothing
     ],
 )
 def test_the_second_reading_says_what_it_would_choose(
     files: Files, tmp_path: Path, values: list, again: list, chosen: int, other: int, worth: float
 ) -> None:
-    """It moves nothing: the first reading's choice is shown."""
+    """The cell still shows the first reading's choice."""
     made = tuned(files)
     shown, found = report(made, tmp_path, values, proxy_accuracy=again)
     assert shown["run_id"] == tried(made)[chosen]["run_id"]
@@ -51,13 +52,13 @@ def test_the_second_reading_says_what_it_would_choose(
 
 @pytest.mark.parametrize(("values", "again"), [([50.0, 60.0], [51.0, 52.0]), ([None] * 3, [None] * 3)])
 def test_while_nothing_is_chosen_it_chooses_nothing(files: Files, tmp_path: Path, values: list, again: list) -> None:
-    """A trial is missing; all have diverged."""
+    """A trial is missing, or all diverged."""
     _, found = report(tuned(files), tmp_path, values, proxy_accuracy=again)
     assert {(one["second_chosen"], one["worth"]) for one in found} == {(False, None)}
 
 
 def test_a_loss_is_better_when_it_is_lower(files: Files, tmp_path: Path) -> None:
-    """`also` with its own direction and unit."""
+    """`also` can have its own direction and unit."""
     made = tuned(files, also={"name": "proxy_loss", "better": "lower", "unit": "loss"})
     _, found = report(made, tmp_path, [50.0, 60.0, 55.5], proxy_loss=[0.9, 0.4, 0.3])
     assert [one["second_chosen"] for one in found] == [False, False, True]
@@ -65,7 +66,7 @@ def test_a_loss_is_better_when_it_is_lower(files: Files, tmp_path: Path) -> None
 
 
 def test_it_is_read_in_the_same_way(files: Files, tmp_path: Path) -> None:
-    """By the best round, as the row says, not by the last."""
+    """The second reading takes the best round, as the row says, and not the last."""
     files.table["rows"][1]["read"] = "best()"
     made = tuned(files)
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[1.0, 2.0, 3.0])
@@ -92,14 +93,14 @@ def test_a_metric_that_trials_do_not_record_is_one_line(files: Files, tmp_path: 
 
 
 def test_the_same_trials_serve_both_readings(files: Files) -> None:
-    """`also` asks for no further run, and changes none."""
+    """`also` adds no run and changes none."""
     once, twice = tuned(files, also=None), tuned(files)
     assert once["runs"] == twice["runs"]
     assert once["seeds_by_run"] == twice["seeds_by_run"]
 
 
 def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> None:
-    """4.5 points in one of two cells, 0 in the other: 2.25 on average, on the table's page and on the paper's."""
+    """The table's and the paper's page have the mean worth: 4.5 points in one cell and 0 in the other, 2.25 on average."""
     made = tuned(files)
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], ("fedprox", "fashion_mnist"), proxy_accuracy=[51.0, 53.0, 52.0])
@@ -125,7 +126,7 @@ def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> Non
 
 
 def test_a_choice_lowers_what_is_better_lower(files: Files, tmp_path: Path) -> None:
-    """A loss of 0.4 instead of 0.9."""
+    """The choice gives a loss of 0.4 instead of 0.9."""
     files.table["metric"] = {"name": "test_loss", "description": "loss", "unit": "loss", "better": "lower"}
     files.numbers = files.numbers.replace("percent", "loss")
     made = tuned(files, also={"name": "proxy_accuracy", "better": "higher", "unit": "percent"})
@@ -139,7 +140,7 @@ def test_a_choice_lowers_what_is_better_lower(files: Files, tmp_path: Path) -> N
 
 
 def test_a_cross_may_be_a_target_never_reached(files: Files, tmp_path: Path) -> None:
-    """The cells read the rounds to a target."""
+    """If the cells read rounds to a target, the legend of the picture says so."""
     files.table["metric"] = {"name": "test_accuracy", "description": "rounds", "unit": "rounds", "better": "lower"}
     files.numbers = files.numbers.replace("percent", "rounds")
     for column in files.table["columns"]:

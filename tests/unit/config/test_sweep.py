@@ -1,4 +1,4 @@
-"""A sweep as files: rows for methods and their arguments, columns for settings; names, mistakes, what its runs share."""
+"""A sweep as files: rows for methods and their arguments, columns for settings, its name, mistakes, and what its runs share."""
 
 from pathlib import Path
 
@@ -16,18 +16,18 @@ from fedrepro.config.sweep import files
 from fedrepro.errors import UserError
 
 ROOT = Path(__file__).parents[3]
-OVER = {"alpha": (0.1, 0.5, 1), "fedprox.mu": (0.001, 0.1)}  # the issue's
+OVER = {"alpha": (0.1, 0.5, 1), "fedprox.mu": (0.001, 0.1)}  # as in the issue
 GIVEN = {"partition": "dirichlet_per_class(alpha=1)", "dataset": "mnist", "model": "two_nn"}
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The real papers, as the current folder."""
+    """A project with the real papers, as the current folder."""
     return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8, 9]\nsettings: {rounds: 2}\n")
 
 
 def written(root: Path, wanted: Request, name: str | None = None) -> tuple[str, Plan]:
-    """(the sweep's name among papers, its plan), from its files in sweeps/."""
+    """Writes the sweep's files into sweeps/. Returns its name as a paper, and its plan."""
     called, found = files(load_project(root, {}), wanted, name, "fedrepro sweep ...")
     for path, text in found.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def written(root: Path, wanted: Request, name: str | None = None) -> tuple[str, 
 
 
 def test_every_combination_is_a_cell(project: Path) -> None:
-    """Rows for the argument of the method, columns for that of the scheme; settings as FedLAW's, whatever params.yaml says."""
+    """Rows vary the method's argument, columns the scheme's. Other settings are FedLAW's and not params.yaml's."""
     called, made = written(project, Request(("fedprox+gh",), GIVEN, "fedlaw/table3", OVER, (8, 9)), "mine")
     assert called == "sweep_mine"
     assert [row.label for row in made.rows] == ["fedprox(mu=0.001)+gh", "fedprox(mu=0.1)+gh"]
@@ -50,19 +50,19 @@ def test_every_combination_is_a_cell(project: Path) -> None:
     assert {run.config["rounds"] for run in made.runs.values()} == {200}
     values = {(run.config["partition"], "mu=0.1," in run.method) for run in made.runs.values()}
     assert values == {(f"dirichlet_per_class(alpha={a})", big) for a in ("0.1", "0.5", "1.0") for big in (True, False)}
-    assert all("steps=plain" in run.method for run in made.runs.values())  # FedLAW's reading of FedProx
+    assert all("steps=plain" in run.method for run in made.runs.values())  # FedLAW's value for FedProx
 
 
 def test_candidates_share_what_is_drawn(project: Path) -> None:
-    """One partition for each alpha; cohorts, proxy split and initial model are the same for all."""
+    """Each alpha has one partition. Cohorts, proxy split and initial model are the same for all runs."""
     _, made = written(project, Request(("fedprox+gh", "fedavg"), GIVEN, "fedlaw/table3", OVER, (8,)))
     drawn = {kind: {run.inputs[kind] for run in made.runs.values()} for kind in ("partition", "participation", "proxy", "init")}
     assert {kind: len(ids) for kind, ids in drawn.items()} == {"partition": 3, "participation": 1, "proxy": 1, "init": 1}
-    assert len(made.runs) == 9  # FedAvg has no mu: it is there once for each alpha
+    assert len(made.runs) == 9  # FedAvg has no mu, so it has one run for each alpha
 
 
 def test_a_run_of_a_table_is_the_tables_run(project: Path) -> None:
-    """Swept or not: what has evidence is not trained again."""
+    """A sweep reuses the run_id of a table's run, so a run with evidence does not train again."""
     whole = plan(load_project(ROOT, {}).as_published("full"), "fedgh", "table2", "full")
     given = {"partition": "dirichlet_per_client(beta=1)"}
     _, made = written(project, Request(("gh", "fedavg"), given, "fedgh/table2", {"beta": (0.1, 10, 0.3)}, (8,)))
@@ -71,7 +71,7 @@ def test_a_run_of_a_table_is_the_tables_run(project: Path) -> None:
 
 
 def test_settings_and_models_too(project: Path) -> None:
-    """A setting over several values; another model has another metric where it finds objects."""
+    """A sweep can vary settings. A detector has its own metric."""
     _, made = written(project, Request(("fedavg",), {}, None, {"clients": (5, 10), "client_lr": (0.1, 0.01)}, (8,)))
     assert {(run.config["clients"], run.config["client_lr"]) for run in made.runs.values()} == {
         (clients, rate) for clients in (5, 10) for rate in (0.1, 0.01)
@@ -82,7 +82,8 @@ def test_settings_and_models_too(project: Path) -> None:
 
 
 def test_a_name_follows_from_the_content(project: Path) -> None:
-    """The same sweep, the same name; another value, another one. Files are plain YAML, and say which command wrote them."""
+    """The same sweep has the same name, and another value gives another name. The files are plain YAML and name the command
+    that wrote them."""
     wanted = Request(("fedprox+gh",), GIVEN, None, OVER, (8,))
     loaded = load_project(ROOT, {})
     names = [files(loaded, one, None)[0] for one in (wanted, wanted, Request(("fedprox+gh",), GIVEN, None, OVER, (9,)))]
@@ -97,7 +98,7 @@ def test_a_name_follows_from_the_content(project: Path) -> None:
 
 
 def test_values_are_read_as_they_are_written() -> None:
-    """Numbers, with exponents too, words, and calls with commas of their own."""
+    """Values may be numbers, also with exponents, words, and calls with commas of their own."""
     shards = "shards(per_client=2, distinct_labels=true)"
     found = over(["client_lr=1e-2,0.1", f"partition={shards},iid", "fedprox.mu=1", "alpha=1,2"])
     assert found == {"client_lr": (0.01, 0.1), "partition": (shards, "iid"), "fedprox.mu": (1.0,), "alpha": (1, 2)}
@@ -138,7 +139,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(
 
 
 def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By another sweep: refused. A dry run says what the sweep would train, and writes nothing."""
+    """Another sweep under a taken name is refused. A dry run prints what would train and writes nothing."""
     written(project, Request(("fedavg",), {"rounds": 1}, None, {"clients": (5,)}, (8,)), "mine")
     before = {path: path.read_bytes() for path in project.rglob("*.yaml")}
     command = ["sweep", "--method", "fedavg", "--rounds", "1", "--over", "clients=5,10", "--seeds", "8", "--dry-run"]
@@ -152,7 +153,7 @@ def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With its own settings, whatever scale params.yaml has; a mistake in it is told with its name."""
+    """The file keeps its own settings at any scale of params.yaml. An error in the file names the file."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
     written(project, Request(("fedavg",), {"rounds": 3}, None, {"clients": (5,)}, (8,)), "mine")
     path = project / "sweeps/mine/tables/table1.yaml"

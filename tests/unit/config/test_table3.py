@@ -1,4 +1,4 @@
-"""FedLAW's Table 3 and its stand-in, as the project's own files have them."""
+"""FedLAW's Table 3 and its stand-in in the project's own files."""
 
 import copy
 from typing import Any
@@ -10,7 +10,7 @@ from fedrepro.config import grid
 from fedrepro.config.project import load_project
 from fedrepro.typed import plain
 
-# Typed off the paper's Table 3, columns F-MLP 100, F-LeNet 100, F-MLP .1, F-LeNet .1, C10-CNN 100, C10-RN 100, C10-CNN .1, ...
+# Copied by hand from the paper's Table 3, columns F-MLP 100, F-LeNet 100, F-MLP .1, F-LeNet .1, C10-CNN 100, C10-RN 100, ...
 TABLE3 = {
     "fedavg": [89.29, 90.54, 85.11, 88.08, 65.78, 74.57, 60.13, 46.04, 25.74, 27.49, 27.74, 24.92],
     "fedprox": [87.68, 89.77, 84.33, 87.01, 67.66, 68.51, 60.48, 48.84, 9.49, 27.15, 12.52, 23.73],
@@ -34,18 +34,18 @@ COLUMNS = [
 
 
 def plan(*of: Any) -> dict[str, Any]:
-    """As JSON has it."""
+    """A plan as JSON has it."""
     return plain(grid.plan(*of))
 
 
 @pytest.fixture(scope="module")
 def table3() -> dict[str, dict[str, Any]]:
-    """Table 3 of FedLAW at the three scales, without the user's params.yaml."""
+    """FedLAW's Table 3 at the three scales, without the user's params.yaml."""
     return {scale: plan(load_project(ROOT, {}), "fedlaw", "table3", scale) for scale in ("demo", "short", "full")}
 
 
 def test_all_96_printed_numbers_are_in_their_cells(table3: dict[str, dict[str, Any]]) -> None:
-    """By row and column, as printed."""
+    """Each row and column has the printed number."""
     found = {(c["row"], c["column"]): c["printed"] for c in table3["full"]["cells"]}
     assert len(COLUMNS) == len(set(COLUMNS)) == 12
     assert found == {
@@ -54,7 +54,7 @@ def test_all_96_printed_numbers_are_in_their_cells(table3: dict[str, dict[str, A
 
 
 def test_a_cells_run_is_what_its_column_says(table3: dict[str, dict[str, Any]]) -> None:
-    """Data set, model and alpha of the run against the column's key; every method of the table is the row's."""
+    """Data set, model and alpha of the run match the column's key, and the method matches the row."""
     runs = 0
     for found in table3["full"]["cells"]:
         if found["run_id"]:
@@ -67,7 +67,7 @@ def test_a_cells_run_is_what_its_column_says(table3: dict[str, dict[str, Any]]) 
 
 
 def test_every_cell_of_table_3_has_a_run(table3: dict[str, dict[str, Any]]) -> None:
-    """96 at scale full and short; all eight methods in the demo's four columns."""
+    """96 at scales full and short, and 32 in the four columns of scale demo."""
     assert [sum(c["run_id"] is not None for c in table3[scale]["cells"]) for scale in ("full", "short", "demo")] == [96, 96, 32]
     assert {(c["average_last"], c["average_last_source"]) for c in table3["full"]["cells"]} == {(10, "paper, appendix D.5")}
     assert {c["average_last"] for c in table3["short"]["cells"]} == {1}
@@ -75,7 +75,7 @@ def test_every_cell_of_table_3_has_a_run(table3: dict[str, dict[str, Any]]) -> N
 
 
 def test_every_value_of_table_3_has_a_source_other_than_the_method(table3: dict[str, dict[str, Any]]) -> None:
-    """FedAvg's own parts aside, no argument is left to its default unsaid."""
+    """Every argument has a source. Only FedAvg's own parts keep defaults."""
     silent = {"mean.weighting", "server_sgd.server_lr", "mean_buffers.weighting"}
     for run in table3["full"]["runs"].values():
         assert {key for key, source in run["argument_sources"].items() if source.startswith("default")} <= silent
@@ -86,14 +86,15 @@ OTHERS = [item.other for item in load_project(ROOT, {}).paper("fedlaw").disagree
 
 @pytest.mark.parametrize("other", OTHERS, ids=str)
 def test_the_other_variant_is_what_params_yaml_says_it_is(other: dict[str, Any], table3: dict[str, dict[str, Any]]) -> None:
-    """Written into params.yaml as the report shows it, it is accepted, runs something else, and is no longer comparable."""
+    """params.yaml accepts the variant as the report shows it. It changes the runs and is not comparable, except for a change of
+    seeds alone."""
     made = plan(load_project(ROOT, copy.deepcopy(other)), "fedlaw", "table3", "full")
     seeds_alone = set(other) == {"seeds"}
     assert (ids(made) == ids(table3["full"]), made["comparable"]) == (seeds_alone, seeds_alone)
 
 
 def test_the_stand_in_table() -> None:
-    """CIFAR-10's settings and printed numbers, on a budget, never comparable."""
+    """The stand-in has CIFAR-10's settings and printed numbers, has a budget, and is never comparable."""
     project = load_project(ROOT, {})
     table3 = plan(project, "fedlaw", "table3", "short")
     made = {scale: plan(project, "fedlaw", "table3-cifar10-jpeg", scale) for scale in ("demo", "short", "full")}
@@ -115,7 +116,7 @@ def test_the_stand_in_table() -> None:
 
 
 def test_the_same_images_in_another_order_are_comparable() -> None:
-    """CIFAR-10 from parquet files is no stand-in: the settings of CIFAR-10, and at scale full its printed numbers count."""
+    """CIFAR-10 from parquet files is no stand-in: it has CIFAR-10's settings, and at scale full its printed numbers count."""
     project = load_project(ROOT, {})
     made, table3 = (plan(project, "fedlaw", name, "full") for name in ("table3-cifar10-lossless", "table3"))
     assert made["comparable"]

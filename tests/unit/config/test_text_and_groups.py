@@ -1,4 +1,4 @@
-"""Tables on text and on data with groups: what fits, and what is refused in one line."""
+"""Tables on text and on data with groups: what can be combined, and what is refused in one line."""
 
 import pytest
 from small_papers import FULL, Files
@@ -16,7 +16,7 @@ def configs(files: Files, **changes) -> list[dict]:
 
 
 def test_a_column_on_text(files: Files) -> None:
-    """Shape, classes and scheme follow from data set and model; the run's id is a folder's name."""
+    """Input shape and number of classes follow from data set and model. Each run_id can name a folder."""
     for config in configs(files):
         assert (config["input_shape"], config["classes"]) == ([80], 8)
         assert config["partition"] == "by_group(within=iid)"
@@ -25,7 +25,7 @@ def test_a_column_on_text(files: Files) -> None:
 
 
 def test_a_metric_of_a_group_is_read(files: Files) -> None:
-    """Like any other."""
+    """A metric of one group is read like any other metric."""
     files.table["columns"][0]["metric"] = {"name": "test_accuracy/witch", "unit": "percent", "description": "of one role"}
     configs(files)
     first = next(cell for cell in files.plan(FULL)["cells"] if cell["column"] == files.table["columns"][0]["key"])

@@ -1,4 +1,4 @@
-"""Tuned cells by YAML alone: the candidates in the plan, the choice between them, and what the report says of it."""
+"""Tuned cells by YAML alone: candidates in the plan, the choice between them, and what the report says."""
 
 import shutil
 from pathlib import Path
@@ -28,7 +28,7 @@ def tuned(files: Files, tune: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_combination_is_an_ordinary_run(files: Files) -> None:
-    """Two rates and two values of mu; other rows have their runs as before, and each value says that it is tried."""
+    """Two rates and two values of mu give four runs, whose tried values have the source `tuned`. Other rows keep their runs."""
     before = files.plan(FULL)
     made = tuned(files, {"client_lr": [0.1, 0.02], "fedprox.mu": [0.5, 0.05], "seeds": [8]})
     found = cell(made, *PLACE)
@@ -45,7 +45,7 @@ def test_every_combination_is_an_ordinary_run(files: Files) -> None:
 
 @pytest.mark.parametrize(("scale", "rounds"), [("full", (50, 200)), ("short", (5, 20)), ("demo", (3, 10))])
 def test_trials_may_be_shorter(files: Files, scale: str, rounds: tuple[int, int]) -> None:
-    """50 of the protocol's 200 rounds: the same share of a scale's."""
+    """Trials take 50 of the protocol's 200 rounds, and the same share at other scales."""
     files.table["rows"][1]["tune"] = RATES | {"rounds": 50}
     made = files.plan({"scale": scale})
     one = tried(made)[0]
@@ -63,9 +63,9 @@ def test_seeds_of_trials_are_the_tables(files: Files) -> None:
     ("values", "chosen", "ahead"),
     [
         ([50.0, 60.0, 55.5], 1, 4.5),
-        ([50.0, 60.0, 60.0], 1, 0.0),  # of equal ones the first
-        ([50.0, None, 40.0], 0, 10.0),  # one that diverged is never chosen
-        ([None, None, 11.0], 2, None),  # and no candidate is second
+        ([50.0, 60.0, 60.0], 1, 0.0),  # a tie: the first one
+        ([50.0, None, 40.0], 0, 10.0),  # a diverged candidate is never chosen
+        ([None, None, 11.0], 2, None),  # there is no second candidate
     ],
 )
 def test_the_best_trial_is_shown(
@@ -83,7 +83,7 @@ def test_the_best_trial_is_shown(
 
 
 def test_what_a_run_by_hand_says_of_a_chosen_candidate(files: Files, tmp_path: Path) -> None:
-    """It is the table's own run, so nothing is changed and the printed number counts; two differ by what they try."""
+    """The chosen candidate is the table's own run: nothing is changed, and the printed number counts."""
     made = tuned(files, RATES)
     write_trials(made, tmp_path, [50.0, 60.0, 55.5])
     project, store = load_project(files.root, dict(FULL)), Store((tmp_path / FOLDER / "evidence",))
@@ -115,9 +115,9 @@ def test_nothing_is_chosen_before_all_have_run(files: Files, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("values", "planned"),
     [
-        ([90.0, 95.0], 22),  # of each of two tuned cells three trials at seed 8, and seeds 9 and 10 of the one to be chosen
-        ([90.0, 95.0, 93.0], 22),  # the choice of one changes nothing
-        ([None] * 3, 20),  # all of one diverged: nothing of it follows
+        ([90.0, 95.0], 22),  # two tuned cells have three trials at seed 8 each, and later the chosen run's seeds 9 and 10
+        ([90.0, 95.0, 93.0], 22),  # one cell's choice does not change the count
+        ([None] * 3, 20),  # all of one cell diverged: no run follows
     ],
 )
 def test_runs_that_follow_a_choice_are_counted_before_it(
@@ -139,19 +139,19 @@ def test_a_page_says_that_trials_are_shorter(files: Files, tmp_path: Path) -> No
 
 
 def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
-    """It is not reproduced, like an untuned cell whose seeds diverged. The page marks it as lost."""
+    """The cell is not reproduced, like an untuned cell whose seeds diverged. The first candidate stands for it."""
     made = tuned(files, RATES)
     shown, _ = report(made, tmp_path, [None, None, None])
     assert (shown["mean"], shown["status"], shown["run_id"]) == (None, "not reproduced", tried(made)[0]["run_id"])
     assert shown["reason"] == "all 3 candidates diverged, or never reached the target"
     exhibit = Exhibit.of(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
-    assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not asked for
+    assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not needed
     assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.seeds_by_run.values()))}" == "3 of 20"
-    assert exhibit.missing(PLACE) == ""  # a claim on it is inconclusive: nothing waits for runs
+    assert exhibit.missing(PLACE) == ""  # a claim on it is inconclusive and waits for no run
 
 
 def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:
-    """The chosen candidate has still to run at its full length."""
+    """The chosen candidate must still run at full length."""
     made = tuned(files, RATES | {"rounds": 50})
     shown, candidates = report(made, tmp_path, [50.0, 60.0, 55.0])
     assert shown["run_id"] == tried(made)[1]["run_id"] != candidates[1]["run_id"]
@@ -159,7 +159,8 @@ def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_pa
 
 
 def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
-    """Three trials at seed 8, and what follows them: the first candidate at the table's seeds, or the one that was chosen."""
+    """The forecast counts three trials at seed 8, and after them the chosen candidate at the table's seeds. Before the choice
+    it counts the first candidate."""
     made = tuned(files, RATES)
     plan = typed(Plan, made, "plan")
     places = [one for one in [*plan.cells, *plan.candidates] if (one.row, one.column) == PLACE]
@@ -182,7 +183,7 @@ def test_a_forecast_counts_candidates(files: Files, tmp_path: Path) -> None:
         assert jobs == {one["run_id"]: [8] for one in tried(made)} | {key: [8, 9, 10] for key in shown}
         following = Exhibit.of(plan, Store((tmp_path / "none", tmp_path / FOLDER / "evidence"))).following
         other = tried(made, ("fedprox", "fashion_mnist"))[0]  # the first candidate of a cell without trials
-        assert {*following} == {other["run_id"], *shown}  # what the workflow announces
+        assert {*following} == {other["run_id"], *shown}  # as the workflow announces
     assert table_selection.cells_after_trials(plan, plan.cells, Store((tmp_path,))) == ([], "")
 
 
@@ -197,7 +198,7 @@ GRID = {"client_lr": [0.1, 0.02, 0.5], "fedprox.mu": [0.5, 0.05]}
 
 
 def budgeted(files: Files, table: dict[str, Any], column: dict[str, Any] | None = None, scale: str = "full") -> dict[str, Any]:
-    """The plan with FedProx tuned by its row, and these budgets for tuning of the table and of its first column."""
+    """The plan with FedProx tuned by its row, and with tuning budgets of the table and of its first column."""
     files.table["rows"][1]["tune"] = GRID | {"seeds": [8], "rounds": 100}
     files.table["budget"] = {scale: {"note": "less", "tune": table}}
     if column is not None:
@@ -206,7 +207,8 @@ def budgeted(files: Files, table: dict[str, Any], column: dict[str, Any] | None 
 
 
 def test_a_budget_replaces_the_values_that_it_names(files: Files) -> None:
-    """Of the row's two keys one; seeds and rounds of trials stay. FedLAW, which is not tuned, stays as it is."""
+    """The budget replaces the values of one of the row's two keys. Seeds and rounds of trials stay, and so does FedLAW, which
+    is not tuned."""
     made = budgeted(files, {"client_lr": [0.1, 0.3]})
     values = [list(one["values"].values()) for one in tried(made)]
     assert values == [[0.1, 0.5], [0.1, 0.05], [0.3, 0.5], [0.3, 0.05]]
@@ -222,7 +224,7 @@ def test_a_budget_is_of_its_scale(files: Files) -> None:
 
 
 def test_a_columns_budget_wins_over_the_tables(files: Files) -> None:
-    """Where both name a key; what only the table's names holds in the column too."""
+    """The column's budget wins for a key that both name. The table's other keys hold for the column too."""
     made = budgeted(files, {"client_lr": [0.1, 0.3], "fedprox.mu": [0.5], "seeds": [9]}, {"client_lr": [0.7]})
     values = lambda column: [list(one["values"].values()) for one in made["candidates"] if one["column"] == column]  # noqa: E731
     assert values("mnist") == [[0.7, 0.5]]
@@ -231,7 +233,7 @@ def test_a_columns_budget_wins_over_the_tables(files: Files) -> None:
 
 
 def test_a_cell_that_does_not_tune_the_key_keeps_its_own(files: Files) -> None:
-    """FedLAW tunes another one."""
+    """FedLAW tunes another key."""
     files.table["rows"][2]["tune"] = {"fedlaw.server_lr": [0.1, 0.2]}
     made = budgeted(files, {"client_lr": [0.1]})
     found = [one["values"] for one in made["candidates"] if (one["row"], one["column"]) == ("fedlaw", "mnist")]
@@ -244,14 +246,14 @@ def test_rounds_of_a_budgets_trials_are_the_scales(files: Files) -> None:
 
 
 def test_trials_of_all_rounds_are_the_run_itself(files: Files) -> None:
-    """A budget may undo that the table's trials are shorter; nothing trains twice, and the rounds have the run's source."""
+    """A budget may make trials as long as the run. Then nothing trains twice, and the run's source gives the rounds."""
     made = budgeted(files, {"rounds": 10}, scale="demo")
     assert {one["trial"]["run_id"] == one["run_id"] for one in tried(made)} == {True}
     assert made["runs"][tried(made)[0]["run_id"]]["sources"]["rounds"] == "scale"
 
 
 def test_fewer_rounds_than_the_trials_make_them_whole_runs(files: Files) -> None:
-    """Where params.yaml says so, which the budget does not know."""
+    """params.yaml sets fewer rounds than the budget gives to trials."""
     budgeted(files, {"rounds": 7}, scale="short")
     made = files.plan({"scale": "short", "settings": {"rounds": 2}})
     assert {one["trial"]["run_id"] == one["run_id"] for one in tried(made)} == {True}

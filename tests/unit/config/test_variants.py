@@ -1,4 +1,4 @@
-"""A table that varies another: what it takes from it, what its rows change, and the mistakes that are named."""
+"""A table that varies another: what it takes over, what its rows change, and mistakes."""
 
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ VARIANTS = "table1-variants"
 
 
 def varied(files: Files, **row: Any) -> Files:
-    """A second table of one row, FedAvg, that varies the first."""
+    """Adds a second table that varies the first, with one row, FedAvg."""
     fedavg = {"key": "other", "label": "FedAvg", "method": "fedavg", "published": "fedavg", "variant": "skewed"}
     files.more[VARIANTS] = {"title": "Varied", "source": "Table 1, varied", "variant_of": "table1", "rows": [fedavg | row]}
     return files
 
 
 def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
-    """A row without a change is the same run as in the table that is varied."""
+    """It takes the columns and printed numbers of the varied table. A row without a change has the same run."""
     made = varied(files).plan(FULL, VARIANTS)
     assert (made["variant_of"], [column["key"] for column in made["columns"]]) == ("table1", ["mnist", "fashion_mnist"])
     assert cell(made, "other", "mnist")["printed"] == 50.0
@@ -36,7 +36,8 @@ def test_it_takes_columns_and_printed_numbers(files: Files) -> None:
 
 
 def test_a_row_changes_settings(files: Files) -> None:
-    """A value in every column, or one value of the columns for another; the sources say whose they are."""
+    """A row sets a value in every column, or replaces one value of the columns by another. The sources name the row or the
+    table."""
     iid = {"partition": {SCHEME: "iid"}}
     run = run_of(varied(files, setting={"clients": 7}, replace=iid).plan(FULL, VARIANTS), "other")
     assert (run["config"]["clients"], run["config"]["partition"]) == (7, "iid")
@@ -70,7 +71,7 @@ def test_an_edit_of_the_table_that_is_varied_counts(files: Files) -> None:
 
 
 def test_it_says_how_it_differs(files: Files) -> None:
-    """Settings and arguments that no run of the varied table has; nothing where it has the same runs."""
+    """The plan lists settings and arguments that no run of the varied table has. With the same runs the list is empty."""
     assert files.plan(FULL)["varied"] is None
     assert varied(files).plan(FULL, VARIANTS)["varied"] == {"source": "Table 1", "values": {}}
     row = {"setting": {"clients": 7}, "method": "fedavg+mean(weighting=uniform)"}
@@ -79,7 +80,7 @@ def test_it_says_how_it_differs(files: Files) -> None:
 
 
 def test_a_value_of_another_column_is_a_difference(files: Files) -> None:
-    """MNIST trains at 0.1 and Fashion-MNIST at 0.2: 0.2 on MNIST is another protocol. So is what a row reads."""
+    """MNIST trains at 0.1 and FashionMNIST at 0.2, so 0.2 on MNIST is a difference. Another reading is one too."""
     for column, rate in zip(files.table["columns"], (0.1, 0.2), strict=True):
         column["setting"]["client_lr"] = rate
     same = varied(files, replace={"client_lr": {"0.2": 0.2}}).plan(FULL, VARIANTS)["varied"]
@@ -89,7 +90,7 @@ def test_a_value_of_another_column_is_a_difference(files: Files) -> None:
 
 
 def test_other_methods_are_named_without_their_arguments() -> None:
-    """The control on FedLAW's Table 3 has the settings of that table, and parts of methods that no row of it has."""
+    """The control on FedLAW's Table 3 differs only in method parts that no row of Table 3 has."""
     made = plan(load_project(ROOT), "fedlaw", "table3-control", "full")
     assert made.varied is not None
     assert made.varied.values == {"methods": ["fedlaw_only", "proxy_buffers", "adaptive_gws", "attentive_law"]}

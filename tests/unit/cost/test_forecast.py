@@ -1,4 +1,4 @@
-"""What a command would train, in words, and how long all of it takes."""
+"""The forecast of a command: what it would train and how long it takes."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
-    """Of runs a, b, ...: a seed of `a` takes 1,000 s, of `b` 2,000 s; of the others nothing is known."""
+    """The forecast for runs a, b, ... A seed of `a` takes 1,000 s and one of `b` 2,000 s. Other runs have no known time."""
     known = {"a": 1000.0, "b": 2000.0}
     rates = Rates(ROOT, {})
     rates.published = lambda config, device="cpu": known.get(config["model"])  # type: ignore[method-assign]
@@ -25,7 +25,7 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
 
 
 def test_a_line_before_any_training() -> None:
-    """How much, how long, and what is not known of."""
+    """The line says how much trains, how long it takes, and how many runs have unknown length."""
     assert forecast({"a": []}).announcement(2) == ""
     known = "training 2 runs with 3 seeds in all: about 1.1 core-hours, 33 min 22 s with 2 cores, by published runs"
     assert forecast({"a": [8, 9], "b": [8]}).announcement(2) == known
@@ -41,7 +41,8 @@ def test_a_line_before_any_training() -> None:
 
 
 def test_cores_without_a_run_are_told_how_to_help() -> None:
-    """Two runs for eight cores. Not with as many workers already, on a GPU, for as many runs as cores, or a short training."""
+    """Two runs for eight cores get the advice. There is none with enough workers, with as many runs as cores, without a
+    training or a known time, or on a GPU."""
     both = forecast({"a": [8, 9], "b": [8], "c": []})
     advice = "`workers: 4` in params.yaml shares out the clients of each among 4 processes and changes no result"
     assert both.spare(8, 1) == both.spare(9, 3).replace("9 cores", "8 cores") == f"2 runs for 8 cores: {advice}"
@@ -50,7 +51,7 @@ def test_cores_without_a_run_are_told_how_to_help() -> None:
 
 
 def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
-    """Those that train first; unknown ones are named."""
+    """Runs that train come first. Runs of unknown length are named."""
     trains, unknown, kept, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
     assert trains == "fedavg                mnist a iid, 5 rounds; train seeds 8, 9: 16 min 40 s each"
     assert unknown.endswith("train seeds 8: unknown time")
@@ -72,7 +73,7 @@ def test_lines_say_what_tells_runs_apart() -> None:
 
 
 def test_measuring_is_told_after_training() -> None:
-    """Two measured rounds of two seeds at 30 s each."""
+    """Two measured rounds of two seeds take 30 s each."""
     made = forecast({"a": [8, 9]})
     made.jobs[0].run.update(keep=[1, 2, 3], measures={"plane": [1, 2]})
     made.rates.measuring = lambda config, call, device="cpu": 30.0  # type: ignore[method-assign]
@@ -81,7 +82,7 @@ def test_measuring_is_told_after_training() -> None:
 
 
 def test_rounds_that_runs_share_count_once() -> None:
-    """`b` goes on from round 4 of the five that `a` trains: 1,000 s and a fifth of 2,000. Alone it trains all of them."""
+    """`b` forks from `a` at round 4 of five: `a` takes 1,000 s and `b` a fifth of 2,000 s. Alone, `b` trains all rounds."""
     both, alone = forecast({"a": [8], "b": [8]}), forecast({"b": [8]})
     for made in (both, alone):
         for job in made.jobs:
@@ -91,19 +92,19 @@ def test_rounds_that_runs_share_count_once() -> None:
 
 
 def test_what_follows_is_counted_in_seeds_of_the_run() -> None:
-    """Runs of 1,000, 2,000 and unknown seconds a seed, two seeds each."""
+    """The first run takes 1,000 s a seed, the second 2,000 s, the third an unknown time. Each has two seeds."""
     assert forecast({"a": [8, 9], "b": [8, 9], "c": [8, 9], "d": []}).later() == {"a": 4.0, "b": 0.0, "c": 0.0}
 
 
 @pytest.mark.parametrize(("slots", "seconds"), [(1, 18.0), (2, 10.0), (3, 7.0), (9, 7.0)])
 def test_makespan_by_hand(slots: int, seconds: float) -> None:
-    """7, 5, 3, 3 with two slots: 7 + 3 and 5 + 3; the longest job alone is the least."""
+    """7, 5, 3, 3 in two slots: 7 + 3 and 5 + 3. The makespan is never shorter than the longest job."""
     assert makespan([3.0, 7.0, 3.0, 5.0], slots) == seconds
     assert makespan([], slots) == 0
 
 
 def test_how_many_images_there_are(tmp_path: Path) -> None:
-    """From the registry; or else from prepared arrays of any shape; unknown where neither says."""
+    """The counts are from the registry, otherwise from prepared arrays of any shape, otherwise unknown."""
     entry = load_registry(ROOT / "data" / "registry.yaml")["digits"]
     assert image_counts(tmp_path, entry) == (1297, 500)
     silent = entry.model_copy(update={"images": None})

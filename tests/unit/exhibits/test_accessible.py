@@ -1,4 +1,4 @@
-"""What every HTML page owes to readers with a keyboard, a screen reader, a phone, or a dark room."""
+"""Every HTML page can be used with a keyboard, a screen reader, a phone, and in dark mode."""
 
 import itertools
 import re
@@ -39,7 +39,7 @@ def make(kind: str) -> str:
 
 
 def test_tables_are_named_and_their_heads_say_what_they_head(text):
-    """Every table has a caption, every head a scope, and every row of data a head of its own or a plain first cell."""
+    """Every table has a caption, every header cell a scope, and every data row a header cell or a plain first cell."""
     page = Page(text)
     assert page.tables
     assert not any("<tr><td" in body for body in re.findall("<tbody>.*?</tbody>", text, re.DOTALL))
@@ -48,14 +48,14 @@ def test_tables_are_named_and_their_heads_say_what_they_head(text):
 
 
 def test_what_scrolls_can_be_reached_by_keyboard(text):
-    """Scrolling frames are regions with a name and a place in the tab order."""
+    """Scrolling frames are regions with a label and a place in the tab order."""
     frames = [d for d in Page(text).of("div") if d.get("class") == "scroll"]
     assert frames
     assert all(d.get("tabindex") == "0" and d.get("role") == "region" and d.get("aria-label") for d in frames)
 
 
 def test_pictures_have_a_text(text):
-    """Each picture stands in a figure that is announced as one image with a description."""
+    """Each picture is in a figure with the role of an image and a description."""
     page = Page(text)
     figures = page.of("figure")
     assert len(figures) == len(page.of("svg"))
@@ -63,7 +63,7 @@ def test_pictures_have_a_text(text):
 
 
 def test_headings_follow_each_other(text):
-    """One first heading, and no level is skipped on the way down."""
+    """There is one first-level heading, and no level is skipped."""
     levels = Page(text).headings
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -71,7 +71,7 @@ def test_headings_follow_each_other(text):
 
 
 def test_language_title_skip_link_and_anchors(text):
-    """The page names its language, has a title, starts with a way past the head, and every anchor exists once."""
+    """The page has a language, a title and a skip link, ids are unique, and every link within the page has a target."""
     page = Page(text)
     assert page.of("html")[0]["lang"] == "en"
     assert re.search(r"<title>\S", text)
@@ -83,7 +83,7 @@ def test_language_title_skip_link_and_anchors(text):
 
 
 def test_nothing_is_fetched_and_nothing_runs(text):
-    """No script, no style sheet, font or picture from elsewhere; well below two megabytes."""
+    """There is no script, style sheet, font or picture from elsewhere. The page is smaller than two megabytes."""
     page = Page(text)
     assert not page.of("script", "link", "img", "iframe", "object")
     assert not re.search(r"@import|url\((?!#)", text)
@@ -110,7 +110,8 @@ def test_contrast_by_hand():
 
 
 def test_text_has_contrast_in_both_colour_schemes():
-    """Every colour of text reaches 4.5 to 1 (WCAG 2.2, 1.4.3) on every ground that it is used on, light and dark."""
+    """Every text colour has a contrast of at least 4.5 (WCAG 2.2, 1.4.3) on every background that it appears on, in light and
+    dark mode."""
     style = STYLE.read_text()
     schemes = re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)
     assert len(schemes) == 2

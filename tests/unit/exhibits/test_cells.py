@@ -19,7 +19,7 @@ A, B = "mlp-a100", "mlp-a01"
 
 
 def test_mean_and_sample_std_over_seeds():
-    """(88 + 89 + 91) / 3 = 89.3333; deviations -4/3, -1/3, 5/3: variance (16 + 1 + 25) / 9 / 2 = 7/3."""
+    """(88 + 89 + 91) / 3 = 89.3333. Deviations -4/3, -1/3, 5/3: variance (16 + 1 + 25) / 9 / 2 = 7/3."""
     plan = make_plan("full")
     cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [88.0, 89.0, 91.0]})))["fedavg", A]
     assert cell.per_seed == {8: 88.0, 9: 89.0, 10: 91.0}
@@ -35,11 +35,11 @@ def test_mean_and_sample_std_over_seeds():
         ("fedavg", [89.0, 90.0], 89.5, "1 of 3 seeds not run yet: 10"),
         ("fedavg", [89.0], 89.0, "2 of 3 seeds not run yet: 9, 10"),
         ("fedavg", [], None, "not run yet"),
-        ("ours", [], None, "this pair does not exist"),  # as the plan says
+        ("ours", [], None, "this pair does not exist"),  # the plan's reason
     ],
 )
 def test_why_there_is_no_number_or_not_of_all_seeds(row, values, mean, reason):
-    """What ran stays visible; the deviation of one number is not zero but unknown."""
+    """Seeds that ran stay visible. The deviation of a single value is unknown and not zero."""
     plan = make_plan("full")
     cell = by_place(tabulated(plan, make_evidence(plan, {(row, B): values})))[row, B]
     assert list(cell.per_seed.values()) == values
@@ -69,7 +69,7 @@ def test_a_round_before_a_seed_diverged_has_its_mean():
 
 
 def test_seeds_of_different_code_make_no_mean_and_no_verdict():
-    """Seed 10 is of other code than seeds 8 and 9: the cell counts as one that was not run."""
+    """Seed 10 has other code than seeds 8 and 9, so the cell counts as not run."""
     plan = make_plan("full")
     found = make_evidence(plan, {("fedlaw", A): [88.51] * 3})
     for seeds in found.values():
@@ -82,25 +82,26 @@ def test_seeds_of_different_code_make_no_mean_and_no_verdict():
 @pytest.mark.parametrize(
     ("values", "status"),
     [
-        ([90.29, 90.29, 90.29], "reproduced"),  # exactly one point above 89.29, although 90.29 - 89.29 > 1 in binary
-        ([90.30, 90.30, 90.30], "not reproduced"),  # no spread, so no noise to hide in
+        ([90.29, 90.29, 90.29], "reproduced"),  # exactly one point above 89.29, although 90.29 - 89.29 > 1 in floats
+        ([90.30, 90.30, 90.30], "not reproduced"),  # no deviation, so no margin
         ([91.38, 91.78, 92.18], "not reproduced"),  # 2.49 away; t(.975, 2) x 0.4 x sqrt(1/3 + 1) = 1.99
         ([90.29, 91.29, 92.29], "consistent"),  # 2.00 away; 4.97 x 1.0
         ([90.19, 91.29, 92.39], "inconclusive"),  # 2.00 away; 4.97 x 1.1 = 5.46, more than five points
         ([91.29], "inconclusive"),  # one seed
-        ([89.29, 89.29, None], "not reproduced"),  # a diverged seed
+        ([89.29, 89.29, None], "not reproduced"),  # one seed diverged
         ([], "not run"),
     ],
 )
 def test_status_by_the_rule(values, status):
-    """The committed rule at full scale, around its two thresholds (printed: 89.29)."""
+    """The committed rule at full scale, near its thresholds. The printed number is 89.29."""
     plan = make_plan("full")
     assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): values})))["fedavg", A].status == status
 
 
 def test_a_prior_moderates_the_margin_of_every_cell_of_its_metric():
-    """Seeds 2.00 off that vary by 1: alone the margin is t(.975, 2) x sqrt(4/3) = 4.97. With a prior of 0.5 worth 2 degrees of
-    freedom the variance is (2 x 0.25 + 2 x 1) / 4 and the margin t(.975, 4) x sqrt(0.625) x sqrt(4/3) = 2.53."""
+    """The mean is 2.00 off and the deviation 1. Without a prior the margin is t(.975, 2) x sqrt(4/3) = 4.97. A prior of 0.5
+    with 2 degrees of freedom gives the variance (2 x 0.25 + 2 x 1) / 4 and the margin t(.975, 4) x sqrt(0.625) x sqrt(4/3) =
+    2.53."""
     plan = make_plan("full")
     found = make_evidence(plan, {("fedavg", A): [90.29, 91.29, 92.29]})
     assert by_place(tabulated(plan, found))["fedavg", A].margin == pytest.approx(4.968, abs=1e-3)
@@ -111,7 +112,7 @@ def test_a_prior_moderates_the_margin_of_every_cell_of_its_metric():
 
 
 def test_a_table_that_varies_another_is_not_judged():
-    """It has differences and margins: a reading is tried with the printed number known."""
+    """It has differences and margins but no verdict, since we choose its settings knowing the printed numbers."""
     plan = make_plan("full", variant_of="table2")
     cell = by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [90.29, 91.29, 92.29]})))["fedavg", A]
     assert (cell.difference, cell.status) == (2.0, "not judged")
@@ -119,8 +120,8 @@ def test_a_table_that_varies_another_is_not_judged():
 
 
 def test_a_measurement_counts_once_for_the_prior():
-    """A run that two rows show, and seeds that another run repeats to the last bit, say no more than one does; neither does one
-    with a diverged seed. Three distinct measurements are left."""
+    """A run that two rows show counts once, and so do seeds that another run repeats to the bit. A measurement with a diverged
+    seed does not count. Three distinct measurements remain."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     places["ours", A]["run_id"] = places["fedavg", A]["run_id"]
@@ -136,8 +137,8 @@ def test_a_measurement_counts_once_for_the_prior():
 
 
 def test_what_is_read_of_a_curve_in_another_way_is_another_quantity():
-    """Rounds until 85 and the jumps of an accuracy: their seeds say nothing of how accuracies differ, and are not ranked beside
-    them. Here three cells of one column read one metric; each kind has the spread of its two columns."""
+    """Rounds until 85 is another quantity than accuracy, so its seeds say nothing about the spread of accuracy. One column has
+    both kinds, and each kind's spread is estimated from its own two cells."""
     plan = make_plan("full")
     values = {("fedavg", A): [89.0, 90.0, 91.0], ("fedavg", B): [80.0, 84.0, 81.0]}
     rounds = {("fedlaw", A): [90.0, 95.0, 99.0], ("fedlaw", B): [88.0, 87.0, 92.0]}
@@ -160,7 +161,7 @@ def test_what_is_read_of_a_curve_in_another_way_is_another_quantity():
 
 
 def test_below_full_scale_nothing_is_compared():
-    """No difference exists at demo scale, even where the numbers would agree."""
+    """At demo scale there is no difference, even if the numbers agree."""
     plan = make_plan("demo")
     cells = tabulated(plan, make_evidence(plan, {("fedavg", A): [89.29] * 3, ("ours", A): [90.0] * 3}))
     assert all(cell.difference is None for cell in cells)
@@ -172,8 +173,8 @@ def test_below_full_scale_nothing_is_compared():
 
 @pytest.mark.parametrize(("average_last", "value"), [(1, 90.0), (2, 85.0), (4, (60 + 80 + 90) / 3), (5, 70.0), (50, 70.0)])
 def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
-    """Accuracies 50, none, 60, 80, 90: a round without a value does not count, and a mean over more rounds than there are is
-    one over all of them. Another value of average_last shows other numbers of the same evidence."""
+    """Accuracies 50, none, 60, 80, 90: a round without a value is skipped, and a mean over more rounds than there are is over
+    all of them. Another average_last gives other numbers from the same evidence."""
     plan = make_plan("full")
     evidence = make_evidence(plan, {("fedavg", A): [0.0]})
     (receipt,) = evidence[plan["cells"][0]["run_id"]].values()
@@ -185,7 +186,7 @@ def test_a_seeds_value_is_the_mean_of_the_last_rounds(average_last, value):
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"fedavg", "ours"}), ("lower", {"fedlaw"})])
 def test_best_of_a_column_marks_every_tie(better, best):
-    """Means that read the same at two decimals are tied; the best printed number is marked apart."""
+    """Means that are equal at two decimals tie. The best printed number is marked separately."""
     plan = make_plan("demo")
     for place in (*plan["columns"], *plan["cells"]):
         place["metric"]["better"] = better
@@ -198,7 +199,7 @@ def test_best_of_a_column_marks_every_tie(better, best):
 
 
 def test_means_over_different_seeds_have_no_best():
-    """The third seed that one of them lacks may be a bad one: with it, 92, 92 and 40 are 74.67. Printed numbers stay marked."""
+    """A missing third seed may be a bad one: 92, 92 and 40 have the mean 74.67. Printed numbers are still marked."""
     plan = make_plan("demo")
     found = {("fedavg", A): [90.0] * 3, ("fedlaw", A): [92.0, 92.0]}
     cells = tabulated(plan, make_evidence(plan, found))
@@ -209,7 +210,7 @@ def test_means_over_different_seeds_have_no_best():
 
 
 def test_nothing_is_best_while_a_printed_row_has_not_run():
-    """FedAvg, which is to run yet, may be better than FedLAW's 88; ours, which is not printed, is not waited for."""
+    """FedAvg has not run yet and may be better than FedLAW's 88. The row `ours` is not printed, so nothing waits for it."""
     plan = make_plan("full")
     found = {("fedlaw", A): [88.0] * 3}
     assert not any(cell.best_measured for cell in tabulated(plan, make_evidence(plan, found)))
@@ -218,7 +219,7 @@ def test_nothing_is_best_while_a_printed_row_has_not_run():
 
 
 def test_counts_follow_the_rule():
-    """A wider tolerance turns a miss into a hit; every status is listed."""
+    """A wider tolerance makes the number reproduced. The counts of all statuses add up to the number of cells."""
     plan = make_plan("full")
     evidence = make_evidence(plan, {("fedavg", A): [91.0] * 3})
     assert count_statuses(tabulated(plan, evidence))["not reproduced"] == 1
@@ -228,7 +229,7 @@ def test_counts_follow_the_rule():
 
 @pytest.mark.parametrize(
     ("unit", "printed", "values"),
-    [("fraction", 0.950, (0.959, 0.962)), ("norm", 20.0, (20.4, 20.5))],  # a point is 0.01, and 2 % of the printed norm
+    [("fraction", 0.950, (0.959, 0.962)), ("norm", 20.0, (20.4, 20.5))],  # a point is 0.01, or 2 % of a printed norm
 )
 def test_points_of_other_units(unit, printed, values):
     plan = make_plan("full")
@@ -239,8 +240,8 @@ def test_points_of_other_units(unit, printed, values):
 
 
 def test_reproduced_numbers_that_are_near_with_their_whole_margin():
-    """Printed 89.29. With three seeds that are the same to 0.02 the margin is small, and 0.3 off stays within one point
-    with it; with seeds a point apart it does not. 0.99 off leaves no room for a margin."""
+    """The printed number is 89.29. Seeds within 0.02 have a small margin, so 0.3 off plus the margin stays within one point.
+    Seeds a point apart do not, nor does 0.99 off."""
     plan = make_plan("full")
 
     def near(*values: float) -> tuple[str, int]:
@@ -253,8 +254,8 @@ def test_reproduced_numbers_that_are_near_with_their_whole_margin():
 
 
 def test_more_seeds_behind_a_printed_number_narrow_its_margin():
-    """Without a prior of the deviation the margin is t(0.975, 2) s sqrt(1/3 + 1/m), s = 1: 4.97 with one printed seed, 3.51
-    with three. 4 points off are consistent with the first and not reproduced with the second."""
+    """Without a prior the margin is t(0.975, 2) s sqrt(1/3 + 1/m) with s = 1: 4.97 for one printed seed, 3.51 for three. 4
+    points off are consistent with the first and not reproduced with the second."""
     plan = make_plan("full", printed_seeds={"value": None, "source": "not given"}, spreads={})
     made = exhibit(plan, make_evidence(plan, {("fedavg", A): [92.29, 93.29, 94.29]}))
     assert by_place(made.cells)["fedavg", A].status == "consistent"
@@ -263,7 +264,8 @@ def test_more_seeds_behind_a_printed_number_narrow_its_margin():
 
 
 def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():
-    """Printed 89.29 and 85.11. With seeds that hardly differ 0.9 off is outside, and 3 off too; the first is reproduced."""
+    """Printed 89.29 and 85.11, seeds that hardly differ: 0.9 off and 3 off are both outside their margin. The first is still
+    reproduced."""
     plan = make_plan("full")
     values = {("fedavg", A): [90.19, 90.20, 90.18], ("fedavg", B): [88.11, 88.12, 88.10]}
     said = outside(tabulated(plan, make_evidence(plan, values)))
@@ -272,5 +274,5 @@ def test_the_page_counts_what_lies_outside_its_margin_and_passes_all_the_same():
         "point is tolerated. "
     )
     assert said.endswith("about 0.1 would lie outside by chance.")
-    plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}  # or one seed has no margin
+    plan["spreads"] = {"test_accuracy": {"deviation": 0.5, "freedom": 2.0, "measurements": 9}}  # one seed needs a prior
     assert outside(tabulated(plan, make_evidence(plan, values | {("fedlaw", A): [88.5]}))).endswith(BORROWED)

@@ -1,4 +1,4 @@
-"""A verdict follows the evidence: every verdict of every kind of claim on made-up evidence."""
+"""The verdict follows from the evidence: every verdict of every kind of claim, on made-up evidence."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from fedrepro.exhibits.claims import Number, mean_of
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, rule
 from fedrepro.typed import check
 
-A, B = "mlp-a100", "mlp-a01"  # printed, FedLAW minus FedAvg: -0.78 and +1.19
+A, B = "mlp-a100", "mlp-a01"  # printed FedLAW - FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
 COMMON = {"id": "X-1", "text": "It is better.", "where": "Table 3", "table": "table3"}
 RATIO = {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "value": 1.0}
-# The claims of which every verdict is shown below.
+# The claims for which the tests show every verdict.
 CLAIMS = {
     "difference": {"kind": "difference", "pairs": PAIR, "columns": [B]},
     "behind": {"kind": "difference", "pairs": PAIR, "columns": [A]},
@@ -47,29 +47,29 @@ CLAIMS = {
 
 
 def claim(name: str):
-    """One of `CLAIMS`, as the file would give it."""
+    """The entry of `CLAIMS`, parsed as in the file."""
     entry = COMMON | CLAIMS[name]
     return check(KINDS[entry["kind"]], entry, name)
 
 
 def verdict_on(name: str, scale: str = "full", accuracies=None, curves=None, **changes) -> ClaimVerdict:
-    """The judged claim."""
+    """The verdict on a claim for these accuracies and curves."""
     made = make_plan(scale, **changes)
     return judged(name, made, make_evidence(made, accuracies or {}, curves))
 
 
 def judged(name: str, plan: dict, found: dict) -> ClaimVerdict:
-    """On a plan and its evidence."""
+    """The verdict on a claim for a plan and its evidence."""
     return judge([claim(name)], {"table3": exhibit(plan, found)})[0]
 
 
 def numbers(found: ClaimVerdict) -> list[Number]:
-    """Without their verdicts."""
+    """The claim's numbers without their verdicts."""
     return [number for number, _ in found.numbers]
 
 
 def gaps(a: list | None = None, b: list | None = None) -> dict:
-    """Evidence in which FedLAW is ahead of FedAvg by these points at each seed, in column A and in column B."""
+    """Accuracies where FedLAW is ahead of FedAvg by these points at each seed, in column A and in column B."""
     found = {}
     for column, ahead in ((A, a), (B, b)):
         if ahead is not None:
@@ -78,18 +78,18 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
     return found
 
 
-# n = 3: the interval is the mean ± 2.484 standard deviations.
+# With three seeds the interval is the mean ± 2.484 standard deviations.
 @pytest.mark.parametrize(
     ("name", "ahead", "verdict"),
     [
-        # Printed +1.19: 1.2 ± 0.25 holds it; 2.1 ± 0.25 does not, but is within a point; 9 ± 0.25 is only ahead.
+        # Printed +1.19: 1.2 ± 0.25 contains it, 2.1 ± 0.25 does not but is within a point, 9 ± 0.25 has only its side.
         ("difference", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("difference", {"b": [2.0, 2.1, 2.2]}, "reproduced"),
         ("difference", {"b": [8.9, 9.0, 9.1]}, "direction only"),
-        # 4 ± 2.98 holds the printed number; 7 ± 5.96 does, too, and is too wide to tell its size.
+        # 4 ± 2.98 contains the printed number. 7 ± 5.96 does too, but is too wide to confirm the size.
         ("difference", {"b": [2.8, 4.0, 5.2]}, "reproduced"),
         ("difference", {"b": [4.6, 7.0, 9.4]}, "direction only"),
-        # 2.5 ± 7.5 reaches below 0 although every seed is ahead; one seed behind, and nothing can be said.
+        # 2.5 ± 7.5 reaches below 0 although every seed is ahead. With one seed behind the claim is inconclusive.
         ("difference", {"b": [0.5, 1.0, 6.0]}, "direction only"),
         ("difference", {"b": [-0.1, 1.0, 6.0]}, "inconclusive"),
         ("difference", {"b": [-1.0, -0.5, -6.0]}, "inconclusive"),
@@ -97,13 +97,14 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("difference", {"b": [1.1, None, 1.3]}, "inconclusive"),
         ("difference", {"b": [1.1, 1.2]}, "not run"),
         ("difference", {}, "not run"),
-        # Printed -0.78: being behind is what is claimed.
+        # Printed -0.78: the claim is that FedLAW is behind.
         ("behind", {"a": [-0.7, -0.8, -0.9]}, "reproduced"),
         ("behind", {"a": [0.7, 0.8, 0.9]}, "contradicted"),
-        # The text says ahead, the printed difference is behind.
+        # The text says ahead, but the printed difference is behind.
         ("ahead", {"a": [0.7, 0.8, 0.9]}, "direction only"),
         ("ahead", {"a": [-0.7, -0.8, -0.9]}, "contradicted"),
-        # At most 2 points either way: ± 0.25, also on the side that is not printed; 1.9 ± 0.25; 2.9 ± 0.25; one seed beyond.
+        # At most 2 points on either side: ± 0.25, also on the side that is not printed; 1.9 ± 0.25; 2.9 ± 0.25; one seed
+        # beyond.
         ("small", {"b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("small", {"b": [-1.1, -1.2, -1.3]}, "reproduced"),
         ("small", {"b": [1.8, 1.9, 2.0]}, "direction only"),
@@ -113,24 +114,24 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("small", {"b": [0.5, 1.0, 2.5]}, "inconclusive"),
         ("small", {"b": [0.5, None, 0.5]}, "inconclusive"),
         ("small", {"b": [0.5, 0.5]}, "not run"),
-        # Each column on its own.
+        # Each column has its own verdict.
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [1.1, 1.2, 1.3]}, "reproduced"),
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [8.9, 9.0, 9.1]}, "direction only"),
         ("each", {"a": [-0.7, -0.8, -0.9], "b": [-0.1, 1.0, 6.0]}, "inconclusive"),
         ("each", {"a": [0.7, 0.8, 0.9], "b": [1.1, 1.2, 1.3]}, "contradicted"),
-        # -0.93 ± 0.76 contradicts alone, p = 0.034; of two numbers it does not, 2 p = 0.068, whether the other is as claimed or
-        # has no p-value: 5 and 5.1 lie far on the wrong side, and one seed diverged.
+        # -0.93 ± 0.76 alone contradicts, p = 0.034. Among two numbers it does not, 2 p = 0.068, whether the other is as claimed
+        # or has no p-value: 5 and 5.1 lie far on the wrong side, and one seed diverged.
         ("difference", {"b": [-1.0, -1.2, -0.6]}, "contradicted"),
         ("each", {"a": [-1.0, -1.1, -1.2], "b": [-1.0, -1.2, -0.6]}, "inconclusive"),
         ("each", {"a": [5.0, 5.1, None], "b": [-1.0, -1.2, -0.6]}, "inconclusive"),
         ("each", {"a": [-0.7, -0.8, -0.9]}, "not run"),
-        # Printed mean of both columns +0.205. Seed by seed 0.2, 0.21, 0.22; 4, 5, 6; 0.1, -0.1, 0.2; -1 and less.
+        # Printed mean of both columns +0.205. Seed by seed: 0.2, 0.21, 0.22; 4, 5, 6; 0.1, -0.1, 0.2; -1 and less.
         ("mean", {"a": [-0.8, -0.78, -0.76], "b": [1.2, 1.2, 1.2]}, "reproduced"),
         ("mean", {"a": [4.0, 5.0, 6.0], "b": [4.0, 5.0, 6.0]}, "direction only"),
         ("mean", {"a": [0.1, -0.1, 0.2], "b": [0.1, -0.1, 0.2]}, "inconclusive"),
         ("mean", {"a": [-2.0, -2.1, -2.2], "b": [0.0, 0.0, 0.0]}, "contradicted"),
         ("mean", {"a": [4.0, 5.0, None], "b": [4.0, 5.0, 6.0]}, "inconclusive"),
-        # Of two columns the line goes through both: printed rise 1.97.
+        # With two columns the line goes through both: printed rise 1.97.
         ("rises", {"a": [0.0, 0.0, 0.0], "b": [1.9, 2.0, 2.1]}, "reproduced"),
         ("rises", {"a": [0.0, 0.0, 0.0], "b": [5.9, 6.0, 6.1]}, "direction only"),
         ("rises", {"a": [0.0, 0.0, 0.0], "b": [0.1, 0.2, 4.0]}, "direction only"),
@@ -147,39 +148,39 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("steady", {"a": [7.9, 8.0, 8.1], "b": [5.0, 5.0, 5.0]}, "contradicted"),
         ("steady", {"a": [5.0, 5.0, 5.0], "b": [5.0, 6.0, 7.5]}, "inconclusive"),
         ("steady", {"a": [5.0, 5.0, 5.0]}, "not run"),
-        # FedLAW itself, column A less column B: printed 88.51 - 86.30 = +2.21.
+        # FedLAW alone, column A minus column B: printed 88.51 - 86.30 = +2.21.
         ("across", {"a": [2.1, 2.2, 2.3], "b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("across", {"a": [8.9, 9.0, 9.1], "b": [0.0, 0.0, 0.0]}, "direction only"),
         ("across", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "contradicted"),
         ("across", {"a": [0.0, 0.0, 0.0], "b": [1.0, -1.0, 0.0]}, "inconclusive"),
         ("across", {"a": [1.0, None, 1.0], "b": [0.0, 0.0, 0.0]}, "inconclusive"),
         ("across", {"a": [1.0, 1.0, 1.0]}, "not run"),
-        # The text says that column B is ahead; printed is column A.
+        # The text says that column B is ahead, but in print column A is.
         ("across-ahead", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "direction only"),
         ("across-ahead", {"a": [2.9, 3.0, 3.1], "b": [0.0, 0.0, 0.0]}, "contradicted"),
-        # Exactly the same, alike, apart by chance, apart.
+        # Exactly equal, nearly equal, apart by chance, apart.
         ("equal", {"b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("equal", {"b": [0.0, 0.0, 0.25]}, "direction only"),
         ("equal", {"b": [3.0, -3.0, 0.0]}, "inconclusive"),
-        ("equal", {"b": [0.9, 0.95, 1.05]}, "inconclusive"),  # 0.97 ± 0.19: apart, by no more than a point
+        ("equal", {"b": [0.9, 0.95, 1.05]}, "inconclusive"),  # 0.97 ± 0.19: apart, but by at most a point
         ("equal", {"b": [3.0, 3.1, 3.2]}, "contradicted"),
         ("equal", {"b": [0.0, None, 0.0]}, "inconclusive"),
         ("equal", {"b": [0.0]}, "not run"),
     ],
 )
 def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
-    """Every kind that compares rows or columns flips as the differences between two rows change."""
+    """The verdict of each kind that compares rows or columns follows the differences of two rows."""
     assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
 
 
 def test_an_interval_on_the_claimed_side_counts_although_a_seed_is_behind() -> None:
-    """Nine seeds at 10 and one at -0.1: 8.99 ± 2.28 lies above 0. Printed is +1.19, which is not its size."""
+    """Nine seeds at 10 and one at -0.1: 8.99 ± 2.28 lies above 0, but is too far from the printed +1.19 for its size."""
     found = verdict_on("difference", accuracies=gaps(b=[*[10.0] * 9, -0.1]), seeds=list(range(8, 18)))
     assert found.verdict == "direction only"
 
 
 def test_the_printed_mean_decides_the_side_where_printed_numbers_differ_in_theirs() -> None:
-    """Printed -3 and +1 are -1 on average: behind is claimed."""
+    """The printed -3 and +1 have the mean -1, so the claim is "behind"."""
     each = [Number("n", B, {8: printed}, (), printed=printed, side=side) for printed, side in ((-3.0, -1), (1.0, 1))]
     assert (mean_of(each).printed, mean_of(each).side) == (-1.0, -1)
 
@@ -189,13 +190,13 @@ def test_the_printed_mean_decides_the_side_where_printed_numbers_differ_in_their
     [
         ("ahead", {"a": [-2.9, -3.0, -3.1]}, "direction only"),
         ("ahead", {"a": [2.9, 3.0, 3.1]}, "contradicted"),
-        # Now column B is ahead in print too, by 2.21.
+        # Column B is ahead in print too, by 2.21.
         ("across-ahead", {"a": [2.9, 3.0, 3.1], "b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("across-ahead", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "contradicted"),
     ],
 )
 def test_less_is_ahead_where_the_cells_say_so(name: str, lower: dict, verdict: str) -> None:
-    """The metric of the cells decides, not that of their columns: here more is better in each column."""
+    """The metric of the cells decides, and not that of their columns, where more is better."""
     plan = make_plan("full")
     for cell in plan["cells"]:
         cell["metric"] = cell["metric"] | {"better": "lower"}
@@ -215,7 +216,7 @@ def test_less_is_ahead_where_the_cells_say_so(name: str, lower: dict, verdict: s
     ],
 )
 def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, verdict: str) -> None:
-    """The mean over five rounds, which swing by 0.5 around it; and where no run records the metric."""
+    """The number is the mean over five rounds, which vary by 0.5 around it. Without a recorded metric nothing has run."""
     curves = {"ratio": [[m - 0.5, m + 0.5, m, m - 0.5, m + 0.5] for m in means]} if means else {}
     found = verdict_on(name, accuracies={("fedlaw", B): [80.0] * 3}, curves={("fedlaw", B): curves})
     assert found.verdict == verdict
@@ -237,21 +238,21 @@ def test_a_verdict_on_a_recorded_metric(name: str, means: list[float] | None, ve
     ],
 )
 def test_a_verdict_on_what_a_cell_shows(shown: list[float | None], verdict: str) -> None:
-    """Above 81; no curve is named."""
+    """Without a named metric the cell's own number is compared with 81."""
     found = verdict_on("cell", accuracies={("fedlaw", B): shown})
     assert found.verdict == verdict
     assert numbers(found)[0].label.endswith("(above 81)")
 
 
 def test_the_last_round_of_a_recorded_metric() -> None:
-    """Below 1 on average, above it in the end."""
+    """The mean over rounds is below 1, but the last round is above it."""
     curves = {("fedlaw", B): {"ratio": [[0.1, 0.1, 0.1, 0.1, 1.2]] * 3}}
     found = verdict_on("last", accuracies={("fedlaw", B): [80.0] * 3}, curves=curves)
     assert (found.verdict, list(numbers(found)[0].per_seed.values())) == ("reproduced", [1.2] * 3)
     assert "in the last round, above 1" in numbers(found)[0].label
 
 
-# FedAvg ends with the mean of its last two rounds, 80, and first reaches that in round 4.
+# FedAvg ends at 80, the mean of its last two rounds, and first reaches it in round 4.
 SLOW = [50.0, 60.0, 70.0, 80.0, 80.0]
 IN_ROUND = {
     1: [80.0] * 5,
@@ -268,11 +269,11 @@ IN_ROUND = {
         ([2, 2, 2], [0.5, 0.5, 0.5], "reproduced"),
         ([3, 1, 3], [0.75, 0.25, 0.75], "direction only"),  # 0.58 ± 0.72
         ([5, 1, 3], [1.25, 0.25, 0.75], "inconclusive"),
-        ([None, None, None], [1.5, 1.5, 1.5], "contradicted"),  # never: one round more than there are
+        ([None, None, None], [1.5, 1.5, 1.5], "contradicted"),  # never reached counts as one round more than there are
     ],
 )
 def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verdict: str) -> None:
-    """Rounds to the value that the other row ends with, as a share of its own."""
+    """The rounds to the value that the other row ends with, divided by that row's rounds."""
     curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [IN_ROUND[t] for t in reached]}}
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
     assert list(numbers(found)[0].per_seed.values()) == shares
@@ -283,7 +284,7 @@ def test_a_verdict_on_speed(reached: list[int | None], shares: list[float], verd
 
 
 def test_where_less_is_better_a_curve_reaches_what_it_falls_to() -> None:
-    """FedAvg ends at 2 and is there in round 4, FedLAW in round 2: half as many rounds."""
+    """FedAvg ends at 2 and reaches it in round 4, FedLAW in round 2: half as many rounds."""
     plan = make_plan("full")
     for cell in plan["cells"]:
         cell["metric"] = cell["metric"] | {"better": "lower"}
@@ -294,7 +295,7 @@ def test_where_less_is_better_a_curve_reaches_what_it_falls_to() -> None:
 
 
 def test_what_is_open_says_how_many_seeds_it_takes() -> None:
-    """If the mean lies on the border, no number of seeds decides. Here two rows need the same rounds at every seed."""
+    """If the mean lies on the border, no number of seeds decides. Here both rows need the same rounds at every seed."""
     curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [SLOW] * 3}}
     found = verdict_on("speed", accuracies=gaps(b=[0.0] * 3), curves=curves)
     assert (found.verdict, found.numbers[0][0].values) == ("inconclusive", [1.0, 1.0, 1.0])
@@ -305,15 +306,15 @@ def test_what_is_open_says_how_many_seeds_it_takes() -> None:
 
 @pytest.mark.parametrize(("a", "least"), [([0.0, -1.0, -2.0], 10), ([0.0, 1.0, 2.0], 13)])
 def test_of_several_open_numbers_the_first_and_the_last_to_be_decided_are_named(a: list[float], least: int) -> None:
-    """Column B lies half a deviation on the claimed side, 34 seeds. Column A lies one deviation off: 10 where it is behind, as
-    claimed; 13 where it would contradict, which it must do among two numbers."""
+    """Column B is half a deviation on the claimed side and needs 34 seeds. Column A is one deviation off: it needs 10 seeds on
+    the claimed side, and 13 to contradict among two numbers."""
     found = verdict_on("each", accuracies=gaps(a=a, b=[-0.5, 0.5, 1.5]))
     said = f". With a probability of 80 % about {least} seeds would decide one of these numbers, and about 34 all of them"
     assert found.why.endswith(said)
 
 
 def test_speed_needs_values_of_the_metric() -> None:
-    """A column that shows rounds or jumps is refused in one line: a curve cannot reach them."""
+    """A column that shows rounds or jumps is refused in one line, since a curve cannot reach them."""
     made = make_plan("full")
     made["cells"] = [one | {"read": "first_reaching(target=64)"} for one in made["cells"]]
     with pytest.raises(UserError, match=r"^papers/fedlaw/claims.yaml: .*: mlp-a01 shows test_accuracy, rounds to a target"):
@@ -322,7 +323,7 @@ def test_speed_needs_values_of_the_metric() -> None:
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
-    """Our numbers are shown, no verdict is given on the paper: at demo, of a stand-in, and of an edited protocol."""
+    """At scale demo, for a stand-in and for an edited protocol our numbers are shown without a verdict on the paper."""
     values, curves = gaps(a=[-0.8] * 3, b=[1.2] * 3), {("fedlaw", B): {"ratio": [[1.2] * 5] * 3}}
     assert verdict_on(name, accuracies=values, curves=curves).verdict in VERDICTS[:4]
     for scale, changes, why in (
@@ -339,7 +340,7 @@ def test_below_full_scale_the_paper_is_not_judged(name: str) -> None:
 
 
 def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
-    """1.0, 1.2, 1.4: mean 1.2, s = 0.2, t(0.975, 2) = 4.3027: 1.2 ± 0.4968. Printed 86.30 - 85.11."""
+    """1.0, 1.2, 1.4: mean 1.2, s = 0.2, t(0.975, 2) = 4.3027, interval 1.2 ± 0.4968. Printed 86.30 - 85.11."""
     (number,) = numbers(verdict_on("difference", accuracies=gaps(b=[1.0, 1.2, 1.4])))
     assert number.mean == pytest.approx(1.2)
     assert number.interval == (pytest.approx(0.703172, abs=1e-6), pytest.approx(1.696828, abs=1e-6))
@@ -353,7 +354,7 @@ def test_a_number_carries_its_seeds_its_interval_and_its_runs() -> None:
 
 
 def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
-    """Eight cells that wait for runs are a count and an example, no list; up to four are named."""
+    """Eight cells that wait for runs give a count and an example. Up to four are listed."""
     reasons = [f"table3: fedlaw, {column}: not run yet; table3: fedavg, {column}: not run yet" for column in "abcd"]
     (verdict, why) = _overall([("not run", reason) for reason in reasons])
     assert (verdict, why) == ("not run", "4 of 4 numbers wait for runs; the first: table3: fedlaw, a: not run yet")
@@ -362,7 +363,7 @@ def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    """A seed, a cell, a column that the scale does not show, a whole table."""
+    """The reason names a seed, a cell, a column that the scale does not show, or a whole table."""
     assert "FedLAW, FashionMNIST · MLP, α = 0.1: no seed 10 yet" in verdict_on("difference", accuracies=gaps(b=[1.0, 1.1])).why
     assert (
         "FedAvg, FashionMNIST · MLP, α = 0.1: not run yet"
@@ -380,7 +381,7 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_one_seed_has_no_interval() -> None:
-    """It can point the way, and can neither reproduce nor contradict."""
+    """One seed can show the direction, but can neither reproduce nor contradict."""
     for gap, verdict in ((1.2, "direction only"), (-9.0, "inconclusive")):
         found = verdict_on("difference", accuracies=gaps(b=[gap]), seeds=[8])
         assert found.verdict == verdict
@@ -388,7 +389,7 @@ def test_one_seed_has_no_interval() -> None:
 
 
 def test_a_fraction_has_smaller_points() -> None:
-    """0.02 is two points of a fraction: too far from the printed 0.001 to be its size."""
+    """0.02 is two points of a fraction, so it is too far from the printed 0.001 to confirm the size."""
     for gap, verdict in ((0.02, "direction only"), (0.008, "reproduced")):
         seeds = {8: gap, 9: gap + 0.0001, 10: gap + 0.0002}
         assert judged_alone(claim("difference"), [Number("n", B, seeds, (), printed=0.001, side=1, unit="fraction")]) == verdict
@@ -396,7 +397,7 @@ def test_a_fraction_has_smaller_points() -> None:
 
 @pytest.mark.parametrize(("baseline", "tolerated"), [(2.0, True), (0.5, False)])
 def test_a_point_of_a_loss_is_a_share_of_the_loss_and_not_of_the_difference(baseline: float, tolerated: bool) -> None:
-    """0.03 lies within 2 % of a loss of 2.0, although equal losses are printed; of a loss of 0.5 it does not."""
+    """0.03 is within 2 % of a loss of 2.0 and not within 2 % of a loss of 0.5. The printed difference is 0."""
     seeds = {8: 0.03, 9: 0.0301, 10: 0.0302}
     number = Number("n", B, seeds, (), printed=0.0, unit="loss", against=baseline)
     for one in (number, mean_of([number, number])):
@@ -413,7 +414,7 @@ def test_where_no_difference_is_printed_no_side_is_claimed() -> None:
 
 
 def test_the_rule_is_printed_whole() -> None:
-    """Every kind says how its number is made and when it stands; several numbers, how they make one verdict."""
+    """Every kind's rule has its verdicts, and for several numbers says how they make one verdict."""
     for name, entry in CLAIMS.items():
         said = rule(claim(name))
         for word in ("eproduced", "irection only", "ontradicted", "nconclusive", "diverged or did not reach its target"):
@@ -448,7 +449,7 @@ GOOD = "- {id: S-1, text: t, where: w, kind: difference, table: table1, pairs: {
     ],
 )
 def test_a_mistake_in_the_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
-    """File, claim, key and what to do."""
+    """The line names the file and the claim, and what is wrong."""
     path = write(tmp_path, text)
     with pytest.raises(UserError, match=said) as caught:
         load_claims(tmp_path, "some")
@@ -457,7 +458,7 @@ def test_a_mistake_in_the_file_is_one_line(tmp_path: Path, text: str, said: str)
 
 
 def test_a_paper_without_the_file_claims_nothing(tmp_path: Path) -> None:
-    """And an empty file neither."""
+    """An empty file claims nothing either."""
     assert load_claims(tmp_path, "some") == []
     write(tmp_path, "")
     assert load_claims(tmp_path, "some") == []

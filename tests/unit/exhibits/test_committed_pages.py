@@ -1,4 +1,5 @@
-"""What committed pages have in common: one verdict for a measurement, nothing judged that may not be, few words."""
+"""Rules for the committed pages and README: one verdict for each measurement, only allowed cells are judged, pages are
+short."""
 
 import json
 import re
@@ -20,11 +21,11 @@ JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
 TABLES = sorted(path for path in ROOT.glob("reports/*/*/table*.json") if path.parts[-3] in ("full", "short"))
 PAGES = sorted(path for path in ROOT.glob("reports/*/*/index.json") if path.parts[-3] in ("full", "short"))
 FULL = [path.parent.name for path in PAGES if path.parts[-3] == "full"]
-WORDS = 6000  # of a page, at most
+WORDS = 6000  # most words on a page
 
 
 def cells() -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """(place, paper and scale, header, cell) of every table's own report and of every page."""
+    """Returns (place, paper and scale, header, cell) for every table's own report and every page."""
     found = []
     for path in (*TABLES, *PAGES):
         document = json.loads(path.read_text())
@@ -35,7 +36,7 @@ def cells() -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
 
 
 def test_a_measurement_has_one_verdict_wherever_it_stands() -> None:
-    """The same seeds of one run, read alike, beside the same printed number: one status, difference and margin."""
+    """The same seeds of one run, with the same reading and printed number, have one status, difference and margin."""
     found, places = defaultdict(set), defaultdict(list)
     for place, paper, _, cell in cells():
         if cell["status"] in JUDGED:
@@ -57,7 +58,7 @@ def test_only_the_papers_own_tables_at_full_scale_are_judged() -> None:
 
 @pytest.mark.parametrize("paper", FULL)
 def test_margins_rest_on_all_published_seeds(paper: str, tmp_path: Path) -> None:
-    """The file that margins take is the one that `fedrepro spread` would write today."""
+    """The committed file for margins equals what `fedrepro spread` would write today."""
     (tmp_path / "papers" / paper).mkdir(parents=True)
     written = write_spreads(spreads(measured(ROOT, paper)), tmp_path, paper)
     assert written.read_text() == (ROOT / "papers" / paper / "spread.json").read_text(), f"give: fedrepro spread {paper}"
@@ -65,7 +66,8 @@ def test_margins_rest_on_all_published_seeds(paper: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("paper", FULL)
 def test_reports_are_what_the_evidence_gives(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every table and figure at full scale. A number that is edited, or code that says it otherwise, is told by its file."""
+    """Every table and figure at full scale equals what the evidence gives. The test names reports that were edited or that the
+    code now renders otherwise."""
     monkeypatch.chdir(ROOT)
     project = load_project(Path())
     rendered = {path.stem for path in Path("reports/full", paper).glob("*.json")} - {"index"}
@@ -73,7 +75,7 @@ def test_reports_are_what_the_evidence_gives(paper: str, monkeypatch: pytest.Mon
 
 
 def test_links_lead_somewhere() -> None:
-    """Every one of a committed page, and where it names a place on another page, the place is there."""
+    """Every link of a committed page leads to a file, and to an existing anchor if it names one."""
     pages = [ROOT / "reports" / name for name in ("README.md", "index.html")]
     names = [f"{name}.{ending}" for name in ("index", "details") for ending in ("md", "html")]
     pages += [path.with_name(name) for path in PAGES for name in names]
@@ -93,13 +95,13 @@ def test_links_lead_somewhere() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_a_page_is_short_enough_to_read(path: Path) -> None:
-    """All that stands between spaces counts as a word, numbers and lines of tables too."""
+    """Everything between spaces counts as a word, including numbers and table lines."""
     assert len(path.with_suffix(".md").read_text().split()) < WORDS
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_the_page_answers_first(path: Path) -> None:
-    """What does not hold, or cannot be told, stands above all that holds; no brace of a template is left."""
+    """What does not hold or is undecided comes before what holds. No template brace is left."""
     page = json.loads(path.read_text())
     text = path.with_suffix(".md").read_text()
     answers = page["header"]["answers"]
@@ -111,7 +113,8 @@ def test_the_page_answers_first(path: Path) -> None:
 
 
 def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
-    """Measured and printed accuracy of every cell that was run, row by row, then the counts; picture and link lead to files."""
+    """The text has measured and printed accuracy of every cell that ran, row by row, then the counts. Picture and link lead to
+    files."""
     readme = (ROOT / "README.md").read_text()
     shown = readme.partition("</picture>")[0].rpartition("<a ")[2]
     link, dark, light, alt = re.findall(r'(?:href|srcset|src|alt)="([^"]+)"', shown)
@@ -125,7 +128,7 @@ def test_the_picture_in_the_readme_has_the_reports_numbers() -> None:
 
 
 def test_the_readme_says_how_much_is_measured() -> None:
-    """The sums of the page on all papers, and on what data."""
+    """The README has the sums of the page on all papers, and the data sets."""
     pages = [json.loads(path.read_text())["header"] for path in PAGES if path.parts[-3] == "full"]
     papers = {path.parent.name: json.loads(path.read_text())["header"]["printed_total"] for path in PAGES}
     counts = {status: sum(page["counts"][status] for page in pages) for status in JUDGED}
@@ -145,7 +148,7 @@ def test_the_readme_says_how_much_is_measured() -> None:
 
 
 def test_the_readme_has_the_counts_of_the_page_on_all_papers() -> None:
-    """Of each paper the numbers judged, and of all papers together the claims."""
+    """The README has the judged numbers of each paper, and the claims of all papers together."""
     readme, overview = ((ROOT / name).read_text() for name in ("README.md", "reports/README.md"))
     rows = [line.split(" | ") for line in overview.splitlines() if line.startswith("| [")]
     told = {row[0].strip("| [").partition("]")[0]: row[2] for row in rows if len(row) == 4}
@@ -158,7 +161,7 @@ def test_the_readme_has_the_counts_of_the_page_on_all_papers() -> None:
 
 
 def test_the_readme_counts_fedlaws_numbers() -> None:
-    """Of the paper whose page it shows."""
+    """These are the counts of FedLAW's page, which the README shows."""
     pages = [json.loads(path.read_text())["header"] for path in PAGES if path.parts[-3] == "full"]
     readme = (ROOT / "README.md").read_text()
     (fedlaw,) = (page for page in pages if page["paper"] == "fedlaw")
@@ -171,7 +174,7 @@ def test_the_readme_counts_fedlaws_numbers() -> None:
 
 
 def test_the_readme_says_how_many_seeds_there_are() -> None:
-    """Of cells at full scale: three, but for FedIMA's, those of variants and controls, and two comparisons."""
+    """Cells at full scale have three seeds, except in FedIMA, in variants and controls, and in two comparisons."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     few = 0
     for path in TABLES:
@@ -197,7 +200,7 @@ def test_the_readme_says_how_many_seeds_there_are() -> None:
 
 
 def test_every_key_of_the_records_is_told_in_the_docs() -> None:
-    """Of tables, figures and pages. Keys such as `measured_wins` are told as `measured_` and `wins`."""
+    """This covers tables, figures and pages. `measured_` and `wins` cover `measured_wins`."""
     text = re.sub(r"^```.*?^```", "", (ROOT / "docs/records.md").read_text(), flags=re.DOTALL | re.MULTILINE)
     told = {word for code in re.findall(r"`([^`]+)`", text) for word in re.findall(r"\w+", code)}
     figures = [path for path in ROOT.glob("reports/*/*/figure*.json") if path.parts[-3] in ("full", "short")]
@@ -213,7 +216,7 @@ def test_every_key_of_the_records_is_told_in_the_docs() -> None:
 
 
 def test_every_status_verdict_and_kind_of_claim_is_told_in_the_docs() -> None:
-    """docs/verdicts.md has a line for each, in the table on numbers or in those on claims."""
+    """docs/verdicts.md has a table line for each, under numbers or under claims."""
     text = (ROOT / "docs/verdicts.md").read_text()
     numbers, _, claims = text.partition("## A claim")
     first = [set(re.findall(r"^\| `([a-z ]+)` \|", part, re.MULTILINE)) for part in (numbers, claims)]
@@ -221,7 +224,7 @@ def test_every_status_verdict_and_kind_of_claim_is_told_in_the_docs() -> None:
 
 
 def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
-    """Those that `verify --renew` marked, and those without any fingerprint of code."""
+    """The docs have the number of seeds that `verify --renew` marked, and of seeds without a fingerprint of code."""
     seeds = [json.loads(path.read_text()) for path in ROOT.glob("reports/*/*/evidence/*/seed*.json")]
     verified, unknown = sum("verified" in one for one in seeds), sum(not one.get("code") for one in seeds)
     said = " ".join((ROOT / "docs/reproducibility.md").read_text().split())
@@ -231,7 +234,8 @@ def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
 
 
 def test_what_the_readme_says_of_fedlaws_claims_and_of_the_control() -> None:
-    """How many are judged, with which verdict, and how many have no sentence of the paper; the factor alone beside FedLAW."""
+    """The README says how many claims are judged, with which verdict, how many quote no sentence of the paper, and how near the
+    learnt factor alone is to FedLAW."""
     readme = (ROOT / "README.md").read_text()
     claims = json.loads((ROOT / "reports/full/fedlaw/index.json").read_text())["claims"]
     judged = [claim for claim in claims if claim["verdict"] not in ("not run", "not comparable")]

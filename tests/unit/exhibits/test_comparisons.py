@@ -1,4 +1,4 @@
-"""The statistics behind verdicts by hand and against SciPy, tests across settings, and other ways to read a run."""
+"""The statistics behind verdicts (by hand and against SciPy), tests across settings, and other readings of a run."""
 
 from dataclasses import replace
 
@@ -31,14 +31,14 @@ A, B = "mlp-a100", "mlp-a01"
 
 
 def test_the_interval_by_hand() -> None:
-    """1, 2, 3: mean 2, s = 1, t(0.975, 2) / sqrt(3) = 4.302653 / 1.732051 = 2.484138. One value has none."""
+    """1, 2, 3: mean 2, s = 1, t(0.975, 2) / sqrt(3) = 4.302653 / 1.732051 = 2.484138. A single value has no interval."""
     assert interval([1.0, 2.0, 3.0]) == (pytest.approx(2 - 2.484138, abs=1e-6), pytest.approx(2 + 2.484138, abs=1e-6))
     assert interval([5.0]) is None
     assert interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
 
 
 def test_the_fitted_rise_by_hand() -> None:
-    """0, 2, 1: slope (-1 * 0 + 0 * 2 + 1 * 1) / 2 = 0.5, over two steps 1. A straight line rises by its ends."""
+    """0, 2, 1: slope (-1 * 0 + 0 * 2 + 1 * 1) / 2 = 0.5, over two steps 1. A straight line rises by last minus first."""
     assert slope_over([0.0, 2.0, 1.0]) == pytest.approx(1.0)
     assert slope_over([3.0, 2.5, 2.0, 1.5]) == pytest.approx(-1.5)
     assert slope_over([4.0, 1.0]) == pytest.approx(-3.0)
@@ -46,14 +46,14 @@ def test_the_fitted_rise_by_hand() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 12])
 def test_the_signed_rank_test_is_scipys_where_ranks_differ(count: int) -> None:
-    """Without ties SciPy's exact distribution is the whole truth."""
+    """Without ties SciPy's exact p-value is correct."""
     values = rng.stream(count, "signed-rank").normal(0.3, 1, count)
     assert signed_rank(list(values)) == pytest.approx(wilcoxon(values, method="exact").pvalue)
 
 
 def test_the_signed_rank_test_with_ties_by_hand() -> None:
-    """All positive: 2 / 2^n. 1, 1, -1: three ranks of 2, W- = 2 or less in 4 of 8 cases, doubled: 1. Zeros are left out.
-    FedGH's Table 3, +6.42 +11.46 -1.79 -0.24 +8.42: W- = 1 + 2; sums up to 3 in 5 of 32 cases, doubled."""
+    """All positive: 2 / 2^n. 1, 1, -1: three ranks of 2, W- <= 2 in 4 of 8 cases, doubled: 1. Zeros are left out. FedGH's Table
+    3, +6.42 +11.46 -1.79 -0.24 +8.42: W- = 1 + 2, sums up to 3 in 5 of 32 cases, doubled."""
     assert signed_rank([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(2 / 32)
     assert signed_rank([1.0, 1.0, -1.0]) == 1.0
     assert signed_rank([0.0, 0.0]) is None
@@ -62,7 +62,8 @@ def test_the_signed_rank_test_with_ties_by_hand() -> None:
 
 
 def test_differences_are_paired_by_seed() -> None:
-    """Seeds that both have, in the first one's order; none where one diverged. Printed ones are rounded."""
+    """The pairs are the seeds of both runs, in the first one's order. A diverged seed has no difference. Printed differences
+    are rounded."""
     assert paired_differences({9: 2.0, 8: 1.0, 10: 5.0}, {8: 0.5, 9: None, 11: 1.0}) == {9: None, 8: 0.5}
     assert printed_gap(80.47, 72.05) == 8.42
     assert printed_gap(None, 1.0) is None
@@ -73,7 +74,8 @@ def compared(plan: dict, evidence: dict) -> dict[tuple[str, str], Comparison]:
 
 
 def test_wins_ties_and_losses_over_settings() -> None:
-    """FedLAW against FedAvg: printed -0.78 and +1.19, ours a tie at two decimals and a loss of 2; one loss alone has p = 1."""
+    """FedLAW against FedAvg: printed -0.78 and +1.19, measured a tie at two decimals and a loss of 2. A single loss has p =
+    1."""
     plan = make_plan("full")
     accuracies = {
         ("fedavg", A): [88.0, 88.0, 88.0],
@@ -96,7 +98,7 @@ def test_wins_ties_and_losses_over_settings() -> None:
 
 
 def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
-    """Seed 10 of FedLAW is missing: 1 and 2 ahead at the others. Where a seed diverged, the setting has no difference."""
+    """FedLAW lacks seed 10 and is 1 and 2 ahead at the others. If a seed diverged, the setting has no difference."""
     plan = make_plan("full")
     accuracies = {("fedavg", A): [80.0, 80.0, 90.0], ("fedlaw", A): [81.0, 82.0]}
     found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured
@@ -106,7 +108,8 @@ def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
 
 
 def test_columns_that_read_one_run_are_one_setting() -> None:
-    """Column B reads the runs of column A earlier: the last reading stands for both. Another metric has a separate test."""
+    """Column B reads an earlier round of column A's runs, so the last reading stands for both. Another metric has its own
+    test."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     for (row, column), cell in places.items():
@@ -124,7 +127,7 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
 
 
 def test_what_is_not_ranked_is_not_compared() -> None:
-    """No value is better than another: no best, no gaps, no wins."""
+    """No value is better than another, so there is no best mark, no gap and no win."""
     plan = make_plan("full")
     for place in (*plan["columns"], *plan["cells"]):
         place["metric"] = {**place["metric"], "ranked": False}
@@ -137,7 +140,8 @@ def test_what_is_not_ranked_is_not_compared() -> None:
 
 
 def test_rows_that_show_different_things_are_not_compared() -> None:
-    """FedLAW shows another metric than FedAvg: no comparison, no gap, and the best is sought among the others."""
+    """FedLAW shows another metric than FedAvg, so there is no comparison or gap with it, and the best is among the other
+    rows."""
     plan = make_plan("full")
     shared = plan["columns"][0]["metric"]
     other = {**shared, "name": "personal_client_mean", "description": "accuracy of the clients' own models"}
@@ -159,7 +163,7 @@ def test_rows_that_show_different_things_are_not_compared() -> None:
 
 
 def metric_of(table: Exhibit) -> str:
-    """What the page of a table says of its metric."""
+    """The entry on the metric on a table's page."""
     ((facts,),) = (one.blocks for one in about_the_runs(table))
     return dict(facts.pairs)["metric"][0]
 
@@ -169,7 +173,7 @@ def keys_of(rows: list[Row]) -> list[tuple[str, str]]:
 
 
 def test_which_rows_are_compared() -> None:
-    """Each with the first printed row, and x+y with x."""
+    """Each row is compared with the first printed row, and x+y also with x."""
     keys = ["fedavg", "fedavg+gh", "fedprox", "fedprox+gh"]
     rows = [Row(key, key, printed=True, variant=None, name=key) for key in keys]
     assert keys_of(rows) == [
@@ -198,7 +202,8 @@ TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
 
 
 def test_other_readings_by_hand() -> None:
-    """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70; up to round 2: last 90 and 50. There are no ten."""
+    """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70. Up to round 2: last 90 and 50. A mean of ten needs ten
+    rounds."""
     assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {2: 67.5})
     assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {2: 57.5})
     assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == Readings(65.0, 45.0, {})
@@ -207,14 +212,15 @@ def test_other_readings_by_hand() -> None:
 
 
 def test_a_diverged_seed_leaves_no_readings() -> None:
-    """As it leaves no mean; and a cell that was not run has none."""
+    """A cell that was not run has none either."""
     assert reading_of([80.0, None], None) is None
     assert reading_of([], None) is None
 
 
 def test_how_many_seeds_would_tell() -> None:
-    """One deviation away a t-test needs 10 for a power of 80 %, half a deviation away 34 (Cohen, 1988). Of samples drawn like
-    that at least 80 % have an interval on that side, and with a seed less fewer have. Two numbers share the 5 %."""
+    """For a power of 80 % a t-test needs 10 seeds if the mean is one deviation off, and 34 at half a deviation (Cohen, 1988).
+    In simulated samples at least 80 % of intervals lie on that side, and with one seed less fewer do. Two numbers share the 5
+    %."""
     assert seeds_needed(1.0, [0.0, 1.0, 2.0]) == 10
     assert seeds_needed(-0.5, [0.0, 1.0, 2.0]) == 34
     assert seeds_needed(1.0, [1.0, 1.0, 1.0]) == 2
@@ -229,7 +235,7 @@ def test_how_many_seeds_would_tell() -> None:
 
 
 def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
-    """3.535 is a little more than that in floats, and one mean minus another may be a little less."""
+    """The float 3.535 is slightly more than 3.535, and a difference of means may be slightly less."""
     assert f"{3.535:.2f}" == "3.54"
     assert f"{3.534999999999997:.2f}" == "3.53"
     assert decimal(3.534999999999997) == decimal(3.535) == "3.54"
@@ -238,15 +244,15 @@ def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
 
 
 def test_a_p_value_by_hand() -> None:
-    """1, 2, 3 against 0, or 4: t = 2 / (1 / sqrt(3)) = sqrt(12), with 2 degrees of freedom p = 1 - t / sqrt(t^2 + 2) =
-    1 - sqrt(6 / 7), to both sides. Without any deviation a mean lies off for certain."""
+    """1, 2, 3 against 0 or 4: t = 2 / (1 / sqrt(3)) = sqrt(12). With 2 degrees of freedom the two-sided p = 1 - t / sqrt(t^2 +
+    2) = 1 - sqrt(6 / 7). Without any deviation p is 0, or 1 if the mean is exact."""
     assert t_test(2.0, [1.0, 2.0, 3.0]) == pytest.approx(1 - (6 / 7) ** 0.5, abs=1e-12)
     assert t_test(-2.0, [1.0, 2.0, 3.0]) == pytest.approx(1 - (6 / 7) ** 0.5, abs=1e-12)
     assert [t_test(distance, [1.0, 1.0]) for distance in (1.0, 0.0)] == [0.0, 1.0]
 
 
 def test_p_values_adjusted_by_hand() -> None:
-    """Holm: 3 * 0.01, then 2 * 0.04, then 0.05, which is no smaller than the one before; in their order, at most 1."""
+    """Holm: 3 * 0.01, then 2 * 0.04, then 0.05, which is raised to the one before. The order stays, and 1 is the maximum."""
     assert holm([0.05, 0.01, 0.04]) == pytest.approx([0.08, 0.03, 0.08])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []

@@ -1,4 +1,4 @@
-"""Cells of a diagnostic's metric: from the parquet beside the receipt, of the rounds that the plan keeps."""
+"""Cells that show a diagnostic's metric: read from the parquet file beside the receipt, at the rounds that the plan keeps."""
 
 from pathlib import Path
 
@@ -21,7 +21,8 @@ PLACE = ("fedavg", "mlp-a100")
 
 
 def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
-    """One cell of it at rounds 2 and 4 of five, measured at seeds 8 and 9; round 3 was kept for somebody else."""
+    """A plan with one such cell, measured at seeds 8 and 9 and rounds 2, 3 and 4 of five. Round 3 was kept for another
+    table."""
     plan = make_plan()
     (found,) = [cell for cell in plan["cells"] if (cell["row"], cell["column"]) == PLACE]
     found |= {"read": read, "metric": found["metric"] | {"name": "client_distance", "unit": "norm", "diagnostic": CALL}}
@@ -42,7 +43,8 @@ def make(root: Path, keep: list[int], read: str) -> tuple[Plan, str]:
     [("last(rounds=1)", 4.0), ("at(round=2)", 2.0), ("at(round=3)", 2.0), ("mean(first=2, last=4)", 3.0), ("best()", 4.0)],
 )
 def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path) -> None:
-    """Round 3 is none of the plan's; a seed that was not measured yet is not run yet. Other cells read what they read."""
+    """Round 3 is not in the plan's `keep`, so it is skipped. A seed that is not measured counts as not run. Other cells are
+    unaffected."""
     plan, _ = make(tmp_path, [2, 4], read)
     table = Exhibit.of(plan, Store((tmp_path,)))
     measured, other = table.cell(*PLACE), table.cell("fedlaw", "mlp-a100")
@@ -54,8 +56,8 @@ def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path
 
 
 def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:
-    """Of a seed that reached them; rounds that it never had are no lack. A folder that has all is taken before one that lacks
-    some, wherever it stands; a damaged file is named."""
+    """Only rounds that the seed reached count. A folder with all rounds wins over a folder with some, in any order. A damaged
+    file is named."""
     plan, run_id = make(tmp_path, [2, 5], "last(rounds=1)")
     cell = Exhibit.of(plan, Store((tmp_path,))).cell(*PLACE)
     assert cell
@@ -74,7 +76,7 @@ def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> N
 
 
 def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
-    """The run is there, its diagnostic is not: a page does not wait for it."""
+    """The run is there, but without measurements the cell counts as not run."""
     plan, run_id = make(tmp_path, [2, 4], "last(rounds=1)")
     for path in (tmp_path / run_id).glob("*/*.parquet"):
         path.unlink()
@@ -84,7 +86,7 @@ def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
 
 
 def test_a_sentence_reads_another_round_of_what_was_measured(tmp_path: Path) -> None:
-    """At a seed; over all seeds it waits for the one that was not measured."""
+    """A sentence can read another measured round at one seed. Over all seeds it waits for the seed that is not measured."""
     table = Exhibit.of(make(tmp_path, [2, 4], "last(rounds=1)")[0], Store((tmp_path,)))
     texts = ["{mean:fedavg/mlp-a100|seed=8, read=at(2)}", "{mean:fedavg/mlp-a100|read=at(2)}"]
     said, waiting = filled(texts, Facts({"table3": table}, own="table3"), "remarks")

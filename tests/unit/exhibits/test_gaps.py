@@ -15,7 +15,7 @@ FOUND = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
 
 
 def gaps_of(accuracies, scale="full"):
-    """Of the small table with these accuracies."""
+    """The gaps of the small table with these accuracies."""
     plan = make_plan(scale)
     return exhibit(plan, make_evidence(plan, accuracies)).gaps
 
@@ -26,9 +26,9 @@ def drawn(gap, path):
 
 
 def test_seeds_are_paired():
-    """FedLAW is 1, 2 and 0 above FedAvg in the same seed. Its own spread (2 points a seed) does not enter the interval:
-    mean 1, deviation 1, half-width 4.302653 / sqrt(3). Printed: 88.51 - 89.29."""
-    assert gaps_of({("fedavg", A): [80.0, 81.0, 82.0]}) == []  # printed numbers alone make no picture
+    """FedLAW is 1, 2 and 0 above FedAvg at the same seeds. Its own spread (2 points) does not enter the interval: mean 1,
+    deviation 1, half-width 4.302653 / sqrt(3). Printed: 88.51 - 89.29."""
+    assert gaps_of({("fedavg", A): [80.0, 81.0, 82.0]}) == []  # printed numbers alone make no gap
     (gap,) = gaps_of(FOUND)
     one = next(one for one in gap.settings if one.column.key == A)
     assert one.per_seed == pytest.approx({8: 1.0, 9: 2.0, 10: 0.0})
@@ -39,7 +39,7 @@ def test_seeds_are_paired():
 
 
 def test_a_stand_in_compares_with_print_only_what_a_part_adds():
-    """`x+part` against `x` is the same question in every setting; two methods may each have had a setting of their own."""
+    """`x+part` against `x` is the same question in every setting. Two different methods may each depend on the setting."""
     for stand_in, printed in ((None, [1.0, -0.78]), ("Other data.", [1.0])):
         plan = make_plan("full", stand_in=stand_in, comparable=stand_in is None)
         for row in plan["rows"]:
@@ -54,7 +54,7 @@ def test_a_stand_in_compares_with_print_only_what_a_part_adds():
 
 
 def test_a_diverged_seed_leaves_no_measured_difference():
-    """As in the table: a mean over the survivors would flatter the method. The other setting keeps its own."""
+    """A mean over the other seeds would flatter the method, as in the table. The other setting keeps its difference."""
     found = {(m, s): [80.0, None if (m, s) == ("fedlaw", A) else 81.0] for m in ("fedavg", "fedlaw") for s in (A, B)}
     (gap,) = gaps_of(found)
     by_setting = {one.column.key: one for one in gap.settings}
@@ -64,7 +64,7 @@ def test_a_diverged_seed_leaves_no_measured_difference():
 
 
 def test_a_cpu_and_a_gpu_are_told_apart():
-    """The same seed ends differently on the two, which is part of the difference."""
+    """A seed ends differently on a CPU and a GPU, and that enters the difference."""
     plan = make_plan("full")
     found = make_evidence(plan, FOUND)
     fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))
@@ -87,7 +87,7 @@ def test_a_cpu_and_a_gpu_are_told_apart():
     ],
 )
 def test_seeds_of_different_code_or_data_leave_no_measured_difference(key, values, what):
-    """Nor a mean read in other ways, as the cell itself has none."""
+    """There is no mean in other readings either, and none in the cell."""
     plan = make_plan("full")
     found = make_evidence(plan, FOUND | {("fedavg", B): [80.0] * 3, ("fedlaw", B): [81.0] * 3})
     fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))
@@ -103,7 +103,8 @@ def test_seeds_of_different_code_or_data_leave_no_measured_difference(key, value
 
 
 def test_what_the_paper_proposes_is_its_last_printed_row():
-    """Of the first table; a row of ours after it has no printed difference, and is taken only if no row has one."""
+    """It is the last row with a printed difference in the first table. A row of ours is taken only if no row has a printed
+    difference."""
     (printed,) = gaps_of({(m, A): [80.0, 81.0] for m in ("fedavg", "fedlaw")})
     ours = replace(printed, settings=tuple(replace(one, printed=None) for one in printed.settings))
     elsewhere = replace(printed, plan=replace(printed.plan, table="table4"))
@@ -112,7 +113,7 @@ def test_what_the_paper_proposes_is_its_last_printed_row():
 
 
 def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):
-    """Same gap, same bytes, wherever it is drawn; the text alternative says printed, measured and interval."""
+    """The same gap gives the same bytes in any file. The text alternative has printed number, measured number and interval."""
     (gap,) = gaps_of(FOUND)
     assert pictures.name(gap) == "table3-fedlaw-against-fedavg.svg"
     first = drawn(gap, tmp_path / "one.svg")
@@ -122,7 +123,7 @@ def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):
 
 
 def test_long_names_are_wrapped(tmp_path):
-    """No line of a picture is longer than what its width holds; all words are there."""
+    """No line in the picture is longer than the picture is wide, and all words are there."""
     (gap,) = gaps_of(FOUND)
     setting = replace(gap.settings[0].column, label="the same, no client above its share, at least 10 samples · top-1")
     method = replace(gap.method, label="copies of all updates, divided by the norm of each update itself")
@@ -135,7 +136,7 @@ def test_long_names_are_wrapped(tmp_path):
 
 
 def test_at_demo_scale_no_printed_number_is_drawn(tmp_path):
-    """Other data: the printed difference stays out of picture and text."""
+    """Scale demo has other data, so picture and text have no printed difference."""
     (gap,) = gaps_of(FOUND, "demo")
     assert "printed" not in gap.text
     assert "printed" not in drawn(gap, tmp_path / "a.svg")

@@ -1,4 +1,5 @@
-"""Every kind of figure on evidence made by hand: the numbers of its CSV, worked out here; stable bytes; its place on a page."""
+"""Every kind of figure on made-up evidence: CSV numbers worked out by hand, the same bytes each time, and its place on a
+page."""
 
 import csv
 import io
@@ -31,7 +32,8 @@ from fedrepro.files import write_json
 from fedrepro.store import Store
 
 A, B = "mlp-a100", "mlp-a01"
-# A cell is the mean over the last two of five rounds: by seed 82, 84, 86 for FedAvg and 83, 87, 85 for FedLAW in column A.
+# A cell is the mean over the last two of five rounds. In column A the seeds give 82, 84, 86 for FedAvg and 83, 87, 85 for
+# FedLAW.
 BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
 GAMMA = {
     ("fedavg", A): {"gamma": [[1.0, 1.0, 1.0, 1.0, 1.0]] * 3},
@@ -43,7 +45,7 @@ MORE = ("curves(band=none, log=true)", "bars(minus=fedavg)", "heat_map(numbers=f
 
 
 def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE, metric: str = "", **changes: Any) -> Exhibit:
-    """The figure of this kind; `metric` instead of the test accuracy."""
+    """A figure of this kind. `metric` replaces the test accuracy."""
     plan = make_plan("demo", "figure3", kind=kind, caption="What it shows.", source="Figure 3", title="A picture", **changes)
     if metric:
         named = {"name": metric, "unit": "fraction", "description": metric, "better": "higher"}
@@ -52,13 +54,13 @@ def made(kind: str, accuracies: dict[tuple[str, str], list[float | None]] = BASE
 
 
 def lines(of: Exhibit, *keys: str) -> list[tuple[str, ...]]:
-    """These columns of the CSV."""
+    """These columns of the figure's CSV."""
     return [tuple(one[key] for key in keys) for one in csv.DictReader(io.StringIO(figure_csv(of)))]
 
 
 def test_curves() -> None:
-    """Rounds 4 and 5 of the small table lie half a point below and above a seed's value: mean 83.5 and 84.5, 81.5 to 85.5 and
-    82.5 to 86.5; a row and column without runs has no line."""
+    """Rounds 4 and 5 of the small table lie half a point below and above a seed's value: means 83.5 and 84.5, ranges 81.5 to
+    85.5 and 82.5 to 86.5. A row and column without runs has no line."""
     found = lines(made("curves"), "row", "column", "round", "value", "low", "high")
     assert ("fedavg", A, "4", "83.5", "81.5", "85.5") in found
     assert ("fedavg", A, "5", "84.5", "82.5", "86.5") in found
@@ -70,8 +72,8 @@ def test_curves() -> None:
     ("series", "rounds"),
     [
         ([[10.0, 20.0, 30.0, 40.0]] * 2, (0, 1, 2, 3)),
-        ([[None, 20.0, None, 40.0]] * 2, (1, 3)),  # evaluated after every second round
-        ([[10.0, 20.0, None, None]] * 2, (0, 1)),  # both did
+        ([[None, 20.0, None, 40.0]] * 2, (1, 3)),  # evaluated in every second round
+        ([[10.0, 20.0, None, None]] * 2, (0, 1)),  # both diverged
     ],
 )
 def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | None]], rounds: tuple[int, ...]) -> None:
@@ -80,11 +82,11 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
     evidence = make_evidence(plan, {place: [80.0, 80.0]}, {place: {"round": [[0, 1, 2, 3]] * 2, "test_accuracy": series}})
     table = exhibit(plan, evidence)
     (line,) = learning.curves(table.plan, table.evidence, table.columns[place[1]])
-    assert line.x == tuple(number + 1 for number in rounds)  # readers count from 1
+    assert line.x == tuple(number + 1 for number in rounds)  # rounds count from 1
 
 
 def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
-    """It has a line only if no other row has one of that run."""
+    """A row that reads another metric of the same run has no line, since another row has one."""
     plan = make_plan("demo")
     first, second = [one for one in plan["cells"] if one["column"] == A and one["run_id"]][:2]
     second["metric"] = second["metric"] | {"name": "test_loss"}
@@ -97,7 +99,7 @@ def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
 
 
 def test_a_picture_begins_above_the_first_fifth_of_the_rounds(tmp_path: Path) -> None:
-    """The picture cuts off the first of six rounds. It shows both of two rounds."""
+    """Of six rounds the axis cuts off the first. Of two rounds it shows both."""
     import matplotlib.pyplot as plt
 
     for rounds, low in ((6, 50.0), (2, 10.0)):
@@ -108,7 +110,7 @@ def test_a_picture_begins_above_the_first_fifth_of_the_rounds(tmp_path: Path) ->
 
 
 def test_after_a_seed_diverged_a_line_is_of_the_others() -> None:
-    """Three seeds have round 1, two of them round 2, and one alone the last two."""
+    """Three seeds have round 1, two have round 2, and one has the last two."""
     plan = make_plan("demo")
     place = (plan["cells"][0]["row"], plan["cells"][0]["column"])
     series = [[10.0, None, None, None], [20.0, 30.0, None, None], [30.0, 50.0, 60.0, 70.0]]
@@ -125,13 +127,13 @@ def test_after_a_seed_diverged_a_line_is_of_the_others() -> None:
 
 
 def test_smoothed_curves() -> None:
-    """A filter of order 2 leaves a parabola as it is, and takes from a single spike of 35 at the middle of five rounds all but
-    17/35 of it: the weights of the filter are (-3, 12, 17, 12, -3)/35."""
+    """A filter of order 2 keeps a parabola. At the middle of five rounds it keeps 17 of a spike of 35: its weights are (-3, 12,
+    17, 12, -3)/35."""
     kind = make_kind("curves(smooth=5)")
     parabola = {i: float(i * i) for i in range(7)}
     assert kind._smoothed(parabola) == pytest.approx(parabola)
     assert kind._smoothed(dict.fromkeys(range(7), 0.0) | {3: 35.0})[3] == pytest.approx(17.0)
-    assert kind._smoothed({0: 1.0, 1: 2.0}) == {0: 1.0, 1: 2.0}  # too short for it
+    assert kind._smoothed({0: 1.0, 1: 2.0}) == {0: 1.0, 1: 2.0}  # too few rounds for the filter
 
 
 def test_bars(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_bars(tmp_path: Path) -> None:
 
 
 def test_differences_are_paired_by_seed() -> None:
-    """FedLAW less FedAvg: 1, 3, -1, mean 1 and deviation 2. The other column has no FedLAW, and FedAvg itself is not drawn."""
+    """FedLAW minus FedAvg: 1, 3, -1, mean 1 and deviation 2. The other column has no FedLAW, and FedAvg itself is not drawn."""
     for kind in ("bars(minus=fedavg)", "heat_map(minus=fedavg)"):
         of = made(kind)
         assert of.figure.y == "difference"
@@ -161,7 +163,8 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 def test_a_row_of_axes_is_compared_with_its_own_base() -> None:
-    """Keys of `axes:` are joined: law-a1 less avg-a1, law-a2 less avg-a2. `avg` alone, where it is a row, is that of all."""
+    """`axes:` joins keys, so the pairs are law-a1 minus avg-a1 and law-a2 minus avg-a2. If `avg` alone is a row, it is the base
+    of all rows."""
     assert bases(["avg-a1", "avg-a2", "law-a1", "law-a2"], "avg") == {"law-a1": "avg-a1", "law-a2": "avg-a2"}
     assert bases(["avg", "avg-swa", "law"], "avg") == {"avg-swa": "avg", "law": "avg"}
     assert bases(["avg", "avg+ima", "law+ima", "law", "sam"], "without +ima") == {"avg+ima": "avg", "law+ima": "law"}
@@ -176,8 +179,8 @@ def test_a_heat_map() -> None:
 
 
 def test_a_histogram() -> None:
-    """Gamma from round 2 on: FedAvg twelve times 1, in the other column 0.9; FedLAW 0.9 and 0.8 three times each, then 0.7,
-    0.6, 0.7 and 0.5, 0.6, 0.7. Five bins from 0.5 to 1, each a tenth wide; the last takes its upper end too."""
+    """Gamma from round 2 on: FedAvg has 1 twelve times, in the other column 0.9. FedLAW has 0.9 and 0.8 three times each, then
+    0.7, 0.6, 0.7 and 0.5, 0.6, 0.7. Five bins from 0.5 to 1 are each a tenth wide, and the last includes its upper end."""
     of = made("histogram(bins=5, first=2)", metric="gamma")
     found = lines(of, "row", "column", "from", "to", "count")
     assert [line[2:] for line in found if line[:2] == ("fedlaw", A)] == [
@@ -193,14 +196,15 @@ def test_a_histogram() -> None:
 
 
 def test_a_histogram_of_runs() -> None:
-    """Gamma as the cells are read, over the last two rounds: FedAvg 1, and 0.9 in the other column; FedLAW 0.6, 0.6, 0.7."""
+    """One gamma for each run, the mean of its last two rounds: FedAvg 1, and 0.9 in the other column. FedLAW 0.6, 0.6, 0.7."""
     found = lines(made("histogram(bins=4, runs=true)", metric="gamma"), "row", "column", "from", "count")
     assert [line[2:] for line in found if line[0] == "fedlaw"] == [("0.6", "2"), ("0.7", "1"), ("0.8", "0"), ("0.9", "0")]
     assert [line[3] for line in found if line[:2] == ("fedavg", A)] == ["0", "0", "0", "3"]
 
 
 def test_scatter() -> None:
-    """Gamma is read as the cells are, over the last two rounds: by seed 0.6, 0.6 and 0.7, mean 0.6333; or by `read`."""
+    """Gamma is read like the cells, over the last two rounds: 0.6, 0.6 and 0.7 by seed, mean 0.6333. `read` changes the
+    reading."""
     found = lines(made("scatter(x=gamma, band=std)"), "row", "column", "gamma", "value", "low", "high")
     assert ("fedlaw", A, "0.63333333", "85", "83", "87") in found
     assert ("fedavg", B, "0.9", "72", "70", "74") in found
@@ -212,7 +216,7 @@ def test_scatter() -> None:
 
 
 def test_a_diverged_seed_leaves_no_mean() -> None:
-    """As on tables. A line goes on without it, here after the third of five rounds."""
+    """There is no mean, as in tables. A curve continues without the seed, here after the third of five rounds."""
     some: dict[tuple[str, str], list[float | None]] = {**BASE, ("fedlaw", A): [83.0, None, 85.0]}
     for kind in ("bars", "heat_map", "scatter(x=clients)"):
         of = made(kind, some)
@@ -223,7 +227,7 @@ def test_a_diverged_seed_leaves_no_mean() -> None:
 
 @pytest.mark.parametrize("kind", EVERY + MORE)
 def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
-    """The picture names title and scale, and the rows that it shows; the JSON has the points of the CSV."""
+    """The picture has the title, the scale and the labels of its rows. The JSON has the points of the CSV."""
     of = made(kind)
     make_kind(kind).draw(of.figure, tmp_path / "a.svg")
     svg = (tmp_path / "a.svg").read_text()
@@ -239,13 +243,13 @@ def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
 
 
 def test_every_kind_is_tested() -> None:
-    """Here; the others with the diagnostics that they draw."""
+    """The kinds that draw diagnostics are tested in test_places.py."""
     others = {"matrix", "counts", "plane", "line", "simplex", "clients"}
     assert {make_kind(one).name for one in EVERY} | others == set(KINDS.names())
 
 
 def test_a_matrix_of_what_is_none() -> None:
-    """What a run records has no places, which is one line."""
+    """A metric that runs record has no values at places, which gives one line."""
     with pytest.raises(UserError, match=r"figure3: kind: matrix draws a metric of a diagnostic, 'test_accuracy' is none"):
         _ = made("matrix").figure
 
@@ -263,7 +267,7 @@ for number in sys.argv[1:]:
 
 
 def test_bytes_are_the_same_in_another_process_on_another_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With other hashes, another date and time zone, and a matplotlib that the user has set up otherwise."""
+    """Another hash seed, date, time zone and the user's matplotlib settings change nothing."""
     monkeypatch.chdir(tmp_path)
     for run_id, seeds in make_evidence(make_plan("demo", "figure3"), BASE, GAMMA).items():
         for seed, receipt in seeds.items():
@@ -282,7 +286,7 @@ def test_bytes_are_the_same_in_another_process_on_another_day(tmp_path: Path, mo
 
 
 def page_of(evidence: dict[tuple[str, str], list[float | None]], *figures: str) -> tuple[Page, str]:
-    """The page of a paper with one table and these figures, as HTML and Markdown; all have the same evidence."""
+    """The HTML page and the Markdown of a paper with one table and these figures, all with the same evidence."""
     folder, paths = Path("reports/demo/fedlaw"), []
     for name in ("table3", *figures):
         about = {"kind": "bars", "caption": f"Caption of {name}."} if name != "table3" else {}
@@ -299,12 +303,12 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_shows_figures(in_project: None) -> None:
-    """Title, source, caption, what is missing, the picture itself, and links to CSV and JSON that lead to files."""
+    """The page has title, source, caption, missing runs, the picture, and links to CSV and JSON files that exist."""
     html, markdown = page_of(BASE, "figure3", "figure10")
     assert markdown.index("Figure 3: Title of figure3") < markdown.index("Figure 10: Title of figure10")
     for said in ("Caption of figure3.", "Incomplete: 9 of 15 runs", "![Figure 3: Title of figure3](figures/index/figure3.svg)"):
         assert said in markdown
-    assert "1 of 1 tables" in markdown  # counts are those of tables
+    assert "1 of 1 tables" in markdown  # figures do not count as tables
     links = {one["href"] for one in html.of("a") if one.get("href")}
     for ending in ("csv", "json"):
         assert f"figures/index/figure3.{ending}" in links
@@ -315,7 +319,8 @@ def test_the_page_shows_figures(in_project: None) -> None:
 
 
 def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: None) -> None:
-    """Drawn beside the page, the picture is not drawn again; a picture of older evidence is."""
+    """If the figure has an up-to-date report of its own, the page links that picture. If the evidence has changed, the page
+    draws the picture again."""
     page_of(BASE, "figure3")
     folder = Path("reports/demo/fedlaw")
     render(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")
@@ -327,7 +332,7 @@ def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: No
 
 
 def test_a_figure_without_runs_is_listed(in_project: None) -> None:
-    """With the file that makes it; nothing is drawn."""
+    """The page names the file to make it, and nothing is drawn."""
     _, markdown = page_of({}, "figure3")
     assert "as in `snakemake --cores 8 reports/demo/fedlaw/" in markdown
     assert "- table3: Title of table3. `table3.md`" in markdown
@@ -355,7 +360,7 @@ def test_many_without_runs_are_named_and_the_details_list_them(in_project: None,
     ],
 )
 def test_an_axis_has_what_its_metrics_share(names: list[str], diagnostic: str | None, unit: str, axis: str) -> None:
-    """The legend tells them apart; without a word in common all are named."""
+    """The axis has the words that all metrics share. Without a shared word it names all of them."""
     metrics = [Metric(name=name, unit=unit, description="x", diagnostic=diagnostic) for name in names]
     assert quantities(metrics) == axis
 

@@ -1,4 +1,4 @@
-"""A table for machines and authors: records in JSON, lines of CSV, LaTeX. They say what the page says, unrounded."""
+"""A table for machines and authors: JSON records, CSV lines and LaTeX. JSON and CSV have the page's numbers unrounded."""
 
 import csv
 import io
@@ -24,14 +24,15 @@ def table(scale: str = "full", accuracies: Any = SOME, **changes: Any) -> Exhibi
 
 
 def lines(of: Exhibit) -> dict[tuple[str, str], dict[str, str]]:
-    """The CSV, by row and column."""
+    """The lines of the CSV by row and column."""
     return {(one["row"], one["column"]): one for one in csv.DictReader(io.StringIO(records.table_csv(of)))}
 
 
 @pytest.mark.parametrize("scale", ["demo", "full"])
 def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every seed, mean, deviation, number of seeds, printed number, difference and margin, at two decimals."""
-    monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")  # pictures are not drawn here
+    """Every seed, mean, deviation, number of seeds, printed number, difference and margin agrees with the page at two
+    decimals."""
+    monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")  # draw no pictures
     of = table(scale)
     page, document = Page(html.write(pages.table_page(of), tmp_path)), json.loads(records.table_text(of))
     number = lambda value, sign="": "–" if value is None else f"{value:{sign}.2f}".replace("-", "−")  # noqa: E731
@@ -64,8 +65,8 @@ def test_every_record_says_the_numbers_of_the_page(scale: str, tmp_path: Any, mo
 
 
 def test_a_table_as_csv() -> None:
-    """One line a cell: names, printed, mean and deviation by hand, each seed; empty where there is none. At full scale 89.5 is
-    0.21 above 89.29."""
+    """One line for each cell: names, printed number, mean and deviation by hand, and each seed. Missing values are empty. At
+    full scale 89.5 is 0.21 above 89.29."""
     found = lines(table())
     assert len(found) == 6
     one = found["fedavg", A]
@@ -84,8 +85,8 @@ def test_a_table_as_csv() -> None:
 
 
 def test_a_table_as_latex() -> None:
-    """The grid of the printed table: groups above, measured numbers with their deviation, the best of a column bold, printed
-    ones below. A row of ours, of which nothing is printed, has one line."""
+    """The LaTeX has the printed table's grid: groups above, measured numbers with deviation, the best of a column bold, printed
+    numbers below. A row of ours has one line, since it has no printed numbers."""
     text = latex.write(table())
     assert text.splitlines()[0].startswith("% FedLAW, Table 3, p. 8, scale full: ")
     assert text.partition("\n")[2].partition("\n")[2] == (
@@ -107,7 +108,7 @@ FedAvg + GH & $87.10 \pm 0.10$ & -- \\
 
 
 def test_latex_rounds_as_pages_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean of 80.07 and 80.08 is 80.07499999999999 as a float, and 80.08 on the page."""
+    """The mean of 80.07 and 80.08 is 80.07499999999999 in floats and 80.08 on the page."""
     monkeypatch.setattr("fedrepro.exhibits.write.html.inline", lambda *_: "")
     of = table(accuracies={("fedavg", "mlp-a100"): [80.07, 80.08]}, seeds=[8, 9])
     (cell,) = (one for one in of.cells if one.mean is not None)
@@ -129,7 +130,7 @@ def test_text_in_latex_is_escaped(text: str, said: str) -> None:
 
 
 def test_labels_of_a_table_are_escaped() -> None:
-    """In LaTeX; the CSV quotes what needs it."""
+    """LaTeX escapes them, and the CSV quotes them."""
     plan = make_plan("full")
     plan["rows"][0]["label"] = 'a_1, "b" & 5 %'
     of = exhibit(plan, make_evidence(plan, SOME))
@@ -138,7 +139,7 @@ def test_labels_of_a_table_are_escaped() -> None:
 
 
 def test_a_table_without_evidence() -> None:
-    """Every cell is there, nothing is measured, and what is printed stays."""
+    """Every cell is there without a measured number. Printed numbers stay."""
     of = table(accuracies={})
     found = lines(of)
     assert len(found) == 6

@@ -1,4 +1,4 @@
-"""A new section and a new kind of figure are one new file each, beside the others: pages and plans have them."""
+"""A new section or kind of figure is one new file beside the others. Pages and plans find it."""
 
 import sys
 from collections.abc import Callable
@@ -48,7 +48,7 @@ Add = Callable[[ModuleType, str, str], None]
 
 @pytest.fixture
 def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
-    """Writes a module and loads the package anew, as if the file lay in the package's folder. After the test it is gone."""
+    """Writes a module and reloads the package, as if the file were in the package's folder. The test's end removes it."""
     monkeypatch.setattr(KINDS, "_classes", dict(KINDS._classes))
     for page, places in PAGES.items():
         monkeypatch.setitem(PAGES, page, dict(places))
@@ -58,7 +58,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
         full = f"{package.__name__}.{name}"
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
         monkeypatch.setattr(package, name, None, raising=False)
-        monkeypatch.setitem(sys.modules, full, ModuleType(full))  # so that the module is forgotten afterwards
+        monkeypatch.setitem(sys.modules, full, ModuleType(full))  # monkeypatch removes the module after the test
         del sys.modules[full]
         assert package.__spec__
         assert package.__spec__.loader
@@ -68,7 +68,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
 
 
 def test_a_new_section_is_one_file(add: Add, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands where it asks to, in both formats of the page."""
+    """The section is at its place in both formats of the page."""
     monkeypatch.chdir(tmp_path)
     add(sections, "seeds_counted", SECTION)
     plan = make_plan()
@@ -81,7 +81,7 @@ def test_a_new_section_is_one_file(add: Add, tmp_path: Path, monkeypatch: pytest
 
 
 def test_two_sections_at_one_place_are_refused() -> None:
-    """Both modules are named; a module that is loaded twice is no second section."""
+    """The error names both modules. Loading a module twice is no second section."""
     make = PAGES["table"][10]
     assert section("table", at=10)(make) is make
     with pytest.raises(ValueError, match=rf"table: place 10 has {make.__module__} already; give {__name__} another one"):
@@ -89,7 +89,7 @@ def test_two_sections_at_one_place_are_refused() -> None:
 
 
 def test_a_new_kind_is_one_file(add: Add, tmp_path: Path) -> None:
-    """A plan may ask for it, with its arguments; the CSV has its numbers, the picture is its own."""
+    """A plan can name the kind with its arguments. The CSV has its numbers, and its own picture is drawn."""
     add(kinds, "fields", KIND)
     plan = make_plan("demo", "figure3", kind="fields(each=3.0)", caption="")
     of = exhibit(plan, make_evidence(plan, VALUES))

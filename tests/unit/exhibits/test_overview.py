@@ -1,4 +1,4 @@
-"""What holds of all papers, on one page: counts, sentences filled from the evidence, what does not hold first, the claims."""
+"""The page on all papers: counts, sentences filled from the evidence with failures first, and the claims."""
 
 import re
 from pathlib import Path
@@ -25,13 +25,13 @@ FULL = Answers(
 
 
 def page(scale: str, summary: Summary, seeds: int = 3) -> Path:
-    """The JSON of the paper's page at a scale."""
+    """Writes the paper's page at a scale. Returns the page's JSON."""
     folder, plan = Path("reports", scale, "fedlaw"), make_plan(scale)
     write_evidence(folder / "evidence", plan, {place: values[:seeds] for place, values in VALUES.items()})
     path = write_json(Path("results/plans", scale, "fedlaw/table3.json"), plan)
     claims = [
         Difference.model_validate(CLAIM | {"columns": [A]}),
-        Difference.model_validate(CLAIM | {"id": "K2", "columns": [B]}),  # FedAvg has not run there
+        Difference.model_validate(CLAIM | {"id": "K2", "columns": [B]}),  # FedAvg has not run in column B
     ]
     return render_page([path], Store((folder / "evidence",)), folder, Words(claims, summary, [], 96))[2]
 
@@ -42,8 +42,8 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_person_reads_in_half_a_minute() -> None:
-    """What it proposes, how much was run, what fails, is open and holds, what is missing, in this order. A sentence whose runs
-    are not there is left out. Scale short comes after full and judges nothing."""
+    """The order is: what the paper proposes, how much was re-run, what fails, what is open, what holds, what is missing. A
+    sentence whose runs are missing is left out. Scale short follows full and judges nothing."""
     short = Answers(open=["One seed says nothing: {mean:table3/fedlaw/mlp-a100}."])
     summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={"full": FULL, "short": short})
     made = render_overview([page("short", summary, seeds=1), page("full", summary)], Path("reports"))
@@ -66,7 +66,8 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
 
 
 def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None:
-    """A judged claim stands with what it says, one without a verdict under its reason. Nothing counts below scale full."""
+    """A judged claim has its text and verdict. Claims without a verdict are listed by reason. Below scale full nothing
+    counts."""
     summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={})
     full, short = page("full", summary), page("short", summary, seeds=1)
     text = render_overview([short, full], Path("reports"))[0].read_text()
@@ -80,7 +81,7 @@ def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None
 
 
 def test_what_has_no_value_is_said_beside_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two numbers have a measured one beside them; of a third one seed diverged."""
+    """Two printed numbers have a measured number. A third has a diverged seed."""
     monkeypatch.setitem(VALUES, ("fedlaw", A), [88.0, None, 88.6])
     summary = Summary(proposes="Weights.", missing="Nothing.", answers={})
     text = render_overview([page("full", summary)], Path("reports"))[0].read_text()
@@ -88,7 +89,7 @@ def test_what_has_no_value_is_said_beside_what_was_measured(monkeypatch: pytest.
 
 
 def test_a_sentence_that_holds_no_longer_stops_the_page() -> None:
-    """One line that names the file, the scale and the sentence."""
+    """One line names the file, the scale and the sentence."""
     wrong = Answers(fails=["FedLAW is ahead {holds:gain:table3/fedlaw-fedavg/mlp-a100 > 0}."])
     with pytest.raises(UserError, match=r"^papers/fedlaw/summary.yaml: full: fails\[0\]: 'gain.*' does not hold"):
         page("full", Summary(proposes="Weights.", missing="Nothing.", answers={"full": wrong}))

@@ -1,4 +1,4 @@
-"""A paper's page and the list of all pages: what they say, and that every measured number follows from the runs it names."""
+"""A paper's page and the list of pages: what they say. Every measured number follows from the runs it names."""
 
 import json
 import math
@@ -32,7 +32,7 @@ ALL = {
     ("fedlaw", B): [86.0, 86.5, 86.1],
 }
 SOME = ALL | {("fedavg", B): [85.0, None, 86.0], ("fedlaw", B): [86.0, 86.5]}
-T_975 = {1: 12.706205, 2: 4.302653}  # Student's t by degrees of freedom
+T_975 = {1: 12.706205, 2: 4.302653}  # Student's t(0.975) by degrees of freedom
 CLAIM = {
     **{"id": "K1", "text": "FedLAW is ahead & <better>", "where": "Table 3", "kind": "difference", "table": "table3"},
     **{"pairs": {"fedlaw": "fedavg"}, "columns": [A]},
@@ -51,7 +51,8 @@ def folder_of(scale: str = "full") -> Path:
 
 
 def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10"), **changes) -> list[Path]:
-    """Plans of one paper below the working directory, the first with evidence; later ones have runs of their own and none."""
+    """Writes plans of one paper below the working directory. The first has evidence, and the others have other runs without
+    evidence."""
     paths = []
     for place, table in enumerate(tables):
         plan = make_plan(scale, table, **({"source": f"Table {table[5:]}"} | changes))
@@ -67,25 +68,26 @@ def write_plans(scale: str = "full", accuracies=SOME, tables=("table3", "table10
 
 
 def make_page(scale: str = "full", accuracies=SOME, claims=(), listed=(), **changes) -> dict[str, Path]:
-    """The rendered page; files by ending. `listed`: changes of rules and claims."""
+    """The rendered files by ending. `listed` are changes of rules and claims."""
     Path("papers/fedlaw").mkdir(parents=True, exist_ok=True)
     Path("papers/fedlaw/claims.yaml").write_text(yaml.safe_dump(list(claims)))
     plans, store = write_plans(scale, accuracies, **changes), Store((folder_of(scale) / "evidence",))
     known = load_claims(Path(), "fedlaw")
     words = Words(known, changes=Changes(changes=list(listed)).of("fedlaw", {one.id for one in known}), printed=96)
     page, html, document, *details = render_page(plans, store, folder_of(scale), words)
-    for whole, part in zip((page, html), details, strict=True):  # tests read both as one
+    for whole, part in zip((page, html), details, strict=True):  # tests read page and details as one text
         whole.write_text(whole.read_text() + part.read_text())
     return {"md": page, "html": html, "json": document}
 
 
 def render_table(accuracies=ALL) -> list[Path]:
-    """The own files of the first table."""
+    """Renders the first table's own files."""
     return render(write_plans(accuracies=accuracies)[0], Store((folder_of() / "evidence",)), folder_of() / "table3")
 
 
 def of_runs(runs: list[str]) -> list[Seeds]:
-    """seed -> value of each run, straight from the evidence files: the mean of the last rounds; None if it diverged."""
+    """The values (seed -> value) of each run, directly from the evidence files: the mean of the last rounds, None if the seed
+    diverged."""
     found: dict[str, Seeds] = {}
     for run_id, seed in (run.split("/seed") for run in runs):
         receipt = json.loads((folder_of() / f"evidence/{run_id}/seed{seed}.json").read_text())
@@ -104,7 +106,7 @@ def near(value: float | None) -> Any:
 
 
 def row_of_cell(record: dict[str, Any]) -> list[str]:
-    """What the page must say of a cell, computed here from the runs that its record names; the record says the same."""
+    """The page's row for a cell, computed from the runs that its record names. The record must agree."""
     (seeds,) = of_runs(record["runs"])
     values = [value for value in seeds.values() if value is not None]
     whole = len(values) == len(seeds)
@@ -120,7 +122,7 @@ def row_of_cell(record: dict[str, Any]) -> list[str]:
 
 
 def row_of_difference(record: dict[str, Any], sign: str) -> list[str]:
-    """Printed, measured, interval and every seed of a gap or of a claim's number: the first run less the second."""
+    """Printed, measured, interval and every seed of a gap or of a claim's number: the first run minus the second."""
     mine, other = of_runs(record["runs"])
     gaps = {seed: (mine[seed] or 0.0) - (other[seed] or 0.0) for seed in mine}
     assert record["per_seed"] == pytest.approx(gaps)
@@ -134,8 +136,8 @@ def row_of_difference(record: dict[str, Any], sign: str) -> list[str]:
 
 @pytest.mark.parametrize("accuracies", [ALL, SOME], ids=["all", "some"])
 def test_every_measured_number_follows_from_the_runs_that_it_names(accuracies):
-    """Cells, gaps and claims: the evidence of the runs in a record gives its numbers, and the text that the page shows. The
-    page shows no other measured number."""
+    """For cells, gaps and claims, the evidence of the runs in a record gives its numbers and the text on the page. The page
+    shows no other measured number."""
     pages = make_page(accuracies=accuracies, claims=[CLAIM])
     page, document = Page(pages["html"].read_text()), json.loads(pages["json"].read_text())
     assert len(document["cells"]) == 5
@@ -148,7 +150,7 @@ def test_every_measured_number_follows_from_the_runs_that_it_names(accuracies):
     heads = {"measured", "difference", "95 % interval", "every seed", "ours", "interval"}
     assert heads <= {head for head, _ in page.cells}
     known = {text for row in (*cells, *gaps, *claims) for text in row}
-    known |= {text.rpartition(" (")[0] for text in known if text.endswith(")")}  # at a glance without the number of seeds
+    known |= {text.rpartition(" (")[0] for text in known if text.endswith(")")}  # the overview omits the number of seeds
     for head, text in page.cells:
         if head in heads and re.search(r"\d", text):
             assert text in known or text.rpartition(" ")[0] in known, (head, text)
@@ -160,7 +162,8 @@ def with_titles(gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_page_says_what_there_is_and_what_is_missing():
-    """Facts of the runs, a diverged seed, tables that have not run in one line each with their file, in natural order."""
+    """The page has facts of the runs and a diverged seed. Each table that has not run has one line with its file, in natural
+    order."""
     pages = make_page(tables=("table3", "table10", "table2"))
     header = json.loads(pages["json"].read_text())["header"]
     assert (header["tables_run"], header["tables"], header["printed_total"]) == (1, 3, 96)
@@ -179,7 +182,8 @@ def test_the_page_says_what_there_is_and_what_is_missing():
 
 
 def test_numbers_that_are_judged_add_up():
-    """Three are measured, of a fourth one seed diverged, and all four are judged; two do, of which no mean is known."""
+    """Three numbers are measured and a fourth has a diverged seed. All four are judged. With another diverged seed only two are
+    measured."""
     text = make_page()["md"].read_text()
     assert "3 of 96 that the paper prints are measured, 1 more has a seed without a value, 4 different ones judged: " in text
     assert "or a seed has no value: it diverged before the rounds that are read, or did not reach the target." in text
@@ -197,7 +201,7 @@ def test_the_headline_says_how_much_of_a_table_has_run():
 
 
 def test_the_first_picture_has_percentages_alone():
-    """A number of rounds has points of one, too, and no place on an axis of percent. The words count what is drawn."""
+    """A number of rounds has points too, but does not belong on an axis in percent. The text counts what is drawn."""
     before = "in percent; on the line they are the same. 4 reproduced."
     assert before in make_page(accuracies=ALL)["md"].read_text()
     cells = make_plan("full")["cells"]
@@ -210,7 +214,7 @@ def test_the_first_picture_has_percentages_alone():
 
 
 def test_a_paper_without_any_evidence_has_a_page():
-    """Every table is listed as not run; the folder of pictures is there, and empty."""
+    """Every table is listed as not run. The folder of pictures exists and is empty."""
     pages = make_page(accuracies={})
     page = json.loads(pages["json"].read_text())
     assert (page["header"]["tables_run"], page["cells"], page["gaps"]) == (0, [], [])
@@ -222,7 +226,7 @@ def test_a_paper_without_any_evidence_has_a_page():
 
 
 def test_same_evidence_same_bytes():
-    """Page, list and every picture: nothing depends on the clock or on what was there before."""
+    """Page, list and every picture are independent of the clock and of earlier files."""
 
     def everything() -> dict[Path, bytes]:
         pages = make_page(claims=[CLAIM])
@@ -236,8 +240,8 @@ def test_same_evidence_same_bytes():
 
 
 def test_a_tables_own_page_and_pictures_serve_while_they_say_the_same():
-    """They are linked and kept, and nothing is drawn again. When new evidence comes, the page draws its own until the table is
-    rendered again; the table's pictures stay as they are."""
+    """The paper's page links the table's page and keeps its pictures. With new evidence it draws its own until the table is
+    rendered again. The table's own pictures stay."""
     own = [path for path in render_table() if path.suffix == ".svg"]
     for picture in own:
         picture.write_text('<svg width="9pt" height="9pt"><text>kept</text></svg>')
@@ -256,8 +260,8 @@ def test_a_tables_own_page_and_pictures_serve_while_they_say_the_same():
 
 @pytest.mark.parametrize("rendered", [True, False])
 def test_links_and_pictures_lead_to_files(rendered: bool):
-    """From both renderings, relative to where they lie. Evidence is linked where no table's own page does: a line for each run,
-    with its first seed's."""
+    """The links of both formats are relative to the page. Evidence is linked unless a table's own page links it: one line for
+    each run, with its first seed."""
     if rendered:
         render_table()
     pages = make_page(accuracies=ALL)
@@ -272,8 +276,8 @@ def test_links_and_pictures_lead_to_files(rendered: bool):
 
 
 def test_partition_pictures_are_copied_and_kept(monkeypatch):
-    """Drawn here: copied beside the page. Not drawn here: the copy that is there. Neither: no picture, no section. Of published
-    evidence only the copy that was published counts: a page is the same whatever is drawn where it is rendered."""
+    """A picture drawn here is copied beside the page. If none is drawn here, the earlier copy stays. Without either there is no
+    section. For published evidence only the published copy counts, so the page is the same on every machine."""
     assert "Partitions" not in make_page()["html"].read_text()
     drawn = Path("data/partitions/digits-dirichlet-100-4c1b2a/seed8.svg")
     drawn.parent.mkdir(parents=True)
@@ -290,7 +294,7 @@ def test_partition_pictures_are_copied_and_kept(monkeypatch):
 
 
 def test_claims_are_shown_with_verdict_reason_and_rule():
-    """Markup in a claim is text; the verdict is a word with a sign, never a colour alone; the rule stands beside it."""
+    """Markup in a claim is shown as text. The verdict is a sign and a word, never only a colour. The rule is on the page."""
     pages = make_page(claims=[CLAIM])
     document = json.loads(pages["json"].read_text())
     (claim,) = document["claims"]
@@ -303,7 +307,7 @@ def test_claims_are_shown_with_verdict_reason_and_rule():
 
 
 def test_changes_are_shown_where_they_moved_something():
-    """A change of the rule that moved nothing of this paper, and one of another paper's claims, are not on its page."""
+    """The page omits a rule change that moved nothing of this paper, and changes of another paper's claims."""
     about = {"date": "2026-11-20", "why": "It was wrong."}
     listed = [
         Change(
@@ -336,7 +340,8 @@ def test_tables_that_are_compared_with_print_come_first():
 
 
 def test_the_answer_comes_first_and_all_else_folds():
-    """Before the first fold: counts of cells and claims, the numbered table's measured cells, one picture."""
+    """The first fold comes after the counts of cells and claims, the overview of the table's measured cells, and one
+    picture."""
     text = make_page(claims=[CLAIM])["html"].read_text()
     first, _, rest = text.partition("<details>")
     assert "not reproduced" in first
@@ -352,14 +357,14 @@ def test_the_answer_comes_first_and_all_else_folds():
 
 @pytest.mark.parametrize("scale", ["demo", "short"])
 def test_below_full_scale_no_difference_to_the_printed_number_is_shown(scale):
-    """Neither a column for it nor any sign of agreement."""
+    """There is no column for it and no sign of agreement."""
     text = make_page(scale, comparable=False)["html"].read_text()
     assert "difference" not in {head for head, _ in Page(text).cells}
     assert not re.search("[✓≈✗]", text)
 
 
 def test_the_list_of_pages(tmp_path):
-    """One line a page with its counts, full before demo, linked; and without any page it says so."""
+    """One line for each page has its counts and a link, scale full before demo. Without any page it says so."""
     found = [make_page("demo")["json"], make_page("full", claims=[CLAIM])["json"]]
     markdown, page = render_site(found, Path("reports"))
     rows = [line for line in markdown.read_text().splitlines() if line.startswith("| [")]
@@ -373,7 +378,7 @@ def test_the_list_of_pages(tmp_path):
 
 
 def test_a_page_of_another_schema_is_one_line():
-    """What older code made, and what is no page at all."""
+    """A page of older code and a file that is no page are refused in one line."""
     path = make_page()["json"]
     whole = read_json(path)
     assert load_header(path).paper == "fedlaw"
@@ -389,11 +394,11 @@ def test_a_page_of_another_schema_is_one_line():
 
 
 def test_claims_on_what_has_not_been_run_are_one_line() -> None:
-    """At scale full a claim on a table of which a part has run has a row, which says what is missing."""
+    """At scale full, a claim on a table that ran in part has a row that says what is missing."""
     other = CLAIM | {"id": "K2", "text": "Another table says so", "table": "table10"}
     behind = CLAIM | {"id": "K3", "text": "A row that waits", "pairs": {"fedlaw": "feddyn"}}
     for scale, named, there in (("short", "K2, K3", False), ("full", "K2", True)):
-        page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details stand on its page
+        page = make_page(scale, claims=[CLAIM, other, behind])["md"].read_text()  # a small paper's details are on its page
         links = ", ".join(f'<a id="{id}"></a>[{id}](details.md#{id})' for id in named.split(", "))
         assert f"Claims that cannot be judged by what has run at this scale (each leads to what it says): {links}" in page
         assert '| <a id="K2"></a>' not in page
@@ -405,7 +410,7 @@ def test_claims_on_what_has_not_been_run_are_one_line() -> None:
 
 
 def test_files_that_stand_beside_a_page_are_linked_there() -> None:
-    """Also of the paper whose tables have a shorter name below `reports`: its page makes, and links, those beside itself."""
+    """This includes a paper whose tables have shorter paths below `reports`: its page links the files beside itself."""
     plans = write_plans("full", ALL, own=True)
     table = render(plans[0], Store((folder_of() / "evidence",)), folder_of() / "table3")
     page = make_page("full", ALL, own=True)

@@ -1,4 +1,4 @@
-"""Kinds that draw what a diagnostic measures at places: the numbers of their CSV, their marks, and what they refuse."""
+"""Kinds that draw a diagnostic's values at places: the numbers of their CSV, their marks, and what they refuse."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ XS = (-1.0, 0.0, 1.0, 2.0)
 
 
 def surface(seed: int, round: int) -> list[Value]:
-    """A bowl around (1, 0), of height `round` there; two marks."""
+    """A bowl with its minimum, of height `round`, at x = 1 + seed, y = 0; and four marks."""
     found = [Value(round, "plane_loss", round + (x - 1) ** 2 + y * y, x=x + seed, y=y) for y in (0.0, 2.0, -1.0) for x in XS]
     marks = [("model_1", 0.0, 0.0, 1.0), ("average", 0.5, 0.5, 0.5), ("global", 0.6, 0.5, 0.4), ("lowest", 1.0, 0.0, 0.0)]
     for mark, x, y, value in marks:
@@ -38,7 +38,7 @@ def surface(seed: int, round: int) -> list[Value]:
 
 
 def curve(seed: int, round: int) -> list[Value]:
-    """A parabola around 1 which rises by a tenth of the seed; seed 10 lacks the last place."""
+    """A parabola around 1, raised by a tenth of the seed. Seed 10 lacks the last place."""
     xs = XS[:-1] if seed == 10 else XS
     found = [Value(round, "line_loss", round + (x - 1) ** 2 + seed / 10, x=x) for x in xs]
     return [*found, Value(round, "line_loss/first", 9.0)]
@@ -49,7 +49,8 @@ def at_places(round: int, found: dict[tuple[float, float], float]) -> list[Value
 
 
 def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **changes: Any) -> Exhibit:
-    """Rounds 2 and 4 of five are kept and measured, and round 3 for somebody else; column B is read at round 2."""
+    """A figure whose runs keep and measure rounds 2 and 4 of five. Round 3 is measured for another figure. Column B reads round
+    2."""
     plan = make_plan("demo", "figure3", kind=kind, caption="", source="Figure 3", title="A picture", **changes)
     named = {"name": metric, "unit": "loss", "description": metric, "better": "lower", "diagnostic": call}
     plan["cells"] = [cell | {"metric": named} for cell in plan["cells"]]
@@ -72,8 +73,8 @@ def lines(of: Exhibit, *keys: str) -> list[tuple[str, ...]]:
 
 
 def test_matrix(tmp_path: Path) -> None:
-    """Mean over seeds at each place of the last kept round; the diagonal is in the data, and in the picture where it is asked
-    for. A place that a seed lacks is left out."""
+    """The mean over seeds at each place, in the last kept round. The data have the diagonal, and the picture has it on request.
+    A place that a seed lacks is left out."""
 
     def fields(seed: int, round: int) -> list[Value]:
         found = {(0.0, 0.0): 9.0, (0.0, 1.0): seed / 10 + round - 4, (1.0, 0.0): 0.2}
@@ -93,7 +94,7 @@ def test_matrix(tmp_path: Path) -> None:
 
 
 def test_counts(tmp_path: Path) -> None:
-    """Clients downwards, classes across; a field of zero has no number."""
+    """Clients go down, classes across. A zero has no number."""
     counts = {(0.0, 0.0): 17.0, (0.0, 1.0): 0.0, (2.0, 1.0): 31.0}
     one = {"evidence": {("fedavg", A): [82.0]}, "seeds": [8]}
     of = made("counts", "class_counts", lambda _, at: at_places(at, counts), COUNTS, **one)
@@ -105,7 +106,8 @@ def test_counts(tmp_path: Path) -> None:
 
 
 def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
-    """The first seed, 8: x begins at 7. Column A has the last kept round, 4, column B round 2; marks follow their surface."""
+    """The plane is of the first seed, 8, so x begins at 7. Column A has the last kept round, 4, and column B round 2. Marks
+    have the round of their surface."""
     of = made("plane", "plane_loss", surface, PLANE)
     found = lines(of, "row", "column", "metric", "x", "to", "value", "seeds")
     own = [line[3:] for line in found if line[:3] == ("fedavg", A, "plane_loss")]
@@ -123,8 +125,8 @@ def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
 
 
 def test_a_line_is_the_mean_over_seeds() -> None:
-    """Seeds 8, 9 and 10 lie a tenth apart: 4 + 0.9 at x = 1, from 4.8 to 5; x = 2 is missing at one of them. The axis is called
-    as the diagnostic says."""
+    """Seeds 8, 9 and 10 lie a tenth apart: 4 + 0.9 at x = 1, from 4.8 to 5. A seed lacks x = 2, which is left out. The
+    diagnostic names the axis."""
     of = made("line", "line_loss", curve, LINE)
     assert of.figure.x == "from the first model (0) to the second (1)"
     found = lines(of, "row", "column", of.figure.x, "value", "low", "high")
@@ -142,7 +144,8 @@ def test_a_line_is_the_mean_over_seeds() -> None:
     [("plane", "plane_loss", surface, PLANE), ("line", "line_loss", curve, LINE), ("line(log=true)", "line_loss", curve, LINE)],
 )
 def test_the_pictures(kind: str, metric: str, of: Any, call: str, tmp_path: Path) -> None:
-    """Title, columns, rows; the same bytes twice. A plane has a legend of its marks; each mark has its own shape."""
+    """The picture has title, columns and rows, and is the same bytes twice. A plane has a legend, and each mark has its own
+    shape."""
     found = made(kind, metric, of, call).figure
     for name in ("a", "b"):
         make_kind(kind).draw(found, tmp_path / f"{name}.svg")
@@ -165,14 +168,14 @@ def test_a_lowest_point_can_be_left_unmarked(tmp_path: Path) -> None:
 
 
 def test_a_flat_plane_is_drawn_too(tmp_path: Path) -> None:
-    """Without contours, which need different values, and nothing of it warns."""
+    """It has no contours, which need different values, and gives no warning."""
     flat = lambda seed, at: [one._replace(value=1.0) for one in surface(seed, at)]  # noqa: E731
     make_kind("plane").draw(made("plane", "plane_loss", flat, PLANE).figure, tmp_path / "a.svg")
     assert "model" in (tmp_path / "a.svg").read_text()
 
 
 def test_a_point_without_a_value_stays_empty(tmp_path: Path) -> None:
-    """Of the data, and of the picture."""
+    """The point is missing in the data and empty in the picture."""
 
     def holes(seed: int, at: int) -> list[Value]:
         return [one._replace(value=None) if (one.x, one.y) == (8.0, 2.0) else one for one in surface(seed, at)]
@@ -189,7 +192,8 @@ def test_a_point_without_a_value_stays_empty(tmp_path: Path) -> None:
 
 
 def test_what_they_refuse() -> None:
-    """A metric of the runs; one value a round; a plane where a line is wanted, and the other way round. In one line each."""
+    """One line each refuses a metric of the runs, a metric with one value a round, a plane's metric for a line, and a line's
+    metric for a plane."""
     with pytest.raises(UserError, match=r"figure3: kind: plane draws a metric of a diagnostic, 'test_accuracy' is none of one"):
         _ = exhibit(plan := make_plan("demo", "figure3", kind="plane", caption=""), make_evidence(plan, BASE)).figure
     with pytest.raises(UserError, match=r"draws values at places, 'line_loss/first' has one value a round; take curves"):
@@ -205,7 +209,7 @@ def test_what_they_refuse() -> None:
 
 
 def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
-    """As in other kinds."""
+    """This is as in other kinds."""
     diverged = {("fedavg", A): [82.0, None, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0]}
     assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).figure.series} == {"fedlaw"}
     assert made("plane", "plane_loss", lambda *_: [], PLANE).figure.series == ()
@@ -215,7 +219,7 @@ SIMPLEX, WEIGHTS, LEARNING = canonical("simplex"), canonical("client_weights"), 
 
 
 def triangle(seed: int, round: int) -> list[Value]:
-    """Six points; the best one moves with the round."""
+    """Six points in a triangle and three marks. The lowest point moves with the round."""
     places = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.25, 0.4), (0.75, 0.4), (0.5, 0.8)]
     marks = [("model_1", 0.0, 0.0), ("average", 0.5, 0.3), ("lowest", round / 10, 0.0)]
     found = [Value(round, "simplex_loss", round + x + y, x=x, y=y) for x, y in places]
@@ -223,7 +227,7 @@ def triangle(seed: int, round: int) -> list[Value]:
 
 
 def test_a_simplex_and_the_way_of_its_best_points(tmp_path: Path) -> None:
-    """As a plane; with `path` the lowest points of both kept rounds, and not of round 3, which another figure wants."""
+    """It is drawn like a plane. `path` adds the lowest points of both kept rounds, but not of round 3."""
     of = made("simplex(path=true)", "simplex_loss", triangle, SIMPLEX)
     found = lines(of, "column", "metric", "x", "to", "value")
     assert [line[2:] for line in found if line[:2] == (A, "simplex_loss/path")][:2] == [("0.2", "0", "1"), ("0.4", "0", "1")]
@@ -240,20 +244,20 @@ def test_a_simplex_and_the_way_of_its_best_points(tmp_path: Path) -> None:
 
 
 def of_clients(seed: int, round: int) -> list[Value]:
-    """Three clients' weights in a round; and their sum, which is the round's."""
+    """Three clients' weights in a round, and one value of the round itself."""
     each = [Value(round, "client_weight", seed + round + client / 10, client=client) for client in (0, 1, 12)]
     return [*each, Value(round, "weight_first", 0.5)]
 
 
 def learning(seed: int, round: int) -> list[Value]:
-    """Two clients' weights over two epochs."""
+    """Two clients' weights at two server epochs."""
     return [
         Value(round, "learning_lambda", round + client / 10 + x, client=client, x=x) for client in (0, 1) for x in (0.0, 1.0)
     ]
 
 
 def test_a_line_for_each_client(tmp_path: Path) -> None:
-    """Of the first seed: over the kept rounds that a column reaches, or over x in the last of them."""
+    """Values of the first seed: over the kept rounds up to the column's round, or over x in the last kept round."""
     of = made("clients(groups=10)", "client_weight", of_clients, WEIGHTS)
     assert of.figure.x == "round"
     found = lines(of, "column", "metric", "round", "value", "seeds")

@@ -1,4 +1,4 @@
-"""Sentences on results: their numbers come from the evidence, their comparisons hold, and what nothing fills is refused."""
+"""Sentences on results: numbers come from the evidence, comparisons hold, and anything else is refused."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ ACCURACIES = {
 
 @pytest.fixture
 def facts() -> Facts:
-    """FedAvg 89.7 and 85.2, FedLAW 89.0333 and 86.4; printed 89.29, 85.11 and 88.51, 86.30."""
+    """Means FedAvg 89.7 and 85.2, FedLAW 89.0333 and 86.4. Printed 89.29, 85.11 and 88.51, 86.30."""
     plan = make_plan("full")
     curves = {("fedlaw", A): {"gamma": [[0.5, 0.7, 0.9, 1.1, 1.3]] * 3}}
     table = exhibit(plan, make_evidence(plan, ACCURACIES, curves))
@@ -89,11 +89,11 @@ def test_what_it_says(text: str, said: str, facts: Facts) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("It ends at 89.70.", "'89.70' is a number that nothing fills"),  # a planted digit, though it is right
+        ("It ends at 89.70.", "'89.70' is a number that nothing fills"),  # a typed number, though it is right
         ("It gains +3 points.", "'+3' is a number that nothing fills"),
         ("FedLAW is ahead of FedAvg.", "'ahead' compares and no condition follows"),
         ("{mean:fedavg/mlp-a100}. Then it falls.", "'falls' compares and no condition follows"),
-        # a wrong order word: the condition is what the word says, and it does not hold
+        # the condition says what the word says, and does not hold
         ("FedLAW is ahead {holds:gain:fedlaw-fedavg/mlp-a100 > 0}.", "does not hold (-0.666667 > 0)"),
         ("Ahead {holds:seeds:fedlaw/mlp-a100 > mean:fedavg/mlp-a100} at each seed.", "does not hold (88 > 89.7)"),
         ("K1 {holds:verdict:K1 is reproduced}", "does not hold (contradicted is reproduced)"),
@@ -116,7 +116,7 @@ def test_what_it_says(text: str, said: str, facts: Facts) -> None:
     ],
 )
 def test_what_is_refused(text: str, words: str, facts: Facts) -> None:
-    """One line that names the file, which remark it is, and what is wrong with it."""
+    """One line names the file, the remark, and what is wrong with it."""
     with pytest.raises(UserError) as refused:
         filled(["Fine.", text], facts, WHERE)
     said = str(refused.value)
@@ -126,7 +126,7 @@ def test_what_is_refused(text: str, words: str, facts: Facts) -> None:
 
 
 def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
-    """Nothing of `ours` has run: the sentence is left out, and it says for which cell."""
+    """Row `ours` has not run, so the sentence is left out and the cell it waits for is named."""
     assert filled(["{mean:ours/mlp-a100}", "{distance:not run}", "Fine."], facts, WHERE) == (
         ["Fine."],
         ["Table 3, p. 8: FedAvg + GH, FashionMNIST · MLP, α = 100", "reading 'not run'"],
@@ -137,7 +137,7 @@ def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
     "text", ["{deviation:fedavg/mlp-a100}", "{gain:fedlaw-fedavg/mlp-a100}", "{gains:fedlaw-fedavg/mlp-a100|as=mean}"]
 )
 def test_a_sentence_waits_where_one_seed_tells_nothing(text: str) -> None:
-    """Of one row seed 8 is there, of the other seed 9."""
+    """One row has only seed 9, the other only seed 8."""
     plan = make_plan("full")
     found = make_evidence(plan, {("fedavg", A): [89.0, 89.5], ("fedlaw", A): [88.0, 88.5]})
     for one, seed in zip(found.values(), (8, 9), strict=True):
@@ -147,7 +147,7 @@ def test_a_sentence_waits_where_one_seed_tells_nothing(text: str) -> None:
 
 
 def test_where_training_diverged() -> None:
-    """The last recorded round of each seed; it waits where a seed has not diverged, and where nothing has run."""
+    """The sentence has each seed's last recorded round. It waits if a seed did not diverge or has not run."""
     plan = make_plan("full", seeds=[8])
     table = exhibit(plan, make_evidence(plan, {("fedavg", A): [None], ("fedlaw", A): [88.0]}))
     rounds = len(table.evidence[table.cell("fedavg", A).run_id][8].curves["round"])
@@ -159,7 +159,7 @@ def test_where_training_diverged() -> None:
 
 
 def test_where_training_diverged_at_one_seed() -> None:
-    """Of two, one of which did not."""
+    """One of two seeds diverged."""
     plan = make_plan("full", seeds=[8, 9])
     table = exhibit(plan, make_evidence(plan, {("fedavg", A): [88.0, None]}))
     rounds = len(table.evidence[table.cell("fedavg", A).run_id][9].curves["round"])
@@ -170,7 +170,7 @@ def test_where_training_diverged_at_one_seed() -> None:
 
 
 def test_a_quoted_word_compares_nothing() -> None:
-    """What the paper says stands in quotation marks."""
+    """Text in quotation marks is the paper's."""
     prose.check('The paper says "faster convergence rate", and no more.', WHERE)
 
 

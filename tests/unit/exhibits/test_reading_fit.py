@@ -1,4 +1,4 @@
-"""Which reading of a paper fits its tables best: distances worked by hand."""
+"""Which reading of a paper fits its tables best: distances worked out by hand."""
 
 from dataclasses import replace
 
@@ -14,7 +14,8 @@ from fedrepro.exhibits.reading_fit import fits
 def report(
     table: str, cells: dict[tuple[str, str], tuple[float, float | None]], variants: dict[str, str] | None = None
 ) -> Exhibit:
-    """A table, as far as a fit reads it: (row, column) -> (printed, measured); row -> its reading."""
+    """A table with only the data that a fit needs. cells: (row, column) -> (printed, measured). variants: row -> its
+    reading."""
     blank, _ = typed(make_plan())
     variants = variants or {}
     rows = {key: Row(key, key, printed=True, variant=variants.get(key), name=key[0]) for key, _ in cells}
@@ -38,7 +39,7 @@ READ = {"a2": "other", "b2": "other"}
 
 
 def test_distances_by_hand() -> None:
-    """Default: table 1 (1 + 3) / 2, table 2 (2 + 0) / 2. Both print a's 80.0, which counts once, 1.5 off: (1.5 + 3 + 0) / 3."""
+    """Default: table 1 (1 + 3) / 2, table 2 (2 + 0) / 2. Both print a's 80.0, which counts once as 1.5: (1.5 + 3 + 0) / 3."""
     one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
     two = report("table2-variants", {("a2", "x"): (80.0, 79.5), ("b2", "y"): (70.0, 74.0)}, READ)
     nearest, other = fits([TABLE1, one, TABLE2, two])
@@ -59,7 +60,7 @@ def test_the_nearest_comes_first_and_what_is_missing_last() -> None:
 
 
 def test_the_default_counts_where_readings_were_tried() -> None:
-    """Column y of the table has no reading: not measured there, the default is still compared, by column x."""
+    """No reading was tried in column y. The default is compared by column x, though y is not measured."""
     wide = report("table1", {("a", "x"): (80.0, 81.0), ("b", "x"): (90.0, 87.0), ("a", "y"): (60.0, None)})
     one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
     default = next(entry for entry in fits([wide, one]) if entry.variant is None)
@@ -67,7 +68,7 @@ def test_the_default_counts_where_readings_were_tried() -> None:
 
 
 def test_no_readings_no_fit() -> None:
-    """Tables that vary another without naming readings say nothing here, nor does a reading of a table that has not run."""
+    """A variant table without named readings gives no fit, nor does a reading of a table that has not run."""
     assert fits([TABLE1, TABLE2]) == []
     assert fits([TABLE1, report("table1-more", {("a", "x"): (80.0, 80.0)})]) == []
     assert fits([report("table1-variants", {("a2", "x"): (80.0, 80.5)}, READ)]) == []
