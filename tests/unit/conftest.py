@@ -1,4 +1,4 @@
-"""Lets unit tests import what lies in tests/helpers."""
+"""Lets unit tests import from tests/helpers."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmarks run: they build tasks of their own, which no other test would notice to be out of date."""
+"""The benchmarks run. They build their own tasks, so no other test would notice that they are outdated."""
 
 import json
 import subprocess
@@ -30,8 +30,8 @@ def test_our_contender_trains_a_work_item(tmp_path: Path) -> None:
 
 
 def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
-    """The plain loop evaluates after its rounds where a work asks for no evaluation: of as few images as ours, else its process
-    would take longer for that alone."""
+    """The plain loop evaluates at its end even if a work asks for no evaluation. It then has as few images as ours, or its
+    process would take longer only for that."""
     for evaluate, count in ((True, 10_000), (False, 100)):
         tiny = replace(WORKS["C"], clients=10, participation=0.5, rounds=2, images=200, evaluate=evaluate)
         write(tiny, tmp_path / "tiny.npz", root=tmp_path)
@@ -40,7 +40,7 @@ def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
 
 
 def test_images_of_a_sorted_file_have_every_class() -> None:
-    """A part of a data set is drawn, not cut off: CIFAR-10's file comes sorted by class."""
+    """A part of a data set is drawn and not cut off, since CIFAR-10's file is sorted by class."""
     labels = np.repeat(np.arange(10), 100)
     images, chosen = works._some(labels[:, None, None, None], labels, 200)
     assert len(images) == len(chosen) == 200
@@ -49,7 +49,7 @@ def test_images_of_a_sorted_file_have_every_class() -> None:
 
 
 def test_a_profile_accounts_for_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In another process, started as from a shell: it computes in native arithmetic."""
+    """The profile runs in another process, started as from a shell, in native arithmetic."""
     monkeypatch.delenv(arithmetic.VARIABLE, raising=False)
     code = "import json, sys; from pathlib import Path; from benchmarks.profile_round import profiled; "
     code += "print(json.dumps(profiled('simple_cnn', 1000, Path(sys.argv[1]), 'none')))"

@@ -1,4 +1,4 @@
-"""Code of another clone is refused where a folder has its own: its results would name a commit that did not make them."""
+"""A folder with its own code refuses code of another clone: results would name a commit that did not make them."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from fedrepro.workflow.jobs import CONFIGS, TRACKED
 
 
 def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
-    """One without code, and one whose code is ours, by whatever path, may run; another copy may not."""
+    """A folder without code, or with our code by any path, may run. A folder with another copy may not."""
     require_own_code(tmp_path)
     require_own_code(PACKAGE.parents[1])
     linked, copied = tmp_path / "linked", tmp_path / "copied"
@@ -38,7 +38,7 @@ def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["fedrepro", "list", "methods"], ["snakemake", "-n", "reports/table3.md"]])
 def test_commands_end_with_one_line(command: list[str], tmp_path: Path) -> None:
-    """Before they read or write anything."""
+    """The command stops before it reads or writes anything."""
     (tmp_path / "src/fedrepro").mkdir(parents=True)
     root = PACKAGE.parents[1]
     for name in ("Snakefile", "rules", "profiles"):
@@ -51,7 +51,7 @@ def test_commands_end_with_one_line(command: list[str], tmp_path: Path) -> None:
 
 
 def test_make_sees_that_a_folder_was_moved(tmp_path: Path) -> None:
-    """Its environment names the old place; `make -q` ends with 1 where something is to be done."""
+    """The environment's marker has the old path. `make -q` exits with 1 if there is something to do."""
     for name in ("requirements.lock", "pyproject.toml"):
         (tmp_path / name).touch()
     (tmp_path / "Makefile").symlink_to(PACKAGE.parents[1] / "Makefile")
@@ -63,7 +63,8 @@ def test_make_sees_that_a_folder_was_moved(tmp_path: Path) -> None:
 
 
 def test_an_image_takes_the_sources_and_none_of_the_results(tmp_path: Path) -> None:
-    """By .containerignore, whose patterns git reads as podman does: what a command leaves stays away, sources come."""
+    """.containerignore decides, whose patterns git reads as podman does. Files that commands leave are ignored, and sources are
+    not."""
     root = PACKAGE.parents[1]
     shutil.copy(root / ".containerignore", tmp_path / ".gitignore")
     folders = (RUNS, CHECKPOINTS, KEPT, DIAGNOSTICS, CONFIGS, PLANS, TRACKED, versioned.FOLDER, *FOLDERS.values())

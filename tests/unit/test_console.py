@@ -1,4 +1,4 @@
-"""Lines for a person: whole ones, also from trainings that share one terminal, and none that stops a training."""
+"""Lines for a person are whole, also from trainings that share a terminal, and none of them stops a training."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ SPEAKER = "import sys; from fedrepro.console import say\nfor i in range(20000): 
 
 
 def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
-    """Unbuffered as under `python -u`, where every write reaches the file by itself."""
+    """The processes run unbuffered, as under `python -u`, where each write reaches the file separately."""
     said = tmp_path / "said"
     with said.open("ab") as stream:
         letters = "abcd"
@@ -23,7 +23,7 @@ def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full"])
 def test_a_line_that_cannot_be_shown_stops_nothing(redirect: str) -> None:
-    """Started without standard error, or with a full one."""
+    """Standard error is closed or full."""
     command = f"{sys.executable} -c \"from fedrepro.console import say; say('x'); print('on')\" {redirect}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout == "on\n"

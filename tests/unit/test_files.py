@@ -1,4 +1,4 @@
-"""Files are whole or absent; locks die with their holder; a full or read-only folder is one line for the user."""
+"""Files are whole or absent. Locks end with their holder. A full or read-only folder is one line for the user."""
 
 import contextlib
 import errno
@@ -35,7 +35,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
-    """The writer dies half-way: readers go on seeing the old content."""
+    """The writer fails half-way, and readers still see the old content."""
     path = write_text(tmp_path / "a.txt", "old")
 
     def half(temporary: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -
 
 
 def test_the_writer_never_sees_the_final_name(tmp_path: Path) -> None:
-    """While it writes, the file is not there; then all of it is. Folders are made; the mode follows the umask."""
+    """The file is absent while it is written, and then complete. Folders are created, and the mode follows the umask."""
     path = tmp_path / "deep" / "a.txt"
     seen = []
     write_atomic(path, lambda temporary: (seen.append(path.exists()), temporary.write_text("new")))
@@ -62,7 +62,8 @@ def test_the_writer_never_sees_the_final_name(tmp_path: Path) -> None:
 
 
 def test_equal_values_are_equal_files_and_hashes(tmp_path: Path) -> None:
-    """The order of keys does not count; any value does. The hash is fixed for good: names of artifacts are made from it."""
+    """The order of keys does not matter, but every value does. The hash must never change, since names of artifacts contain
+    it."""
     a, b = {"x": 1, "y": [1, 2.5]}, {"y": [1, 2.5], "x": 1}
     assert sha256_file(write_json(tmp_path / "a", a)) == sha256_file(write_json(tmp_path / "b", b))
     assert canonical_hash(a) == canonical_hash(b)
@@ -87,7 +88,7 @@ def test_json_that_others_cannot_read_is_never_written(value: object, tmp_path: 
     [(None, "no such file"), (b"{", "not valid JSON"), (b"\xff\xfe", "not valid JSON"), (b"[NaN]", "NaN in it")],
 )
 def test_reading_what_is_missing_or_damaged_names_the_file(content: bytes | None, says: str, tmp_path: Path) -> None:
-    """One line with the path and what to do."""
+    """One line has the path and the problem."""
     path = tmp_path / "a.json"
     if content is not None:
         path.write_bytes(content)
@@ -98,7 +99,7 @@ def test_reading_what_is_missing_or_damaged_names_the_file(content: bytes | None
 
 
 def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
-    """The new folder takes the old one's place; one that fails changes nothing."""
+    """The new folder replaces the old one. A failure changes nothing."""
     folder = tmp_path / "seed8"
     for round in range(2):
         with fresh_folder(folder) as new:
@@ -128,7 +129,7 @@ for _ in range(200):
 
 
 def test_processes_that_write_the_same_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Two commands may prepare one data set at the same moment: both end well, and one whole folder is there."""
+    """Two commands may prepare a data set at the same time. Both succeed, and one whole folder is left."""
     command = [sys.executable, "-c", RACE, str(tmp_path / "arrays")]
     for process in [subprocess.Popen(command) for _ in range(3)]:
         assert process.wait() == 0
@@ -137,7 +138,7 @@ def test_processes_that_write_the_same_folder_do_not_disturb_each_other(tmp_path
 
 
 def test_other_errors_keep_their_traceback(tmp_path: Path) -> None:
-    """Only what a user can mend becomes a UserError."""
+    """Only an error that the user can fix becomes a UserError."""
     with pytest.raises(IsADirectoryError), writing(tmp_path):
         tmp_path.write_text("x")
 
@@ -154,7 +155,7 @@ with lock(Path(sys.argv[1]), busy=lambda pid: None):
 
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process of its own that has the lock on `path`."""
+    """Runs a process that holds the lock on `path`."""
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout is not None
@@ -165,8 +166,7 @@ def holding(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
-    """A real process holds the lock: `busy` hears its process id and machine. It is killed with SIGKILL: the lock is free at
-    once."""
+    """While a real process holds the lock, `busy` gets its process id and machine. After SIGKILL the lock is free at once."""
     path = tmp_path / "run.lock"
     with holding(path) as holder:
 
@@ -182,14 +182,14 @@ def test_a_lock_is_freed_by_kill_9(tmp_path: Path) -> None:
 
 
 def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
-    """`busy` returns instead of raising: the lock is taken when the holder has gone."""
+    """If `busy` returns instead of raising, the lock is taken once the holder is gone."""
     path = tmp_path / "run.lock"
     with holding(path) as holder, lock(path, busy=lambda _: holder.kill()):
         assert holder.wait() == -signal.SIGKILL
 
 
 def refuse_locks(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file system answers flock with this error, as NFS without its lock service does, and others."""
+    """Makes flock fail with this error, as NFS without its lock service and other file systems do."""
 
     def flock(*_) -> None:
         raise OSError(code, os.strerror(code))
@@ -199,7 +199,7 @@ def refuse_locks(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("answer", ["ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
 def test_a_file_system_without_locks_is_one_line(answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong and what to do."""
+    """The line has the problem and what to do."""
     refuse_locks(getattr(errno, answer), monkeypatch)
     path = tmp_path / "run.lock"
     with pytest.raises(UserError) as caught, lock(path, busy=print):
@@ -221,7 +221,7 @@ session.claim()
 
 
 def test_a_workflow_without_locks_ends_with_one_line(tmp_path: Path) -> None:
-    """And with exit code 2."""
+    """The exit code is 2."""
     done = subprocess.run([sys.executable, "-c", LOCKLESS], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("fedrepro: error: .snakemake/fedrepro.lock: this file system has no locks (")
@@ -231,15 +231,15 @@ def test_a_workflow_without_locks_ends_with_one_line(tmp_path: Path) -> None:
 
 
 def test_other_errors_of_locks_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what a user can mend becomes a line."""
+    """Only an error that the user can fix becomes a line."""
     refuse_locks(errno.EIO, monkeypatch)
     with pytest.raises(OSError, match=r"^\[Errno 5\]"), lock(tmp_path / "run.lock", busy=print):
         pytest.fail("held")
 
 
-# Runs in a mount namespace of its own: a tmpfs of 64 kB, then the same made read-only. One line of JSON per attempt.
+# Runs in its own mount namespace: a tmpfs of 64 kB, or the same made read-only. Prints one line of JSON for each attempt.
 def test_a_link_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
-    """Of the same file, linked already, and of another one; nothing else is left."""
+    """The link replaces an existing link to the same file, and another file. Nothing else is left."""
     source, target = tmp_path / "model.pt", tmp_path / "store" / "model.pt"
     source.write_bytes(b"new")
     for _ in range(2):
@@ -291,7 +291,7 @@ for name, attempt in attempts.items():
 
 @pytest.mark.parametrize(("mode", "says"), [("rw", "the disk is full; free some space"), ("ro", "read-only")])
 def test_a_full_or_read_only_disk_is_one_line(mode: str, says: str, tmp_path: Path) -> None:
-    """Every kind of file that training writes: the line names the path, says why and what to do; nothing half-written stays."""
+    """For every kind of file that training writes, the line has the path, the reason and what to do. No partial file stays."""
     if shutil.which("unshare") is None:
         pytest.skip("no `unshare` to mount a small disk with")
     if os.geteuid() != 0:

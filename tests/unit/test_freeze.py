@@ -1,4 +1,4 @@
-"""Run ids, plans, evidence and published numbers are those that `tests/golden/frozen.json` records."""
+"""Run ids, plans, evidence and published numbers are those in `tests/golden/frozen.json`."""
 
 import json
 
@@ -7,7 +7,7 @@ from tests.helpers.bare import ROOT, without_large
 
 
 def test_nothing_that_is_published_has_moved() -> None:
-    """Planned where none of the large libraries can be imported. Where a change is meant to move something,
-    `python -m tests.freeze --write` records it anew."""
+    """Planning works without any of the large libraries. After an intended change, `python -m tests.freeze --write` updates the
+    file."""
     found = without_large("from tests import freeze", "freeze.tree()")
     assert freeze.differences(json.loads((ROOT / freeze.FILE).read_text()), found) == []

@@ -1,4 +1,4 @@
-"""How the rooms of the package hang together: no circle of imports, and the workflow knows nothing of the command line."""
+"""Imports between the package's modules: no circle, and the workflow does not import the command line."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MODULES = {
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Every statement below `node` but what is there for the type checker alone."""
+    """Every node below `node`, except imports for the type checker only."""
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
             yield child
@@ -23,7 +23,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported(name: str) -> set[str]:
-    """The modules of ours that a module imports, also inside functions."""
+    """The modules of this package that a module imports, also inside functions."""
     found = set()
     for node in statements(ast.parse(MODULES[name].read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fedrepro"):
@@ -36,25 +36,25 @@ def imported(name: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def graph() -> dict[str, set[str]]:
-    """Module -> what it imports."""
+    """Module -> the modules that it imports."""
     return {name: imported(name) for name in MODULES}
 
 
 def test_no_module_imports_itself_in_a_circle(graph: dict[str, set[str]]) -> None:
-    """Every module can be read after the ones that it needs. Raises with the circle in its message."""
+    """Every module can be loaded after the modules it needs. A circle raises an error that names it."""
     order = list(TopologicalSorter(graph).static_order())
     assert len(order) == len(MODULES) > 100
 
 
 def test_the_workflow_does_not_import_the_command_line(graph: dict[str, set[str]]) -> None:
-    """The command line may ask the workflow, not the other way round."""
+    """The command line may import the workflow, but not the other way round."""
     found = {name: wanted for name, wanted in graph.items() if name.startswith("fedrepro.workflow")}
     assert found
     assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
 
 
 def test_writers_know_blocks_and_nothing_of_exhibits(graph: dict[str, set[str]]) -> None:
-    """So a new section is one file in `exhibits.sections`."""
+    """A new section is therefore one file in `exhibits.sections`."""
     known = ("fedrepro.exhibits.write", "fedrepro.pictures")
     found = {(name, one) for name, wanted in graph.items() if name.startswith("fedrepro.exhibits.write") for one in wanted}
     assert found

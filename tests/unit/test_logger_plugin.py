@@ -1,4 +1,4 @@
-"""What becomes of Snakemake's log records: a line a step, a failure with the end of its log."""
+"""The lines that the plugin makes of Snakemake's log records: one line for each step, and a failure with the end of its log."""
 
 import io
 import logging
@@ -36,14 +36,14 @@ class Terminal:
         self.logger.addHandler(self.handler)
 
     def says(self, text: str | None, event: LogEvent | None = None, **fields: Any) -> list[str]:
-        """The lines that a record makes."""
+        """The lines that a record prints."""
         self.stream.truncate(0)
         self.stream.seek(0)
         self.logger.info(text, extra={"event": event, **fields})
         return self.stream.getvalue().splitlines()
 
     def runs(self, jobid: int, rule: str, title: str | None, done: int) -> list[str]:
-        """All that Snakemake says of one job, of 9."""
+        """Everything that Snakemake logs for one of 9 jobs."""
         found = self.says("Select jobs to execute...")
         found += self.says("Execute 1 jobs...", LogEvent.JOB_STARTED, jobs=[jobid])
         found += self.says(None, LogEvent.JOB_INFO, jobid=jobid, rule_name=rule, rule_msg=title)
@@ -53,19 +53,19 @@ class Terminal:
 
 @pytest.fixture(autouse=True)
 def _handler_of_signals() -> Any:
-    """The plugin has one for Ctrl-C."""
+    """Restores the handler of Ctrl-C that the plugin replaces."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def test_snakemake_finds_it() -> None:
-    """By its name, wherever the sources are."""
+    """Snakemake finds the plugin by name, wherever the sources are."""
     assert LoggerPluginRegistry().is_installed("fedrepro")
 
 
 def test_a_line_a_step() -> None:
-    """With its place among all steps; none for the quick ones, but for the last step of all. Other words pass."""
+    """A line has the step's place among all steps. Quick steps have none, except the last of all. Other messages pass."""
     terminal = Terminal()
     (line,) = terminal.runs(3, "report", "report of fedlaw table3", 2)
     assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] 2 of 9 steps: report of fedlaw table3", line)
@@ -77,7 +77,7 @@ def test_a_line_a_step() -> None:
 
 
 def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In proportion to those that are done, from the second on."""
+    """From the second training on, the time left is proportional to those that are done."""
     terminal, now = Terminal(), [100.0]
     monkeypatch.setattr(plugin.time, "monotonic", lambda: now[0])
     now[0] = 100.0
@@ -92,7 +92,8 @@ def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
-    """The end of a long log, once; where all of it lies follows; names of inputs do not. An error of another kind stays."""
+    """The end of a long log is shown once, then the path of the whole log. Names of inputs are not shown. An error of another
+    kind is printed unchanged."""
     log = tmp_path / "train.log"
     log.write_text("".join(f"line {n}\n" for n in range(100)))
     terminal = Terminal()
@@ -122,7 +123,8 @@ def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
     ],
 )
 def test_a_report_that_no_rule_makes(asked: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The near one is offered, in a dry run beside Snakemake's words. What is no report keeps these."""
+    """The line offers the nearest report, also in a dry run beside Snakemake's own words. A target that is no report keeps
+    Snakemake's words."""
     monkeypatch.chdir(Path(__file__).parents[2])
     said = "MissingRuleException:\nNo rule to produce {} (if you use input functions make sure ...)."
     (line,) = Terminal().says(said.format(asked), LogEvent.ERROR, exception="MissingRuleException")
@@ -135,7 +137,7 @@ def test_a_report_that_no_rule_makes(asked: str, near: str, monkeypatch: pytest.
 
 
 def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
-    """One line of them; each is a training that is done. Of a failure the cluster's log comes first."""
+    """They print one line, and each counts as a finished training. A failure shows the cluster's log first."""
     terminal = Terminal()
     terminal.says("Job stats:", LogEvent.RUN_INFO, stats={"train": 8})
     for jobid in range(3):
@@ -150,7 +152,7 @@ def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
 
 
 def test_an_interruption_is_one_line() -> None:
-    """Whatever Snakemake says of its jobs, which end too, and however often Ctrl-C is pressed."""
+    """This holds whatever Snakemake logs of its jobs, and however often Ctrl-C is pressed."""
     terminal = Terminal()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -161,8 +163,8 @@ def test_an_interruption_is_one_line() -> None:
 
 
 def test_who_asks_for_more_or_less_gets_snakemakes_own_output() -> None:
-    """Its handler is added where a plugin writes to no stream. A Snakemake that tells of its jobs otherwise is left to say it
-    all."""
+    """Snakemake adds its own handler if no plugin writes to a stream. Messages in a form that the plugin does not know pass
+    unchanged."""
     before = signal.getsignal(signal.SIGINT)
     for key in ("verbose", "printshellcmds", "debug_dag", "dryrun"):
         assert not Terminal(**{key: True}).handler.writes_to_stream

@@ -1,4 +1,4 @@
-"""What methods are called and how they look."""
+"""Names and looks of methods."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PROJECT = load_project(Path(__file__).parents[2])
 
 @pytest.mark.parametrize("table", PROJECT.table_names())
 def test_rows_of_a_table_look_different(table):
-    """The lists have every printed row, and no two methods of one table have one colour; readings of a method differ in dash or
+    """The lists cover every printed row. No two methods of a table have the same colour. Readings of a method differ in dash or
     shade."""
     rows = PROJECT.table(*table.split("/")).rows
     found = {row.label: looks.look_of(row.label) for row in rows}
@@ -27,7 +27,7 @@ def test_rows_of_a_table_look_different(table):
 
 
 def test_a_method_has_one_look():
-    """Whatever a table calls it; what is added to it shows in tone and dash."""
+    """The look does not depend on a table's name for the method. Added parts change tone and dash."""
     assert looks.name_of("naive") == looks.name_of("no decay") == "FedAvg"
     assert (looks.name_of("server_ft"), looks.name_of("fedprox(mu=1)+gh")) == ("Server-FT", "FedProx + GH")
     assert looks.name_of("my method") == "my method"
@@ -42,7 +42,7 @@ def test_a_method_has_one_look():
 
 
 def test_what_no_list_has_takes_what_is_free():
-    """The same whatever order the rows have, as far as there is something free."""
+    """The look does not depend on the order of the rows, as long as a look is free."""
     labels = ["FedAvg", *(f"mine {number}" for number in range(39))]
     found = looks.looks_of(labels)
     assert found == looks.looks_of(reversed(labels))
@@ -52,7 +52,7 @@ def test_what_no_list_has_takes_what_is_free():
 
 
 def test_lines_without_dashes_differ_in_the_shade():
-    """FedDyn and a row that varies FedAvg are both green on pages, where the dash tells them apart."""
+    """On pages FedDyn and a row that varies FedAvg are both green, and the dash distinguishes them."""
     labels = ["FedAvg with FedLAW's weights", "FedDyn", "FedAvg + GH", *(f"mine {number}" for number in range(20))]
     found = looks.colours_of(labels)
     assert len({*found.values()}) == len(labels)
@@ -60,6 +60,6 @@ def test_lines_without_dashes_differ_in_the_shade():
 
 
 def test_looks_cost_no_import():
-    """Figures and MLflow both use them."""
+    """Figures and MLflow both use looks."""
     code = "import sys, fedrepro.looks; print({'torch', 'mlflow', 'matplotlib'} & set(sys.modules))"
     assert python(code).strip() == "set()"

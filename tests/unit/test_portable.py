@@ -1,4 +1,4 @@
-"""Portable arithmetic: the committed bits, whatever processor runs this; how it is chosen, fixed and refused."""
+"""Portable arithmetic: the committed bits on every processor, and how it is chosen, fixed and refused."""
 
 from pathlib import Path
 
@@ -11,14 +11,14 @@ from fedrepro.models import known_answers
 from tests.helpers.processor import needs_avx2, needs_avx512, python
 from tests.portable.compute import HASHES, hashes
 
-WIDEN = arithmetic.widen  # other tests take it away (tests/conftest.py)
+WIDEN = arithmetic.widen  # other tests replace it (tests/conftest.py)
 INTEL = "flags\t\t: fpu avx2 fma bmi1 bmi2 f16c movbe avx512f avx512bw avx512vl avx512dq\nflags\t\t: none\n"
 
 
 @pytest.mark.parametrize("width", [pytest.param([], marks=needs_avx2), pytest.param(["--wide"], marks=needs_avx512)], ids=str)
 def test_the_committed_hashes(width: list[str], tmp_path: Path) -> None:
-    """Arrays, partitions, cohorts, initial models, two rounds of every method, a step of every model: on this processor, with
-    AVX2 alone and with all that it has, the bytes whose hashes are committed.
+    """Arrays, partitions, cohorts, initial models, two rounds of every method and a step of every model have the committed
+    hashes on this processor, with AVX2 alone and with everything it has.
 
     To change them on purpose: python -m tests.portable.compute --write.
     """
@@ -31,7 +31,7 @@ def test_the_committed_hashes(width: list[str], tmp_path: Path) -> None:
 
 @needs_avx2
 def test_known_answers() -> None:
-    """Of this process, which is portable; one that is not has others, or it would prove nothing."""
+    """This portable process has the known answers. A native process differs, or the test would prove nothing."""
     assert known_answers.compute() == known_answers.ANSWERS
     code = "from fedrepro.models import known_answers as k; print(sum(k.compute()[i] != k.ANSWERS[i] for i in k.ANSWERS))"
     done = python(code)
@@ -40,7 +40,7 @@ def test_known_answers() -> None:
 
 @needs_avx2
 def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One kind of operation with another answer: named in one line, with what to do. Native arithmetic asks for nothing."""
+    """If one kind of operation gives another answer, one line names it and what to do. Native arithmetic has no check."""
     monkeypatch.setattr(known_answers, "ANSWERS", known_answers.ANSWERS | {"small products": "0" * 16})
     monkeypatch.setattr(arithmetic, "wide", lambda: False)
     known_answers.require.cache_clear()
@@ -53,7 +53,7 @@ def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_avx2
 def test_wide_instructions_with_other_bits_are_left_alone() -> None:
-    """Where a fork finds that AVX-512 gives other answers, this process stays with AVX2, and trains."""
+    """If a child process finds that AVX-512 gives other answers, this process stays with AVX2 and trains."""
     code = """
 import os
 from fedrepro import arithmetic
@@ -69,7 +69,7 @@ print(arithmetic.wide(), os.environ[arithmetic.ONEDNN], arithmetic.current())
 
 @pytest.mark.parametrize("choice", [pytest.param("portable", marks=needs_avx2), "native"])
 def test_what_a_fresh_process_loads(choice: str) -> None:
-    """torch's own word on what it uses; and the choice is handed to children."""
+    """torch itself reports the instructions it uses. Child processes inherit the choice."""
     code = f"""
 import os
 from fedrepro import arithmetic
@@ -84,7 +84,7 @@ print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.
 
 @needs_avx2
 def test_too_late() -> None:
-    """NumPy or torch are there already with the other arithmetic: refused, and this process says so."""
+    """If NumPy or torch are already loaded with the other arithmetic, the choice is refused."""
     done = python("import numpy; from fedrepro import arithmetic; arithmetic.settle('portable')")
     assert "this process has loaded its libraries for native; start a new one" in done.stderr
     with pytest.raises(UserError, match="loaded its libraries for portable"):
@@ -95,7 +95,7 @@ def test_too_late() -> None:
 
 @needs_avx2
 def test_back_to_native() -> None:
-    """A process that was started from a portable one takes what it set back."""
+    """A process that switches back to native passes no portable variables to its children."""
     code = """
 import os
 from fedrepro import arithmetic
@@ -110,13 +110,13 @@ print(arithmetic.current(), *[name for name in arithmetic.PORTABLE if name in os
     ("machine", "cpuinfo", "problem"),
     [
         ("x86_64", INTEL, None),
-        ("AMD64", "", None),  # Windows' name; nothing tells what it can do
+        ("AMD64", "", None),  # Windows' name; there is no file that lists its instructions
         ("x86_64", INTEL.replace("avx2 ", "").replace("fma ", ""), "lacks avx2, fma"),
         ("aarch64", "", "is aarch64, not x86-64"),
     ],
 )
 def test_processors_without_avx2(machine: str, cpuinfo: str, problem: str | None, tmp_path: Path) -> None:
-    """One line: what is missing and what to set instead."""
+    """One line names what is missing and what to set instead."""
     path = tmp_path / "cpuinfo"
     if cpuinfo:
         path.write_text(cpuinfo)
@@ -129,7 +129,7 @@ def test_processors_without_avx2(machine: str, cpuinfo: str, problem: str | None
 
 @needs_avx2
 def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """AVX-512 of the first processor decides."""
+    """The first processor's AVX-512 decides."""
     path = tmp_path / "cpuinfo"
     monkeypatch.setenv(arithmetic.ONEDNN, "AVX2")
     for text, expected in ((INTEL.replace("avx512vl ", ""), False), (INTEL, True)):
@@ -141,7 +141,7 @@ def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_who_chooses(tmp_path: Path) -> None:
-    """Command line, then the process that started this one, then params.yaml, then portable."""
+    """The order is: command line, parent process, params.yaml, portable."""
     params = tmp_path / "params.yaml"
     variable = {arithmetic.VARIABLE: "native"}
     assert arithmetic.chosen(None, params, {}) == "portable"
@@ -151,5 +151,5 @@ def test_who_chooses(tmp_path: Path) -> None:
     assert arithmetic.chosen(None, params, {}) == "native"
     assert arithmetic.chosen(None, params, {arithmetic.VARIABLE: "portable"}) == "portable"
     assert arithmetic.chosen("portable", params, variable) == "portable"
-    params.write_text("a: [")  # the command says what is wrong with it when it reads it
+    params.write_text("a: [")  # the command reports the error when it reads the file
     assert arithmetic.chosen(None, params, {}) == "portable"

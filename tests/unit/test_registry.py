@@ -1,4 +1,4 @@
-"""The grammar name(argument=value)+name, and what is said when it is not followed."""
+"""The grammar name(argument=value)+name, and the messages for text that does not follow it."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from fedrepro.registry import Call, Registry, coerce, parse, require, unknown
     ],
 )
 def test_parse_and_back(text: str, calls: list[Call]) -> None:
-    """Calls in the order written; their text parses to the same calls."""
+    """The calls keep their order, and their text parses to the same calls."""
     assert parse(text) == calls
     assert parse("+".join(map(str, calls))) == calls
 
@@ -33,7 +33,7 @@ def test_parse_and_back(text: str, calls: list[Call]) -> None:
     "value", [1, -2, 0.1, 1e-9, 1e22, True, False, None, "exp", "two words", "true", "null", "None", "class"]
 )
 def test_every_value_survives_being_written(value: object) -> None:
-    """str(Call) reads back to the same value and type, also a word that means something else when bare."""
+    """str(Call) parses to the same value and type, even for a word that has a meaning when bare."""
     (back,) = parse(str(Call("a", {"x": value})))
     assert back.arguments["x"] == value
     assert type(back.arguments["x"]) is type(value)
@@ -60,7 +60,7 @@ def test_every_value_survives_being_written(value: object) -> None:
     ],
 )
 def test_what_is_not_of_the_form_is_one_line_that_quotes_it(text: str, says: str) -> None:
-    """Nothing is evaluated; the message repeats the text and names the part that is not understood."""
+    """Nothing is evaluated. The message quotes the text and names the part that is not understood."""
     with pytest.raises(UserError) as caught:
         parse(text)
     assert says in str(caught.value)
@@ -90,7 +90,7 @@ def make(text: str):
 
 
 def test_registration_names_the_class() -> None:
-    """Name and further attributes are set on the class; a name is given once."""
+    """Name and further attributes are set on the class. A name can be used once."""
     assert (Widget.name, Widget.colour) == ("widget", "red")  # type: ignore[attr-defined]
     assert THINGS.names() == ["widget"]
     with pytest.raises(ValueError, match="twice"):
@@ -98,7 +98,7 @@ def test_registration_names_the_class() -> None:
 
 
 def test_canonical_spells_every_argument_and_parses_back() -> None:
-    """Defaults too: the form from which names and hashes are made."""
+    """The canonical form has defaults too. Names and hashes are made from it."""
     part = make("widget(size=2)")
     assert str(THINGS.canonical(part)) == "widget(size=2.0, count=3, mode=exp, loud=false, limit=null)"
     assert make(str(THINGS.canonical(part))) == part == Widget(2.0)
@@ -125,7 +125,7 @@ def test_canonical_spells_every_argument_and_parses_back() -> None:
     ],
 )
 def test_mistakes_name_the_part_the_argument_and_the_value(text: str, says: str) -> None:
-    """One line with the nearest name, the wrong value, or the bound that it breaks."""
+    """One line has the nearest name, the wrong value, or the bound."""
     with pytest.raises(UserError) as caught:
         make(text)
     assert says in str(caught.value)
@@ -133,27 +133,27 @@ def test_mistakes_name_the_part_the_argument_and_the_value(text: str, says: str)
 
 
 def test_an_optional_argument_takes_its_type_or_null() -> None:
-    """`float | None`: a whole number becomes a float, null stays."""
+    """For `float | None`, a whole number becomes a float and null stays None."""
     assert make("widget(size=1, limit=2)").limit == 2.0
     assert type(make("widget(size=1, limit=2)").limit) is float
     assert make("widget(size=1, limit=null)").limit is None
 
 
 def test_only_a_whole_number_converts_and_only_to_a_float() -> None:
-    """3 serves as 3.0; 3.0 does not serve as 3."""
+    """3 is accepted for 3.0, but 3.0 is not accepted for 3."""
     assert type(coerce("x", 3, float)) is float
     with pytest.raises(UserError, match="whole number"):
         coerce("x", 3.0, int)
 
 
 def test_unknown_without_a_near_name() -> None:
-    """No guess where nothing is near."""
+    """If no name is similar, none is suggested."""
     assert unknown("model", "zzzzz", ["mlp"]) == "unknown model 'zzzzz'; Known: mlp"
     assert unknown("model", "a", []) == "unknown model 'a'; Known: none"
 
 
 def test_a_word_that_python_keeps_for_itself_may_be_bare() -> None:
-    """`kind=global` is as good as `kind='global'`; names that merely begin with such a word are left alone."""
+    """`kind=global` equals `kind='global'`. Names that only begin with a keyword are not changed."""
     assert parse("attention(kind=global)")[0].arguments == {"kind": "global"}
     assert parse("a(x=lambda, y = globally, z=true)")[0].arguments == {"x": "lambda", "y": "globally", "z": True}
     assert parse(str(parse("attention(kind=global)")[0])) == parse("attention(kind=global)")

@@ -1,4 +1,4 @@
-"""Where results lie: published before local, whatever the folders above the project are called."""
+"""Where results are found: published before local, whatever the folders above the project are called."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from fedrepro.store import Store, is_published, seeds_in
 
 
 def test_published_comes_first_and_full_before_short(tmp_path: Path) -> None:
-    """In a project that lies in a folder called evidence."""
+    """The project is in a folder called evidence."""
     root = tmp_path / "evidence"
     local = write_json(root / "results/runs/mnist-a/seed8.json", {})
     assert Store.of(root).find("mnist-a", 8) == local
@@ -22,7 +22,7 @@ def test_published_comes_first_and_full_before_short(tmp_path: Path) -> None:
 
 
 def test_a_copy_beside_a_seed_is_no_seed(tmp_path: Path) -> None:
-    """As a file manager names it; seeds are in the order of numbers."""
+    """A file manager's copy is not a seed. Seeds are in numerical order."""
     paths = {seed: write_json(tmp_path / f"seed{seed}.json", {}) for seed in (8, 10)}
     for name in ("seed8 copy.json", "seed.json", "seed-1.json"):
         write_json(tmp_path / name, {})

@@ -10,12 +10,12 @@ LAYOUT = Layout.of({"w": (2, 3), "b": (2,), "s": ()})
 
 
 def counting(*leading: int) -> Tree:
-    """0, 1, 2, ... in float64, with the given leading axes."""
+    """A tree of 0, 1, 2, ... in float64 with these leading axes."""
     return Tree(LAYOUT, torch.arange(9.0 * torch.Size(leading).numel(), dtype=torch.float64).reshape(*leading, 9))
 
 
 def test_layout_lays_tensors_end_to_end() -> None:
-    """6 + 2 + 1 numbers in the order in which they were named; a scalar takes one place."""
+    """6 + 2 + 1 numbers in the order of the names. A scalar takes one place."""
     assert LAYOUT.sizes == [6, 2, 1]
     assert LAYOUT.size == 9
     assert LAYOUT.spans() == {"w": (0, 6, (2, 3), (3, 1)), "b": (6, 8, (2,), (1,)), "s": (8, 9, (), ())}
@@ -23,7 +23,7 @@ def test_layout_lays_tensors_end_to_end() -> None:
 
 
 def test_from_tensors_copies_and_keeps_names() -> None:
-    """The flat vector is the tensors one after another; later changes of a source leave the tree alone."""
+    """The flat vector has the tensors one after another. Later changes of a source do not change the tree."""
     source = {"w": torch.tensor([[0.0, 1, 2], [3, 4, 5]]), "b": torch.tensor([6.0, 7]), "s": torch.tensor(8.0)}
     made = Tree.from_tensors(source)
     source["w"][0, 0] = 99
@@ -34,7 +34,7 @@ def test_from_tensors_copies_and_keeps_names() -> None:
 
 @pytest.mark.parametrize("leading", [(), (4,), (2, 4)])
 def test_items_are_views_that_carry_leading_axes(leading: tuple[int, ...]) -> None:
-    """Each tensor has its own shape behind the leading axes, and writing into it writes into the flat vector."""
+    """Each tensor has its shape after the leading axes. Writing into it writes into the flat vector."""
     made = counting(*leading)
     assert {name: tuple(value.shape) for name, value in made.items()} == {
         "w": (*leading, 2, 3),
@@ -47,14 +47,14 @@ def test_items_are_views_that_carry_leading_axes(leading: tuple[int, ...]) -> No
 
 
 def test_an_unknown_name_is_an_error() -> None:
-    """A misspelt parameter must not become a silent default."""
+    """A misspelt parameter name must not give a silent default."""
     with pytest.raises(KeyError):
         counting()["fc1"]
 
 
 @pytest.mark.parametrize("leading", [(), (3,)])
 def test_algebra_by_elements(leading: tuple[int, ...]) -> None:
-    """sub, scale by a number, axpy, map and zeros_like against the flat vectors themselves."""
+    """sub, scale by a number, axpy, map and zeros_like are compared with the flat vectors."""
     a, b = counting(*leading), counting(*leading)
     b = b.like(b.flat.flip(-1) + 1)
     assert torch.equal(tree.sub(a, b).flat, a.flat - b.flat)
@@ -66,7 +66,7 @@ def test_algebra_by_elements(leading: tuple[int, ...]) -> None:
 
 
 def test_factors_and_reductions_go_by_client() -> None:
-    """With a leading axis, a tensor factor has one number per client, and dot and norm give one number per client."""
+    """With a leading axis a tensor factor has one number per client, and so have the results of dot and norm."""
     a = counting(3)
     factor = torch.tensor([1.0, 10.0, -2.0], dtype=torch.float64)
     scaled, moved = tree.scale(a, factor), tree.axpy(factor, a, tree.zeros_like(a))
@@ -79,7 +79,7 @@ def test_factors_and_reductions_go_by_client() -> None:
 
 
 def test_stack_and_weighted_sum() -> None:
-    """Two trees 0..8 and its double: 0.25 a + 0.75 * 2a = 1.75 a."""
+    """A tree of 0..8 and its double: 0.25 a + 0.75 * 2a = 1.75 a."""
     a = counting()
     both = tree.stack([a, tree.scale(a, 2.0)])
     assert both.flat.shape == (2, 9)
@@ -94,7 +94,7 @@ def quadratic(params: Tree) -> torch.Tensor:
 
 @pytest.mark.parametrize("leading", [(), (3,)])
 def test_gradient_against_autograd(leading: tuple[int, ...]) -> None:
-    """Against autograd through views of one flat leaf; with a leading axis every client gets its own gradient."""
+    """The gradient equals autograd's through views of one flat leaf. With a leading axis every client has its own gradient."""
     params = counting(*leading)
     flat = params.flat.clone().requires_grad_()
     (expected,) = torch.autograd.grad(quadratic(params.like(flat)), flat)
@@ -108,14 +108,14 @@ def test_gradient_against_autograd(leading: tuple[int, ...]) -> None:
 
 
 def test_gradient_through_the_whole_vector() -> None:
-    """A loss that uses `flat` (a proximal term): d/dx |x - 1|^2 / 2 = x - 1."""
+    """The loss uses `flat`, like a proximal term: d/dx |x - 1|^2 / 2 = x - 1."""
     params = counting()
     found = tree.gradient(lambda p: ((p.flat - 1) ** 2).sum() / 2, params)
     torch.testing.assert_close(found.flat, params.flat - 1, rtol=0, atol=0)
 
 
 def test_parts_join_to_the_same_vector() -> None:
-    """Tensors apart, in another order: same numbers in the same places, leading axes too."""
+    """Separate tensors in another order join to the same numbers in the same places, also with leading axes."""
     for made in (counting(), counting(2)):
         apart = Parts(made, dict(reversed(list(made.items()))))
         assert torch.equal(apart.flat, made.flat)
@@ -124,7 +124,7 @@ def test_parts_join_to_the_same_vector() -> None:
 
 @pytest.mark.parametrize("leading", [(), (2,)])
 def test_adding_in_place(leading: tuple[int, ...]) -> None:
-    """Into the target's own memory, the same whether the source is one vector or lies apart, which is then not joined."""
+    """add_ writes into the target's memory. The source may be one vector or separate tensors, which it does not join."""
     target, source = counting(*leading), counting(*leading)
     expected = target.flat - 0.5 * source.flat
     apart = Parts(source, dict(source.items()))
@@ -138,7 +138,8 @@ def test_adding_in_place(leading: tuple[int, ...]) -> None:
 
 
 def test_norms_by_tensor_and_back() -> None:
-    """(3, 4), then 12 alone, for two clients: norms 5 and 12, and twice that; spread over the elements they came from."""
+    """Two clients with (3, 4) and 12, the second doubled: norms 5 and 12, and twice that. spread repeats each norm over its
+    tensor's elements."""
     one = Tree(Layout.of({"a": (2, 1), "b": ()}), torch.tensor([[3.0, 4.0, 12.0], [6.0, 8.0, 24.0]]))
     norms = tree.tensor_norms(one)
     assert norms.tolist() == [[5.0, 12.0], [10.0, 24.0]]
@@ -147,6 +148,6 @@ def test_norms_by_tensor_and_back() -> None:
 
 
 def test_norms_by_tensor_of_many_elements() -> None:
-    """A million times 0.1: sqrt(1e4) = 100 to the last bits of float32, in which it is not added up."""
+    """A million times 0.1: sqrt(1e4) = 100 up to the last bits of float32. The sum is not accumulated in float32."""
     one = Tree(Layout.of({"a": (1_000_000,)}), torch.full((1_000_000,), 0.1))
     assert tree.tensor_norms(one).item() == pytest.approx(100, rel=1e-6)

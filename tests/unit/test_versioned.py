@@ -1,4 +1,4 @@
-"""results/versioned, which DVC stores: links to results. DVC deletes and replaces it by force; that loses no result."""
+"""results/versioned has links to results for DVC. DVC deletes and replaces this folder by force, and no result is lost."""
 
 import shutil
 from pathlib import Path
@@ -14,34 +14,34 @@ FILES = (f"{RUN}/config.json", f"{RUN}/seed8.json", f"{RUN}/seed8/metrics.parque
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project with a seed and a measurement, and with what is no result."""
+    """A project with a seed, a measurement, and files that are no results."""
     for name in (*FILES, f"{RUN}/jobs/8", f"{RUN}/.seed9.x/metrics.parquet"):
         write(tmp_path / "results" / name, name)
     return tmp_path
 
 
 def write(path: Path, text: str) -> None:
-    """A new file, as results are written and as DVC checks out."""
+    """Writes a new file, as trainings and DVC's checkout do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_text(text)
 
 
 def stored(root: Path) -> set[str]:
-    """The files of the folder."""
+    """The files in results/versioned."""
     folder = root / versioned.FOLDER
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_finished_results_are_linked(root: Path) -> None:
-    """No copies, no markers, nothing half written."""
+    """There are no copies, markers or partial files."""
     assert versioned.store(root) == root / "results/versioned"
     assert stored(root) == {*FILES}
     assert all((root / "results" / name).samefile(root / versioned.FOLDER / name) for name in FILES)
 
 
 def test_what_dvc_deletes_is_not_lost(root: Path) -> None:
-    """As `dvc exp run` does with what its lock does not name."""
+    """`dvc exp run` deletes what its lock does not name."""
     versioned.store(root)
     shutil.rmtree(root / versioned.FOLDER)
     versioned.arrive(root)
@@ -51,10 +51,10 @@ def test_what_dvc_deletes_is_not_lost(root: Path) -> None:
 
 
 def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
-    """A pull into an empty clone; then a pull beside results that were computed here since."""
+    """A pull fills an empty clone. A later pull does not replace results computed here since."""
     versioned.store(root)
     shutil.rmtree(root / "results/runs")
-    (root / versioned.KNOWN).unlink()  # a clone has none
+    (root / versioned.KNOWN).unlink()  # a new clone has no such file
     versioned.arrive(root)
     assert (root / "results" / FILES[2]).read_text() == FILES[2]
     write(root / "results" / FILES[1], "computed here")
@@ -66,7 +66,8 @@ def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
 
 
 def test_what_dvc_restores_replaces_what_was_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`dvc checkout` of a file that was damaged: both names are of one file, so the damage is in both. A line says so."""
+    """`dvc checkout` restores a damaged file. Both names are links to one file, so both are damaged. A line names the
+    replacement."""
     versioned.store(root)
     (root / "results" / FILES[2]).write_text("damaged")
     write(root / versioned.FOLDER / FILES[2], FILES[2])
@@ -76,7 +77,7 @@ def test_what_dvc_restores_replaces_what_was_stored(root: Path, capsys: pytest.C
 
 
 def test_a_result_folder_comes_back(root: Path) -> None:
-    """As docs/reproducibility.md has it, of a folder that was damaged: the stored files are linked back."""
+    """After a damaged folder is deleted as in docs/reproducibility.md, the stored files are linked back."""
     versioned.store(root)
     write(root / "results" / FILES[2], "damaged")
     shutil.rmtree(root / "results" / RUN)
@@ -86,7 +87,7 @@ def test_a_result_folder_comes_back(root: Path) -> None:
 
 
 def test_a_copy_that_dvc_makes_becomes_a_link_again(root: Path) -> None:
-    """DVC replaces hard links by copies where its cache has no links. The result itself is not touched."""
+    """DVC replaces hard links by copies if its cache has no links. The result itself does not change."""
     versioned.store(root)
     before = (root / "results" / FILES[2]).stat()
     write(root / versioned.FOLDER / FILES[2], FILES[2])
@@ -100,7 +101,7 @@ def test_a_copy_that_dvc_makes_becomes_a_link_again(root: Path) -> None:
 
 
 def test_what_was_deleted_here_stays_deleted(root: Path) -> None:
-    """`rm -rf results/runs/<run_id>` is how a run is trained again."""
+    """A user deletes results/runs/<run_id> to train the run again."""
     versioned.store(root)
     shutil.rmtree(root / "results" / RUN)
     versioned.arrive(root)

@@ -1,4 +1,4 @@
-"""What a rendered report says, that it says it the same every time, and that its links lead somewhere."""
+"""A rendered report: its content, its stable bytes, and its links."""
 
 import json
 import os
@@ -24,7 +24,8 @@ A, B = "mlp-a100", "mlp-a01"
 
 
 def make_report(root: Path, scale: str = "demo", accuracies=SOME, stem: str | None = None, **changes) -> dict[str, Path]:
-    """Writes a plan and its evidence below `root`, which must be the working directory, and renders them; files by ending."""
+    """Writes a plan and its evidence below `root`, which must be the working directory, and renders them. Returns the files by
+    ending."""
     plan = make_plan(scale, **changes)
     evidence = Path("reports", scale, "fedlaw", "evidence")
     write_evidence(root / evidence, plan, accuracies)
@@ -41,7 +42,7 @@ def in_project(tmp_path, monkeypatch):
 
 
 def test_same_plan_and_evidence_same_bytes(tmp_path):
-    """Nothing depends on the clock, the hash seed or what was there before."""
+    """The bytes do not depend on the clock, the hash seed or earlier files."""
     first = {ending: path.read_bytes() for ending, path in make_report(tmp_path).items()}
     for receipt in tmp_path.glob("reports/demo/fedlaw/evidence/*/*.json"):
         os.utime(receipt, (1, 1))
@@ -49,7 +50,7 @@ def test_same_plan_and_evidence_same_bytes(tmp_path):
 
 
 def test_the_report_says_first_what_it_is(tmp_path):
-    """Scale, data really used, seeds and what is missing come before the table; shapes, device, dates and commit after it."""
+    """Scale, data, seeds and missing runs come before the table. Shapes, device, dates and commit come after it."""
     opening, _, rest = make_report(tmp_path)["md"].read_text().partition("## The table")
     for fact in ("demo scale", "not comparable", "Run here: digits", "8, 9, 10", "14 of 15 runs"):
         assert fact in opening, fact
@@ -59,7 +60,7 @@ def test_the_report_says_first_what_it_is(tmp_path):
 
 
 def test_what_is_averaged_is_said():
-    """Mean of the last 2 of 5 rounds; where columns differ, each with its own."""
+    """The cells are the mean of the last 2 of 5 rounds. If columns differ, each has its own text."""
     plan = make_plan()
     for cell in plan["cells"]:
         if cell["column"] == B and cell["run_id"]:
@@ -72,7 +73,7 @@ def test_what_is_averaged_is_said():
 
 @pytest.mark.parametrize("scale", ["short", "full"])
 def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
-    """What stands in for what, the budget's note, and that nothing is comparable: before the table, at any scale."""
+    """The stand-in, the budget's note and "not comparable" come before the table at any scale."""
     said = {
         "stand_in": "Other images in the place of the printed ones.",
         "on_budget": True,
@@ -96,14 +97,14 @@ def test_a_stand_in_on_a_budget_says_so_first(tmp_path, scale):
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_the_report_says_what_was_run(tmp_path, ending):
-    """Below full scale: data, rounds of the paper's rounds, seeds and the share of cells, each from the plan."""
+    """Below full scale: data, rounds of the paper's rounds, seeds and share of cells, all from the plan."""
     text = make_report(tmp_path, "short", seeds=[4])[ending].read_text()
     assert "Run here: digits; 5 of the paper's 200 rounds; seed 4; 5 of 6 cells." in text
     assert "Run here" not in make_report(tmp_path, "full")[ending].read_text()
 
 
 def test_what_was_run_names_places_only_where_they_differ():
-    """A group of columns that is the same throughout goes by its own name."""
+    """A group of columns without differences inside is named by the group."""
     plan = make_plan("short")
     plan["columns"][1]["group"] = "other"
     for cell in plan["cells"]:
@@ -125,7 +126,7 @@ def test_rounds_of_params_yaml_are_not_all_there_are():
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_a_variation_says_what_differs(tmp_path, ending):
-    """It is never called the paper's protocol, and its values are those of the plan."""
+    """A variation is never called the paper's protocol, and the named values are those of the plan."""
     values = {"partition": ["iid", "dirichlet_balanced(alpha=0.01)"], "gh.order": ["ascending"]}
     pages = make_report(tmp_path, "full", variant_of="table2", varied={"source": "Table 2", "values": values})
     text = pages[ending].read_text()
@@ -136,7 +137,7 @@ def test_a_variation_says_what_differs(tmp_path, ending):
 
 @pytest.mark.parametrize(("scale", "banners"), [("full", ["banner good", "banner warn"]), ("demo", ["banner warn"])])
 def test_a_good_message_is_not_a_warning(tmp_path, scale, banners):
-    """Full scale says so in a calm box; what is incomplete or diverged stands in an amber one."""
+    """At full scale a calm box says so. Missing and diverged runs are in an amber box."""
     text = make_report(tmp_path, scale)["html"].read_text()
     assert re.findall(r'<div class="(banner[^"]*)">', text) == banners
     assert "diverged; these cells have no mean" in text.split('banner warn">')[1].split("</div>\n</div>")[0]
@@ -144,7 +145,7 @@ def test_a_good_message_is_not_a_warning(tmp_path, scale, banners):
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_how_to_run_the_other_variant(tmp_path, ending):
-    """Each line as it is written into params.yaml, keys joined by dots."""
+    """Each line is as in params.yaml, with keys joined by dots."""
     other = {"methods": {"fedlaw": {"feddyn": {"norm": "plain", "clip": 0.0}}}, "settings": {"keep_client_momentum": False}}
     gap = {"what": "FedDyn", "paper": "none", "authors_code": "plain", "followed": "ours", "other": other}
     text = make_report(tmp_path, disagreements=[gap])[ending].read_text()
@@ -157,7 +158,8 @@ def test_how_to_run_the_other_variant(tmp_path, ending):
 
 
 def test_cells_hold_mean_spread_and_printed_number(tmp_path):
-    """One row of the Markdown table, whole: best measured bold, best printed underlined, additional rows below a line."""
+    """One whole row of the Markdown table: the best measured number is bold and the best printed one underlined. Additional
+    rows are below a line."""
     text = make_report(tmp_path)["md"].read_text()
     assert "| FedAvg | **89.50** ± 0.50 (3)<br><u>paper 89.29</u> | diverged at 1 of 3 seeds<br>paper 85.11 |" in text
     assert "| FedLAW | 88.20 ± 0.20 (3)<br>paper 88.51 | **86.25** ± 0.35 (2)<br><u>paper 86.30</u> |" in text
@@ -166,7 +168,7 @@ def test_cells_hold_mean_spread_and_printed_number(tmp_path):
 
 
 def test_every_seed_and_every_reason_is_listed(tmp_path):
-    """Diverged and missing seeds are told apart."""
+    """Diverged and missing seeds have different texts."""
     text = make_report(tmp_path)["md"].read_text()
     assert "| FedAvg | FashionMNIST · MLP, α = 0.1 | 85.00 | diverged | 86.00 | native | 1 of 3 seeds diverged: 9 |" in text
     assert "| FedLAW | FashionMNIST · MLP, α = 0.1 | 86.00 | 86.50 | – | native | 1 of 3 seeds not run yet: 10 |" in text
@@ -175,7 +177,7 @@ def test_every_seed_and_every_reason_is_listed(tmp_path):
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_cells_that_were_not_run_are_one_line(tmp_path, ending):
-    """They stand in the paper's own grid, and are counted with the reasons; no other table has a row for them."""
+    """They are in the printed grid, and one line counts them with their reasons. No other table lists them."""
     text = make_report(tmp_path, accuracies={("fedavg", A): [89.0, 89.5, 90.0]})[ending].read_text()
     below = text.split("The table")[1].split("Every seed", 1)[1].split("What was run")[0]
     assert "Not run: 5 of 6 cells (4: not run yet; 1: this pair does not exist)." in below
@@ -191,7 +193,8 @@ def test_cells_that_were_not_run_are_one_line(tmp_path, ending):
     ],
 )
 def test_every_cell_says_whether_it_is_portable(portable, cell, fact, tmp_path):
-    """By the environments of its seeds; evidence from before the choice is native. The opening counts portable cells."""
+    """The environments of a cell's seeds decide. Evidence from before the choice is native. The facts on the runs count
+    portable cells."""
     plan = make_plan()
     found = make_evidence(plan, SOME)
     run_id = next(c["run_id"] for c in plan["cells"] if (c["row"], c["column"]) == ("fedavg", A))
@@ -206,7 +209,7 @@ def test_every_cell_says_whether_it_is_portable(portable, cell, fact, tmp_path):
 
 
 def test_sections_that_make_it_reproducible(tmp_path):
-    """Settings with sources, disagreements, deviations, gaps, command, hashes; a pipe in a text does not break its table."""
+    """The page has settings with sources, disagreements, deviations, gaps and the command. A pipe in a text stays."""
     text = make_report(tmp_path)["md"].read_text()
     for expected in (
         "mean of the last 2 of 5 rounds",
@@ -224,7 +227,7 @@ def test_sections_that_make_it_reproducible(tmp_path):
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_what_a_deployment_would_send(tmp_path, ending):
-    """20 client-rounds of 4000 bytes up and 8000 down; evidence from before they were counted shows a dash."""
+    """20 client-rounds of 4000 bytes up and 8000 down. Older evidence without these counts shows a dash."""
     cells = cells_of(make_report(tmp_path)[ending], "Cost and evidence", "FedAvg", "2.5 s")
     assert cells[5:7] == ["4.0 kB / 8.0 kB", "80.0 kB / 160.0 kB"]
     for path in tmp_path.glob("reports/demo/fedlaw/evidence/*/*.json"):
@@ -239,8 +242,8 @@ def test_what_a_deployment_would_send(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_other_readings_and_tests_across_settings(tmp_path, ending):
-    """89.0, 89.5 and 90.0 are means of two rounds, the second half a point higher, which is the best. FedLAW against FedAvg:
-    printed -0.78 and +1.19, measured -1.30 in the one setting where no seed diverged."""
+    """89.0, 89.5 and 90.0 are means of two rounds, of which the second is half a point higher and the best. FedLAW against
+    FedAvg: printed -0.78 and +1.19, measured -1.30 in the one setting without a diverged seed."""
     page = make_report(tmp_path)[ending]
     setting = "FashionMNIST · MLP, α = 100"
     assert cells_of(page, "Other ways to read a run", "FedAvg", setting) == [
@@ -257,7 +260,7 @@ def test_other_readings_and_tests_across_settings(tmp_path, ending):
 
 
 def cells_of(page: Path, heading: str, *contents: str) -> list[str]:
-    """The cells of the first table row below a heading that begins with the first of `contents` and holds the others."""
+    """The first table row below a heading whose first cell equals the first of `contents` and which contains the others."""
     text = page.read_text()
     text = text[text.index(heading) :]
     if page.suffix == ".md":
@@ -271,8 +274,8 @@ def cells_of(page: Path, heading: str, *contents: str) -> list[str]:
 
 @pytest.mark.parametrize(("stem", "own"), [("reports/demo/fedlaw/table3", False), ("reports/table3", True)])
 def test_links_lead_to_files(tmp_path, stem, own):
-    """Pictures, evidence and the files for machines are linked relative to the page, with the paper's settings and with one's
-    own."""
+    """Pictures, evidence and files for machines are linked relative to the page, with the paper's settings and with the
+    user's."""
     pages = make_report(tmp_path, stem=stem, own=own)
     links = re.findall(r"\]\(([^)]+)\)", pages["md"].read_text())
     assert sum(link.endswith(".svg") for link in links) == 2
@@ -284,8 +287,8 @@ def test_links_lead_to_files(tmp_path, stem, own):
 
 
 def test_pictures_inside_a_page_are_lean(tmp_path, monkeypatch):
-    """No fonts of their own, no turns by nothing; upright words still stand upright. A third less of the file, as of a curve of
-    many rounds, whose points have no marks."""
+    """An inlined picture has no fonts and no rotation by zero. Upright words stay upright. It is a third smaller, as is a curve
+    of many rounds, whose points have no marks."""
     monkeypatch.setattr(panels, "FEW", 1)
     picture = make_report(tmp_path)["svg"]
     alone, inside = picture.read_text(), inline(picture, "p")
@@ -298,7 +301,7 @@ def test_pictures_inside_a_page_are_lean(tmp_path, monkeypatch):
 
 
 def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
-    """A column that left the table takes its picture with it; other tables' pictures are not touched."""
+    """A picture of a column that left the table is deleted. Pictures of other tables stay."""
     figures = make_report(tmp_path)["svg"].parent
     (figures / "gone.svg").write_text("old")
     other = figures.parent / "table3-more" / "x.svg"
@@ -310,7 +313,7 @@ def test_stale_pictures_go_and_foreign_ones_stay(tmp_path):
 
 
 def test_inputs_that_differ_between_methods_are_reported():
-    """Two methods of one column that name the same partition but read different bytes are not comparable with each other."""
+    """Two methods of one column that name the same partition but read different bytes are not comparable."""
     plan = make_plan()
     found = make_evidence(plan, SOME)
     found[make_run("fedlaw", A)["run_id"]][8]["inputs"]["partition"] = "f" * 64
@@ -319,7 +322,7 @@ def test_inputs_that_differ_between_methods_are_reported():
 
 
 def test_a_data_set_that_differs_between_seeds_is_reported():
-    """Two methods of a seed read the same arrays, and two seeds do not."""
+    """Two methods read the same arrays at each seed, but not at all seeds."""
     plan = make_plan()
     found = make_evidence(plan, SOME)
     for seeds in found.values():
@@ -343,7 +346,7 @@ def test_seeds_of_unlike_arithmetic_or_device_are_said_before_the_numbers(key, v
 
 
 def test_an_edited_protocol_is_said():
-    """A setting taken from params.yaml is named, since the scale's note does not know of it."""
+    """The warning names a setting of params.yaml, since the scale's note does not have it."""
     plan = make_plan("full")
     for run in plan["runs"].values():
         run["sources"]["rounds"] = "params.yaml"
@@ -351,7 +354,8 @@ def test_an_edited_protocol_is_said():
 
 
 def test_damaged_evidence_is_one_line(tmp_path):
-    """A receipt of another seed, without the table's metric, with another number, without a digest: named, with what to do."""
+    """A receipt with another seed, without the table's metric, with another number or without a digest is named in one line
+    that says what to do."""
     make_report(tmp_path)
     path = next(tmp_path.glob("reports/demo/fedlaw/evidence/*/seed8.json"))
     whole = json.loads(path.read_text())
@@ -372,7 +376,7 @@ def test_damaged_evidence_is_one_line(tmp_path):
 
 
 def test_a_plan_with_an_edited_setting_is_one_line(tmp_path):
-    """The plan is named, not the evidence, which is sound."""
+    """The line names the plan and not the evidence, which is sound."""
     make_report(tmp_path)
     path = Path("results/plans/demo/fedlaw/table3.json")
     path.write_text(path.read_text().replace('"client_lr": 0.08', '"client_lr": 0.8', 1))
@@ -381,7 +385,7 @@ def test_a_plan_with_an_edited_setting_is_one_line(tmp_path):
 
 
 def test_a_table_of_another_schema_is_one_line(tmp_path):
-    """What older code made, the page of a paper, and what is no report at all."""
+    """A report of older code, the page of a paper, and a file that is no report are refused in one line."""
     path = make_report(tmp_path)["json"]
     whole = read_json(path)
     assert load_table(path) == whole
@@ -394,7 +398,8 @@ def test_a_table_of_another_schema_is_one_line(tmp_path):
 
 
 def test_summary_holds_only_the_given_tables(tmp_path):
-    """Means by scale, paper, table, column and row; what was there before is gone; cells without a mean are left out."""
+    """The summary has means by scale, paper, table, column and row. Earlier contents are gone. Cells without a mean are left
+    out."""
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "summary.json"
     write_json(path, {"full": {"stale": 1}})
@@ -404,7 +409,7 @@ def test_summary_holds_only_the_given_tables(tmp_path):
 
 
 def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
-    """At scale demo digits stand in for FashionMNIST; a column that is not called after data keeps its name."""
+    """At scale demo digits replace FashionMNIST. A column that is not named after data keeps its name."""
     report = load_table(make_report(tmp_path)["json"])
     names = {A: "fashion_mnist-mlp-100", B: "alpha0.1-top1"}
     report["cells"] = [cell | {"column": names[cell["column"]]} for cell in report["cells"]]
@@ -413,8 +418,8 @@ def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
 
 
 def test_means_of_methods_for_experiments(tmp_path):
-    """A number a method over the table's columns, none where a run is missing; each metric by itself; what they are means of.
-    Further tables have their names, and rename nothing."""
+    """Each method has one number, its mean over the table's columns, and none if a run is missing. Each metric has its own
+    number. `mean_of` names table, scale and seeds. Further tables come under their own names and rename nothing."""
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)

@@ -1,4 +1,4 @@
-"""What single sections say: rows that are one run, columns at a glance, mean ranks, the data that a column really used."""
+"""Single sections: rows that are one run, the overview of columns, mean ranks, facts on the runs."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +29,7 @@ def table(plan: dict[str, Any], accuracies: Any = None) -> Exhibit:
 
 @pytest.mark.parametrize(("scale", "what"), [("demo", "the settings of this scale"), ("full", "these settings")])
 def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
-    """Where they are in every column; in one column alone nothing is said. The page of the table has the sentence."""
+    """The sentence comes if the rows share their run in every column, and not for one column alone. The table's page has it."""
     plan = make_plan(scale)
     cells = places(plan)
     cells["fedlaw", A]["run_id"] = cells["fedavg", A]["run_id"]
@@ -41,7 +41,8 @@ def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
 
 
 def test_columns_that_are_one_run_are_said() -> None:
-    """Where each row has the same run in both and reads the same of it; another round, or another metric, is another number."""
+    """The sentence comes if every row has the same run, reading and metric in both columns. Another round or metric is another
+    number."""
     plan = make_plan("demo")
     cells = places(plan)
     for (row, column), cell in cells.items():
@@ -55,7 +56,7 @@ def test_columns_that_are_one_run_are_said() -> None:
 
 
 def test_rows_that_read_one_run_differently_are_not_one() -> None:
-    """As the three correlations of one training."""
+    """For example three correlations of one training."""
     plan = make_plan("demo")
     cells = places(plan)
     for column in (A, B):
@@ -65,7 +66,7 @@ def test_rows_that_read_one_run_differently_are_not_one() -> None:
 
 
 def test_rows_without_any_run_are_not_one_run() -> None:
-    """Two rows that the scale does not run have no run in common."""
+    """Two rows that the scale does not run share no run."""
     plan = make_plan("demo")
     for (row, _), cell in places(plan).items():
         if row != "fedavg":
@@ -74,7 +75,7 @@ def test_rows_without_any_run_are_not_one_run() -> None:
 
 
 def columns(of: b.Grid) -> list[str]:
-    """Names of columns or of their groups, which stand above, or downwards as rows."""
+    """The columns of an overview, as heads of columns or of rows."""
     names = [head.text for head in of.heads[0]] + [
         str(row.text if isinstance(row, b.Subheading) else row[0]) for row in of.rows
     ]
@@ -82,7 +83,7 @@ def columns(of: b.Grid) -> list[str]:
 
 
 def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
-    """Where others have one. A table of ours, in which nothing is printed, shows all."""
+    """The overview omits it if other columns have printed numbers. A table without printed numbers shows all columns."""
     plan = make_plan("full")
     both = ["FashionMNIST · MLP, α = 100", "FashionMNIST · MLP, α = 0.1"]
     assert columns(grid.compact(table(plan))) == both
@@ -95,7 +96,7 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
 
 
 def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
-    """Three lines in the printed grid, and the column of differences beside it: what is judged bears its mark in both."""
+    """A judged cell has its mark in the printed grid (third line) and in the overview's column of differences."""
     found = table(make_plan("full"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
     (row,) = (row for row in grid.compact(found).rows if not isinstance(row, b.Subheading) and row[0].endswith("α = 100"))
     assert row[-1] == b.Text("✗", "bad")
@@ -106,7 +107,7 @@ def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
 
 
 def ranked(measured: dict[str, tuple[float | None, ...]], better: str = "higher") -> dict[str, tuple[str, str]]:
-    """Method -> its mean rank as printed and as measured, over two settings and three methods with these values."""
+    """The mean rank of each method, as printed and as measured, over two settings with these values of three methods."""
     plan = make_plan("full")
     plan["rows"][2]["printed"] = True
     run, cells = make_run("ours", B), places(plan)
@@ -126,7 +127,7 @@ ROWS = ("fedavg", "fedlaw", "ours")
 
 def test_mean_ranks_by_hand() -> None:
     """Printed in A 89.29, 88.51, 88 and in B 85.11, 86.30, 86: ranks 1, 2, 3 and 3, 1, 2. Measured in A all three tie at two
-    decimals, rank 2 each; in B 3, 2, 1. The best comes first; where less is better, the ranks turn around."""
+    decimals with rank 2, in B ranks 3, 2, 1. The best comes first. If less is better, ranks reverse."""
     values = {A: (90.001, 90.0, 89.999), B: (80.0, 85.0, 90.0)}
     found = ranked(values)
     assert list(found.items()) == [("FedAvg + GH", ("2.5", "1.5")), ("FedLAW", ("1.5", "2.0")), ("FedAvg", ("2.0", "2.5"))]
@@ -134,18 +135,18 @@ def test_mean_ranks_by_hand() -> None:
 
 
 def test_methods_that_tie_share_the_mean_of_their_ranks() -> None:
-    """The first two tie in both settings: (1 + 2) / 2 each."""
+    """The first two tie in both settings: rank (1 + 2) / 2."""
     found = ranked({A: (90.0, 90.001, 80.0), B: (85.0, 85.0, 84.0)})
     assert {name: measured for name, (_, measured) in found.items()} == {"FedAvg": "1.5", "FedLAW": "1.5", "FedAvg + GH": "3.0"}
 
 
 def test_one_setting_ranks_nothing() -> None:
-    """A method diverged in the other one, which is left out."""
+    """A method diverged in the other setting, which is left out."""
     assert ranked({A: (90.0, 89.0, 88.0), B: (85.0, None, 84.0)}) == {}
 
 
 def test_seeds_are_those_that_have_run() -> None:
-    """Two of three have: the third is named as planned; with nothing run all are."""
+    """If two of three seeds have run, the third is named as not run. If none has run, all are."""
     evidence = make_evidence(make_plan(), ALL)
     left = {run_id: {seed: one for seed, one in seeds.items() if seed != SEEDS[-1]} for run_id, seeds in evidence.items()}
     told = [fact("seeds", exhibit(make_plan(), each)) for each in (evidence, left, {})]
@@ -153,7 +154,7 @@ def test_seeds_are_those_that_have_run() -> None:
 
 
 def test_seconds_of_rounds_that_another_run_trained_count_once() -> None:
-    """Three seeds of 10 s, 4 s of each in rounds that another run trained: 18 s."""
+    """Three seeds of 10 s, of which another run trained 4 s each: 18 s are counted."""
     evidence = make_evidence(make_plan(), {("fedavg", A): [89.0] * 3})
     for seeds in evidence.values():
         for receipt in seeds.values():
@@ -163,7 +164,7 @@ def test_seconds_of_rounds_that_another_run_trained_count_once() -> None:
 
 
 def fact(name: str, of: Exhibit) -> str:
-    """What a table's page says of its runs under a name."""
+    """The fact under this name on a table's page."""
     found = [block for section in about_the_runs(of) for block in section.blocks if isinstance(block, b.Pairs)]
     return next(values[0] for block in found for key, values in block.pairs if key == name)
 
@@ -176,7 +177,7 @@ def fact(name: str, of: Exhibit) -> str:
     ],
 )
 def test_a_page_names_the_command_that_checks_its_evidence(folder: str, command: str) -> None:
-    """What is published is verified, and what was trained here trains again: `verify` finds none of it."""
+    """Published evidence has `verify`. Local results have `run --again`, since `verify` does not find them."""
     plan = make_plan("full")
     found = make_evidence(plan, ALL)
     for run_id, seeds in found.items():
@@ -187,7 +188,7 @@ def test_a_page_names_the_command_that_checks_its_evidence(folder: str, command:
 
 
 def test_a_version_that_a_run_does_not_record_is_counted() -> None:
-    """Beside those that the others record, or alone; what all of them record stands alone."""
+    """The count stands beside the values that other runs record, or alone. A value that all runs record has no count."""
     runs = [Environment(torch="2.13.0", arithmetic="portable"), Environment(torch="2.13.0"), Environment(torch="2.12.0")]
     evidence = {str(number): {8: SimpleNamespace(environment=one)} for number, one in enumerate(runs)}
     told = provenance.page_versions(evidence)  # type: ignore[arg-type]

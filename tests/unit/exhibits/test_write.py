@@ -1,4 +1,4 @@
-"""Both writers, on a page that has every kind of block: what a section says stands in either format."""
+"""The Markdown and HTML writers, on a page with every kind of block."""
 
 from pathlib import Path
 from typing import get_args
@@ -21,7 +21,7 @@ LIST = s.Bullets((s.Points("first", ("one", "two")), "second"))
 
 @pytest.fixture
 def page(tmp_path, monkeypatch) -> s.Document:
-    """Of everything."""
+    """A page with every kind of block."""
     monkeypatch.chdir(tmp_path)
     Path("reports").mkdir()
     Path("reports/a.svg").write_text('<?xml version="1.0"?><svg width="9pt" height="9pt"><text>inside</text></svg>')
@@ -39,7 +39,7 @@ def page(tmp_path, monkeypatch) -> s.Document:
 
 
 def test_markdown(page):
-    """Whole."""
+    """The whole text is compared."""
     assert (
         markdown.write(page, Path("reports"))
         == """# Title <1>
@@ -90,7 +90,7 @@ do it
 
 
 def test_html(page):
-    """Tags are closed, text is escaped, folded sections are details."""
+    """Tags are closed, text is escaped, and folded sections are <details>."""
     text = html.write(page, Path("reports"))
     found = Page(text)
     assert found.open == []

@@ -1,4 +1,4 @@
-"""A database costs seconds to make; tests copy one."""
+"""Fixtures with an empty database: it takes seconds to make, so tests copy one."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from fedrepro.tracking import sync
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory):
-    """One database with its schema and nothing in it: making one costs seconds."""
+    """The path of one database with its schema and no runs."""
     root = tmp_path_factory.mktemp("empty")
     sync([], root)
     return root / "mlflow.db"
@@ -17,6 +17,6 @@ def empty_database(tmp_path_factory):
 
 @pytest.fixture
 def root(tmp_path, empty_database):
-    """A project folder that has an empty database."""
+    """A project folder with an empty database."""
     shutil.copyfile(empty_database, tmp_path / "mlflow.db")
     return tmp_path

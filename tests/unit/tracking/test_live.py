@@ -1,4 +1,4 @@
-"""Trainings that have no result yet: shown with their rounds so far, then as their results."""
+"""Trainings without a result: MLflow shows their rounds so far, and later their results."""
 
 import importlib
 import os
@@ -17,12 +17,12 @@ from fedrepro.tracking import store, sync
 from fedrepro.tracking.content import DIGEST, PARENT, REACHED, ROUNDS
 from fedrepro.tracking.sync import SyncReport
 
-STARTED = "2026-11-20T10:00:00+00:00"  # as the receipts of the small table have it
+STARTED = "2026-11-20T10:00:00+00:00"  # as in the receipts of the small table
 
 
 @pytest.fixture
 def training(root):
-    """(plan file, key of a run of which seed 9 trains, function that lets it reach a round)."""
+    """A plan file, a run of which seed 9 trains, its key, and a function that advances it to a round."""
     plan = make_plan(seeds=[8, 9])
     path = write_results(root, plan)
     run = next(iter(plan["runs"].values()))
@@ -46,7 +46,8 @@ def history(root, run):
 
 
 def test_a_training_is_shown_and_becomes_its_result(root, training):
-    """RUNNING with its rounds so far, below the mean of finished seeds; one MLflow run from the first checkpoint to the end."""
+    """The run is RUNNING with its rounds so far, below the mean of finished seeds. It is one MLflow run from the first
+    checkpoint to the end."""
     training.reach(2)
     report = sync([training.path], root)
     assert (report.running, report.waiting, len(report.written)) == ([training.key], [], 9)
@@ -71,7 +72,7 @@ def test_a_training_is_shown_and_becomes_its_result(root, training):
     (other,) = runs_in(root)[training.key.replace("seed9", "seed8")]
     assert (done.info.run_id, done.info.status) == (shown.info.run_id, "FINISHED")
     assert done.data.metrics == other.data.metrics
-    assert history(root, done) == history(root, other)  # in order of time as well
+    assert history(root, done) == history(root, other)  # sorted by time
     assert done.data.tags.keys() == other.data.tags.keys()
     assert not {ROUNDS, REACHED} & done.data.tags.keys()
     assert DIGEST in done.data.tags
@@ -80,7 +81,7 @@ def test_a_training_is_shown_and_becomes_its_result(root, training):
 
 
 def test_a_killed_training_is_not_shown_as_running(root, training):
-    """Its process is gone: KILLED, until the command is given again and goes on; the rounds stay."""
+    """If its process is gone, the run is KILLED until the command continues it. Its rounds stay."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     file = live.file(root, training.run["run_id"], 9)
     training.reach(2)
@@ -100,7 +101,7 @@ def test_a_killed_training_is_not_shown_as_running(root, training):
 
 
 def test_a_training_elsewhere_is_dead_when_it_is_silent(root, training):
-    """Of a process on another machine only its silence tells."""
+    """A process on another machine counts as dead if it is silent for long."""
     training.reach(2)
     file = live.file(root, training.run["run_id"], 9)
     told = live.read(root, training.run["run_id"], 9)
@@ -112,7 +113,7 @@ def test_a_training_elsewhere_is_dead_when_it_is_silent(root, training):
 
 
 def test_a_training_from_the_start_is_another_run(root, training):
-    """Its checkpoint was lost: the rounds of the first try are not its own."""
+    """The checkpoint was lost and the seed started again, so the rounds of the first try do not belong to it."""
     training.reach(3)
     sync([training.path], root)
     (before,) = runs_in(root)[training.key]
@@ -126,14 +127,14 @@ def test_a_training_from_the_start_is_another_run(root, training):
 
 
 def test_a_damaged_file_is_no_training(root, training):
-    """A view can do without it; it is written again with the next checkpoint."""
+    """The view works without it, and the next checkpoint writes it again."""
     training.reach(2)
     live.file(root, training.run["run_id"], 9).write_text("{")
     assert sync([training.path], root).waiting == [training.key]
 
 
 def test_the_first_page_is_of_what_trains(root, training):
-    """Also where another experiment has a run that ended later."""
+    """This holds even if another experiment has a run that ended later."""
     training.reach(2)
     sync([training.path], root)
     full = make_plan("full", seeds=[8])
@@ -147,8 +148,8 @@ def test_the_first_page_is_of_what_trains(root, training):
 
 
 def test_following_outlives_a_busy_database(root, training, monkeypatch, capsys):
-    """What one sync fails at is said, and the next one shows the training."""
-    module = importlib.import_module("fedrepro.tracking.follow")  # the package has a function of that name
+    """A failed sync prints its error, and the next one shows the training."""
+    module = importlib.import_module("fedrepro.tracking.follow")  # the package exports a function of this name
     training.reach(2)
     done = []
 
@@ -167,7 +168,7 @@ def test_following_outlives_a_busy_database(root, training, monkeypatch, capsys)
 
 
 def test_following_syncs_only_what_is_new(root, training, monkeypatch):
-    """Nothing trains: one sync, and another when a receipt changes. While something trains, every time."""
+    """If nothing trains there is one sync, and another when a receipt changes. While a seed trains, every turn syncs."""
     module = importlib.import_module("fedrepro.tracking.follow")
     path, done, turns = write_results(root, make_plan(seeds=[8])), [], []
     monkeypatch.setattr(module, "sync", lambda plans, where: done.append(len(turns)) or SyncReport())

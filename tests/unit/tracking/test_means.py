@@ -1,4 +1,4 @@
-"""The mean over the seeds of a run, the seeds below it."""
+"""The mean over a run's seeds, with the seeds below it."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ SMALL = {"seeds": [8, 9]}
 
 
 def test_seeds_hang_below_their_mean(root):
-    """Curves, what tables show with its deviation, and cost are averaged; a seed less makes the mean anew, seeds stay."""
+    """Curves, table values with their deviation, and cost are averaged. If the seeds change, the mean is made again."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     run = plan["runs"][plan["cells"][0]["run_id"]]
@@ -56,7 +56,7 @@ def test_seeds_hang_below_their_mean(root):
 
 
 def test_the_mean_is_over_the_seeds_of_the_first_table(root):
-    """A later table takes more seeds of the run, and reads them otherwise. They hang below the mean and are not in it."""
+    """A later table has more seeds of the run and another reading. These seeds hang below the mean but do not enter it."""
     plan, more = make_plan(**SMALL), make_plan(table="table3-seeds", seeds=[8, 9, 10])
     path = write_results(root, plan)
     write_results(root, more)
@@ -76,8 +76,8 @@ def test_the_mean_is_over_the_seeds_of_the_first_table(root):
 
 
 def test_means_are_the_published_tables_numbers(tmp_path):
-    """Elastic aggregation has runs that several tables take at other seeds and read otherwise: every cell of the first table
-    that shows a run has the mean and the deviation of MLflow."""
+    """Several tables of Elastic aggregation share runs with other seeds and readings. In MLflow a run has the mean and
+    deviation of the cell in the first table that shows it."""
     for name in ("papers", "data", "reports", "params.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
     project = load_project(ROOT).as_published("full")
@@ -100,7 +100,7 @@ def test_means_are_the_published_tables_numbers(tmp_path):
 
 
 def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
-    """They are other quantities than the accuracy that their curve is of, whatever their windows."""
+    """They are other quantities than accuracy, whatever their windows."""
     receipt = make_receipt(make_plan()["runs"][make_plan()["cells"][0]["run_id"]], 8, 88.0)
     calls = [(FirstReaching(80.0), "lower"), (Jumps(0.5), "lower"), (Last(2), "higher")]
     reported = [Reading("test_accuracy", call, better) for call, better in calls]
@@ -110,8 +110,8 @@ def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
 
 
 def test_trials_hang_below_the_mean_of_their_cell(root):
-    """The chosen candidate is the cell, the others are seeds below it that say what they try; colours are the method's. They
-    are sorted in the order in which the table names them."""
+    """The chosen candidate stands for the cell. The others hang below it, name the values they try, and have the method's
+    colour. They are sorted as in the table."""
     plan = make_plan(seeds=[8])
     cell = plan["cells"][0]
     chosen = plan["runs"][cell["run_id"]]
@@ -143,7 +143,7 @@ def test_trials_hang_below_the_mean_of_their_cell(root):
 
 
 def test_a_mean_with_a_diverged_seed_shows_no_number(root):
-    """As in the report; its curve ends where the seed's does."""
+    """This is as in the report. The curve ends where the seed's curve ends."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     run = next(iter(plan["runs"].values()))

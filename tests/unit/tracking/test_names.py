@@ -1,4 +1,4 @@
-"""What runs are called in MLflow: short, and no two alike."""
+"""Names of runs in MLflow: short, and no two equal."""
 
 import re
 from pathlib import Path
@@ -26,13 +26,13 @@ def names_of(*runs):
 
 
 def collected(tmp_path, params=None):
-    """The names that FedLAW's Table 3 has at scale demo."""
+    """The names of FedLAW's Table 3 at scale demo, by run_id."""
     made = plan(load_project(ROOT, params), "fedlaw", "table3", "demo")
     return {one.run_id: one.name for one in planned_runs.collect([write_text(tmp_path / "plan.json", text(made))]).values()}
 
 
 def test_method_then_model_then_alpha(tmp_path):
-    """All 32 of the demo differ within the 22 characters that the UI shows, and none is called FashionMNIST."""
+    """All 32 names of the demo differ within the 22 characters that the UI shows. None says FashionMNIST."""
     found = [str(name) for name in collected(tmp_path).values()]
     assert len(set(found)) == len(found) == 32
     assert {"FedAvg MLP α100", "FedLAW-SWA LeNet α0.1"} <= set(found)
@@ -40,7 +40,7 @@ def test_method_then_model_then_alpha(tmp_path):
 
 
 def test_a_changed_argument_is_in_the_name(tmp_path):
-    """Another mu than the paper's is said, the paper's own is not; settings of params.yaml are said too."""
+    """The name has another mu than the paper's, and settings of params.yaml. It does not have the paper's mu."""
     params = load_project(ROOT).params.model_dump()
     params["methods"]["fedlaw"]["fedprox"]["mu"] = 0.1
     found = {str(name) for name in collected(tmp_path, params).values()}
@@ -63,7 +63,7 @@ def test_a_changed_argument_is_in_the_name(tmp_path):
     ],
 )
 def test_a_name_tells_what_differs(settings, name):
-    """The value that most runs have goes without saying, also in the names of the others."""
+    """A name has only values that differ from most runs. Names of other runs do not change."""
     usual = [make_run(method, column) for method in ("fedavg", "fedlaw") for column in ("mlp-a100", "mlp-a01")]
     other = with_settings(usual[0], **settings)
     other |= {"method": other["config"]["method"]}
@@ -71,20 +71,20 @@ def test_a_name_tells_what_differs(settings, name):
 
 
 def test_runs_that_say_nothing_different_have_their_hash():
-    """Two run_ids are never one name."""
+    """Two run_ids never have the same name."""
     run = make_run("fedavg", "mlp-a100")
     assert names_of(run, run | {"run_id": "digits-mlp-0a1b2c3d"})[1] == "FedAvg 0a1b2c3d"
 
 
 def test_runs_of_other_parts_are_told_apart_by_them():
-    """Where rows of one method have other parts, their names have the parts that differ."""
+    """If runs of one method have different parts, their names have these parts."""
     first, second = make_run("fedavg", "mlp-a100"), make_run("fedavg", "mlp-a01")
     twin = second | {"run_id": "digits-mlp-0a1b2c3d", "method": f"{second['method']}+mean_buffers"}
     assert names_of(first, second, twin)[1:] == ["FedAvg α0.1", "FedAvg mean_buffers α0.1"]
 
 
 def test_no_two_published_runs_have_one_name(tmp_path):
-    """Of all tables of a paper; a row that varies a method has the method's name, and its value."""
+    """This covers all tables of a paper. A row that varies a method has the method's name and the varied value."""
     project = load_project(ROOT)
     made = [plan(project.as_published("full"), "elastic", table, "full") for table in project.tables_of("elastic")]
     files = [write_text(tmp_path / f"{one.table}.json", text(one)) for one in made]
@@ -95,7 +95,8 @@ def test_no_two_published_runs_have_one_name(tmp_path):
 
 
 def test_a_run_without_a_row_is_called_as_its_like():
-    """Rows of diagnostics are no methods, specs of own rows have names that are known."""
+    """A run without a row takes the label of a run with the same method. A row named by a method string takes the known
+    label."""
     runs = [make_run("fedlaw", "mlp-a100"), make_run("fedlaw", "mlp-a01"), make_run("fedavg", "mlp-a100")]
     labels = [["FedLAW"], [], ["fedavg"]]
     entries = {run["run_id"]: (typed(Run, run, "run"), own) for run, own in zip(runs, labels, strict=True)}

@@ -1,4 +1,4 @@
-"""The server of `fedrepro ui`, and its first page."""
+"""The server of `fedrepro ui` and its first page."""
 
 import contextlib
 import importlib
@@ -31,7 +31,7 @@ SMALL = {"seeds": [8, 9]}
 
 
 def test_a_busy_port_is_one_line(root):
-    """It says how to ask for another."""
+    """The line says how to choose another port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"make ui PORT={port + 1}"):
@@ -39,7 +39,7 @@ def test_a_busy_port_is_one_line(root):
 
 
 def test_the_server_is_told_where_everything_is(root, monkeypatch):
-    """Absolute database and artifacts, and the address asked for."""
+    """The command has the absolute paths of database and artifacts, and the port."""
     started = []
     monkeypatch.setattr(server, "_follow", lambda root: None)
     monkeypatch.setattr(server.os, "execve", lambda *arguments: started.append(arguments))
@@ -53,7 +53,7 @@ def test_the_server_is_told_where_everything_is(root, monkeypatch):
 
 
 def test_the_first_page_leads_to_the_runs(root):
-    """`/` sends a browser to the charts of the experiment whose run ended last; MLflow's own first page is at `/?ui`."""
+    """`/` redirects to the charts of the experiment whose run ended last. MLflow's own first page is at `/?ui`."""
     sync([write_results(root, make_plan(**SMALL))], root)
     full = make_plan("full", seeds=[8])
     evidence = write_json(root / "results" / "plans" / "full" / "fedlaw" / "table3.json", full)
@@ -79,7 +79,7 @@ print(get(b""), "<!-- and -->", get(b"ui"))
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
     first, _, ui_page = done.stdout.partition("<!-- and -->")
     assert '<div id="root"' in ui_page, done.stderr
-    assert 'location.replace("/?ui" + (location.hash || "#" + address))' in first  # a link to a run of MLflow's usual form
+    assert 'location.replace("/?ui" + (location.hash || "#" + address))' in first  # a link to a run in MLflow's usual form
     with opened(root) as client:
         demo, other = (client.get_experiment_by_name(name).experiment_id for name in ("fedlaw/demo", "fedlaw/full"))
     assert f'"address": "/experiments/{demo}/runs?compareRunsMode=CHART&workflowType=machine_learning"' in first
@@ -87,20 +87,20 @@ print(get(b""), "<!-- and -->", get(b"ui"))
 
 
 def test_the_servers_application_is_an_entry_point():
-    """MLflow finds it by this name; an environment that does not know it yet starts MLflow as it is."""
+    """MLflow finds the application by this name. An environment without the entry point starts plain MLflow."""
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     module, _, name = project["project"]["entry-points"]["mlflow.app"][server.APP].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_without_a_database_there_is_nothing_to_serve(tmp_path):
-    """It says what makes one."""
+    """The error names the command that makes a database."""
     with pytest.raises(UserError, match="fedrepro track"):
         ui(tmp_path)
 
 
 def test_what_is_published_is_planned(tmp_path, monkeypatch):
-    """`fedrepro ui` shows every run that lies among the evidence, in a fresh clone too."""
+    """`fedrepro ui` shows every run with published evidence, also in a fresh clone."""
     for name in ("papers", "data", "reports", "params.yaml"):
         (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
     monkeypatch.chdir(tmp_path)
@@ -115,7 +115,7 @@ def test_what_is_published_is_planned(tmp_path, monkeypatch):
 
 
 def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
-    """Plans that are there are its own and stay. Those of published reports that it has not are written."""
+    """The workflow's plans stay unchanged. Missing plans of published reports are written."""
     for name in ("papers", "data", "reports", "params.yaml"):
         (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
     monkeypatch.chdir(tmp_path)
@@ -134,7 +134,8 @@ def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
 
 
 def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
-    """A dry run with other settings has left its plan, and a table that is gone its own. `fedrepro track` takes neither."""
+    """An earlier dry run left a plan with other settings, and a deleted table left its plan. `fedrepro track` rewrites the
+    first and deletes the second."""
     root = Path(__file__).parents[3]
     for name in ("papers", "data", "reports"):
         (tmp_path / name).symlink_to(root / name)
@@ -159,7 +160,7 @@ def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("code", "passed_over"), [("RESOURCE_DOES_NOT_EXIST", True), ("INTERNAL_ERROR", False)])
 def test_only_a_run_that_is_gone_needs_no_removal(tmp_path, code, passed_over):
-    """A server that does not answer has removed nothing, and prune must not say that it did."""
+    """A server that does not answer has removed nothing, so prune must not report a removal."""
     from mlflow.exceptions import MlflowException
     from mlflow.protos.databricks_pb2 import ErrorCode
 
@@ -174,7 +175,7 @@ def test_only_a_run_that_is_gone_needs_no_removal(tmp_path, code, passed_over):
 
 
 def test_files_that_are_refused_are_one_line(root, monkeypatch):
-    """Programs that keep files have their own kinds of errors, of which only the reason helps."""
+    """Artifact stores have errors of their own kinds. Only the reason is shown."""
 
     class Refusing:
         def log_artifact(self, path):
@@ -189,7 +190,7 @@ def test_files_that_are_refused_are_one_line(root, monkeypatch):
 
 
 def test_a_long_reason_keeps_its_end():
-    """Where MLflow says why a request failed, behind addresses that it repeats."""
+    """MLflow gives the reason at the end, after repeated addresses."""
     assert shorten("short") == "short"
     said = shorten(f"request {'x' * 400} too many 500 error responses")
     assert said.startswith("request ")
@@ -198,7 +199,7 @@ def test_a_long_reason_keeps_its_end():
 
 
 def test_what_was_trained_and_is_not_shown_is_said(root, monkeypatch, capsys):
-    """`fedrepro run fedlaw/table3` makes no plan, and MLflow stays empty until a report makes one."""
+    """`fedrepro run fedlaw/table3` makes no plan, so MLflow shows nothing until a report makes one."""
     path = write_results(root, make_plan(seeds=[8, 9]))
     monkeypatch.chdir(root)
     write_json(path, make_plan(seeds=[8]))

@@ -1,4 +1,5 @@
-"""MLflow is a view of the result folders: repeatable, rebuilt at will, never doubled. Every test uses a real SQLite file."""
+"""MLflow is a view of the result folders: it can be repeated and rebuilt, and has no run twice. Every test uses a real SQLite
+file."""
 
 import errno
 import json
@@ -26,7 +27,7 @@ SMALL = {"seeds": [8, 9]}
 
 
 def picture_of(root: Path) -> dict[str, tuple]:
-    """All that a user sees, without MLflow's own random identifiers."""
+    """Everything that a user sees of each run, without MLflow's random ids."""
     shown = {}
     everything = all_in(root)
     names = {run.info.run_id: key for key, (run,) in everything.items()}
@@ -44,12 +45,13 @@ def artifact_folder(run) -> Path:
 
 
 def test_an_empty_sync_makes_the_database(empty_database):
-    """The database is there at once, whole, and no half-made file beside it."""
+    """The database is complete after one sync, without a partial file beside it."""
     assert sorted(path.name for path in empty_database.parent.iterdir()) == ["mlartifacts", "mlflow.db"]
 
 
 def test_a_run_as_it_is_shown(root):
-    """Parameters, arguments of the method, every metric of every round, summary, cost, inputs, tags, times and artifacts."""
+    """A run has parameters, arguments of the method, every metric of every round, summary, cost, inputs, tags, times and
+    artifacts."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     partition = next(iter(plan["runs"].values()))["inputs"]["partition"]
@@ -94,7 +96,7 @@ def test_a_run_as_it_is_shown(root):
 
 
 def test_files_are_linked_or_else_copied(root, monkeypatch):
-    """A model lies on the disk once; where the results are on another file system, its bytes are copied."""
+    """A model is on disk once. If the results are on another file system, it is copied."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     run_id = next(iter(plan["runs"]))
@@ -113,7 +115,7 @@ def test_files_are_linked_or_else_copied(root, monkeypatch):
 
 
 def test_syncing_twice_writes_once(root):
-    """The second time nothing is written, down to the bytes of the database."""
+    """The second sync writes nothing: the database has the same bytes."""
     path = write_results(root, make_plan(**SMALL))
     first = sync([path], root)
     before = (root / "mlflow.db").read_bytes()
@@ -124,7 +126,7 @@ def test_syncing_twice_writes_once(root):
 
 
 def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
-    """The database is not even opened, until somebody else writes into it: a run deleted in the UI comes back."""
+    """The database is not opened until somebody else writes into it. A run deleted in the UI comes back."""
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
     with monkeypatch.context() as patch:
@@ -138,7 +140,7 @@ def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
 
 
 def test_two_at_once_write_once(root):
-    """Two processes on the same results, as two reports of one workflow are, without a database to begin with."""
+    """Two processes sync the same results, as two reports of one workflow do. There is no database at first."""
     (root / "mlflow.db").unlink()
     path = write_results(root, make_plan(**SMALL))
     script = f"from pathlib import Path; from fedrepro.tracking import sync; sync([Path({str(path)!r})], Path({str(root)!r}))"
@@ -152,10 +154,10 @@ def test_two_at_once_write_once(root):
 @pytest.mark.parametrize(
     ("kind", "call", "number", "whole", "left"),
     [
-        (Rows, "_insert", 16, 2, []),  # the last statement of a transaction, which is taken back
+        (Rows, "_insert", 16, 2, []),  # the last statement of a transaction, which is rolled back
         (Rows, "_insert", 17, 2, ["ended", "ended"]),  # the digests, which follow it
         (Rows, "_insert", 19, 4, []),  # the second statement of the next transaction
-        (Backend, "log_batch", 3, 3, ["reserved"]),  # of a mean and a seed that are written at once, one is left so
+        (Backend, "log_batch", 3, 3, ["reserved"]),  # a mean and a seed are written at once, and one is left reserved
         (Backend, "log_inputs", 1, 3, ["values"]),
         (Backend, "set_terminated", 3, 3, ["inputs"]),
         (Backend, "set_tag", 3, 3, ["ended"]),
@@ -163,8 +165,8 @@ def test_two_at_once_write_once(root):
     ],
 )
 def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, call, number, whole, left):
-    """A kill before a statement or call of the second or third of several batches, after `number` of its name: `whole` runs
-    have a digest, `left` are half done. The next sync completes them without a trace."""
+    """The sync is killed before a statement or call of the second or third batch, after `number` calls of that name. `whole`
+    runs have a digest, and `left` are half done. The next sync completes them without a trace."""
     from mlflow import MlflowClient
 
     plan = make_plan(seeds=[8])
@@ -196,7 +198,7 @@ def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, call, number, 
 
 
 def _stage(key: str, run) -> str:
-    """The last that is there of a run; means have no inputs."""
+    """The last stage that a run reached. Means have no inputs."""
     if run.info.status != "RUNNING":
         return "ended"
     if not run.data.metrics:
@@ -205,7 +207,7 @@ def _stage(key: str, run) -> str:
 
 
 def test_rows_and_calls_write_the_same(root, tmp_path_factory, monkeypatch):
-    """Many runs a transaction are what MLflow's client would have written, one call after another."""
+    """Writing many runs in one transaction gives the same as calls of MLflow's client."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     run = next(iter(plan["runs"].values()))
@@ -236,14 +238,14 @@ def histories(root: Path) -> dict[str, dict]:
 
 
 def stored(run) -> tuple:
-    """What MLflow keeps of a run beside what it shows, and its files."""
+    """What MLflow stores of a run but does not show, and its files."""
     info, folder = run.info, artifact_folder(run)
     files = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
     return info.user_id, info.lifecycle_stage, run.data.tags.get("mlflow.runName"), files
 
 
 def test_a_deleted_database_is_rebuilt(root):
-    """Losing it loses nothing."""
+    """The next sync makes the same database again."""
     path = write_results(root, make_plan(**SMALL))
     sync([path], root)
     before = picture_of(root)
@@ -254,7 +256,7 @@ def test_a_deleted_database_is_rebuilt(root):
 
 
 def test_a_changed_receipt_replaces_its_run(root):
-    """One run is written again, with its new numbers; the others are not touched, and none is doubled."""
+    """Only that run is written again, with its new numbers. No run is there twice."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     sync([path], root)
@@ -268,7 +270,7 @@ def test_a_changed_receipt_replaces_its_run(root):
 
 
 def test_a_diverged_run_is_shown_as_failed(root):
-    """Its finite rounds are there, its missing summary is not zero."""
+    """The rounds before it diverged are there. A missing mean is not shown as zero."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan, accuracy=None)
     sync([path], root)
@@ -279,7 +281,7 @@ def test_a_diverged_run_is_shown_as_failed(root):
 
 
 def test_a_shared_cell_is_one_run_that_names_its_tables(root):
-    """A second table with the same cells changes a tag and writes no run; each plan alone gives the same picture."""
+    """A second table with the same cells changes a tag and writes no run. A sync of one plan alone changes nothing."""
     path = write_results(root, make_plan(**SMALL))
     sync([path], root)
     other = write_json(path.with_name("table5.json"), make_plan(table="table5", **SMALL))
@@ -290,7 +292,7 @@ def test_a_shared_cell_is_one_run_that_names_its_tables(root):
 
 
 def test_a_database_of_an_older_version_is_brought_up_to_date(root):
-    """Runs as version 2 wrote them, without means, are written again under their new names, and none is left."""
+    """Version 2 wrote runs without means. They are written again under their new names, and none of the old ones is left."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     with opened(root) as client:
@@ -309,8 +311,8 @@ def test_a_database_of_an_older_version_is_brought_up_to_date(root):
 
 
 def test_the_number_shown_is_the_reports(root):
-    """The mean over the last rounds as the tables have it. Of two tables with different numbers of rounds the first one's has
-    the plain name, and a new reading has its runs written again."""
+    """The number is the table's mean over the last rounds. If two tables read different rounds, the first one has the plain
+    name. A new reading writes its runs again."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     sync([path], root)
@@ -340,7 +342,7 @@ def test_unfinished_runs_wait(root):
 
 
 def test_a_damaged_receipt_does_not_stop_the_others(root):
-    """It is one line in the report, which names the file."""
+    """One line of the report names the file."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     broken = root / "results" / "runs" / next(iter(plan["runs"])) / "seed8.json"
@@ -353,7 +355,7 @@ def test_a_damaged_receipt_does_not_stop_the_others(root):
 
 
 def test_evidence_alone_is_enough(root):
-    """In a fresh clone, where only the reports' evidence is at hand, runs are shown without their models."""
+    """In a fresh clone with only the reports' evidence, runs are shown without their models."""
     plan = make_plan("full", seeds=[8])
     path = write_json(root / "results" / "plans" / "full" / "fedlaw" / "table3.json", plan)
     write_evidence(root / "reports" / "full" / "fedlaw" / "evidence", plan, {("fedavg", "mlp-a100"): [89.0]})
@@ -362,7 +364,8 @@ def test_evidence_alone_is_enough(root):
 
 
 def test_what_no_plan_asks_for_retires_and_is_pruned(root):
-    """It loses its live tag, comes back if asked for again, and prune removes results and runs, after showing what it would."""
+    """The run loses its live tag and gets it back if a plan asks for it again. prune first lists and then removes results and
+    runs."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     sync([path], root)
@@ -372,7 +375,7 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
     assert all(key.endswith("seed9") for key in report.retired)
     assert sum(LIVE in run.data.tags for (run,) in runs_in(root).values()) == 5
     write_json(path, plan)
-    assert len(sync([path], root).retagged) == 5 * 2  # those of seed 8 hang below a new mean
+    assert len(sync([path], root).retagged) == 5 * 2  # the runs of seed 8 hang below a new mean
     write_json(path, make_plan(seeds=[8]))
     some = next(iter(plan["runs"]))
     for place in (f"kept/{some}", "kept/gone", "diagnostics/gone/call"):
@@ -399,7 +402,7 @@ def test_what_no_plan_asks_for_retires_and_is_pruned(root):
 
 
 def test_prune_names_each_result_once_it_is_gone_and_leaves_what_a_link_names(root):
-    """A line comes with its removal. Of a folder that is a link the link goes, and what it names stays."""
+    """Each line comes with its removal. If a run's folder is a link, the link is removed and its target stays."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     first, second = sorted(plan["runs"])[:2]
@@ -419,7 +422,7 @@ def test_prune_names_each_result_once_it_is_gone_and_leaves_what_a_link_names(ro
 
 
 def test_prune_keeps_in_mlflow_what_a_table_asks_for_without_a_plan(root):
-    """Its seeds and its mean stay with its result, and come with the next plan as they were."""
+    """Its seeds and mean stay, like its result. The next plan keeps them as they were."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     sync([path], root)
@@ -432,7 +435,7 @@ def test_prune_keeps_in_mlflow_what_a_table_asks_for_without_a_plan(root):
 
 
 def test_prune_removes_nothing_while_mlflow_does_not_answer(root, monkeypatch):
-    """One line says so, and every result is still there."""
+    """One line says so, and every result stays."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     plan["cells"] = plan["cells"][:1]
@@ -445,7 +448,8 @@ def test_prune_removes_nothing_while_mlflow_does_not_answer(root, monkeypatch):
 
 
 def test_a_result_that_is_gone_retires_until_it_is_back(root):
-    """Its seed, and the mean too where no seed is left. Nothing of it is pruned, and nothing is written twice."""
+    """The seed is retired, and the mean too if it has no seed left. prune removes nothing of it, and no run is written twice
+    when it is back."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     sync([path], root)
@@ -477,7 +481,7 @@ def test_a_result_that_is_gone_retires_until_it_is_back(root):
 
 
 def test_a_retired_run_names_no_table(root):
-    """It looks like none that a table shows, in every list of the UI."""
+    """No list of the UI shows it as a run of a table."""
     path = write_results(root, make_plan(**SMALL))
     sync([path], root)
     write_json(path, make_plan(seeds=[8]))
@@ -492,7 +496,7 @@ def test_a_retired_run_names_no_table(root):
 
 
 def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
-    """A whole run folder goes only if no process trains in it; without plans everything would go, so nothing does."""
+    """A run's folder is removed only if no process trains in it. Without plans everything would go, so prune refuses."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     gone = next(iter(plan["runs"]))
@@ -509,7 +513,7 @@ def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
 
 
 def test_a_moved_project_makes_its_experiment_again(root, tmp_path_factory):
-    """Artifact links are absolute, so an experiment of another place is put aside and written anew."""
+    """Artifact links are absolute, so an experiment from another place is put aside and written again."""
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
     new = tmp_path_factory.mktemp("moved") / "project"
@@ -520,7 +524,7 @@ def test_a_moved_project_makes_its_experiment_again(root, tmp_path_factory):
 
 
 def test_a_foreign_file_is_one_line(tmp_path):
-    """A file that is no database is named, and left alone."""
+    """A file that is no database is named and left alone."""
     (tmp_path / "mlflow.db").write_text("not a database, but long enough to be looked at" * 50)
     with pytest.raises(UserError, match=r"mlflow\.db") as caught:
         sync([], tmp_path)
@@ -528,7 +532,7 @@ def test_a_foreign_file_is_one_line(tmp_path):
 
 
 def test_sync_is_quiet(root, capfd, caplog):
-    """MLflow's and Alembic's chatter does not reach the user."""
+    """The user does not see messages of MLflow and Alembic."""
     with caplog.at_level(logging.WARNING):
         sync([write_results(root, make_plan(seeds=[8]))], root)
     assert capfd.readouterr() == ("", "")
@@ -536,7 +540,7 @@ def test_sync_is_quiet(root, capfd, caplog):
 
 
 def test_plans_of_an_older_version_are_passed_over(tmp_path: Path) -> None:
-    """Also by a sync that names none. A damaged one is not: its name is said."""
+    """This holds for a sync that names no plans too. A damaged plan is named."""
     plan, old = write_results(tmp_path, make_plan(**SMALL)), tmp_path / "results/plans/edited-demo/table3.json"
     write_json(old, json.loads(plan.read_text()) | {"schema": 8})
     assert plan_files(tmp_path) == [plan]

@@ -1,4 +1,4 @@
-"""How the UI shows an experiment: what of it is in the database, and what the first page sets in the browser."""
+"""How the UI shows an experiment: the tags in the database, and what the first page sets in the browser."""
 
 import json
 
@@ -13,7 +13,7 @@ SMALL = {"seeds": [8, 9]}
 
 
 def test_accuracy_comes_first_and_cost_last(root):
-    """MLflow draws sections by prefix, sorted, then metrics without one, then the system's; and none says what another says."""
+    """MLflow sorts sections by prefix, then metrics without a prefix, then system metrics. No metric repeats another."""
     path = write_results(root, make_plan(**SMALL))
     sync([path], root)
     for (run,) in means_in(root).values():
@@ -31,7 +31,8 @@ def test_accuracy_comes_first_and_cost_last(root):
 
 
 def test_an_experiment_opens_as_model_training(root):
-    """Its kind, and a saved view of each setting with its search, columns and order; a view that nothing asks for goes."""
+    """The experiment has a kind and a saved view for each setting, with search, columns and order. Views that no longer apply
+    are deleted."""
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
     with opened(root) as client:
@@ -67,14 +68,14 @@ def test_an_experiment_opens_as_model_training(root):
 
 
 def test_no_data_set_is_called_what_it_is_not(root):
-    """The columns of a table at scale demo are called FashionMNIST, the data are digits."""
+    """At scale demo the table's columns are called FashionMNIST, but the data are digits."""
     sync([write_results(root, make_plan(seeds=[8]))], root)
     assert b"FashionMNIST" not in (root / "mlflow.db").read_bytes()
     assert {run.data.params["dataset"] for (run,) in all_in(root).values()} == {"digits"}
 
 
 def test_the_first_page_shows_the_curves_of_one_setting(root):
-    """Of the first ten means, whose curves are drawn, those of other settings than the first are hidden."""
+    """The page draws the curves of the first ten means and hides those of other settings than the first."""
     sync([write_results(root, make_plan(**SMALL))], root)
     with opened(root) as client:
         identity = client.get_experiment_by_name("fedlaw/demo").experiment_id
@@ -86,8 +87,8 @@ def test_the_first_page_shows_the_curves_of_one_setting(root):
 
 
 def test_what_no_table_asks_for_comes_last(root):
-    """The page opens on the setting of the first run that is asked for, though a retired one came before it; asked for again,
-    that has its old place."""
+    """The page opens on the setting of the first run that a table asks for, even if a retired run came before it. A run that is
+    asked for again gets its old place back."""
     path = write_results(root, plan := make_plan(**SMALL))
     sync([path], root)
     first = {key: run.data.tags["order"] for key, (run,) in means_in(root).items()}
@@ -108,5 +109,5 @@ def test_what_no_table_asks_for_comes_last(root):
 
 
 def test_an_empty_database_leads_to_the_list_of_experiments(root):
-    """In the part of the UI that knows runs."""
+    """The list is in the part of the UI that shows runs."""
     assert views.address(None) == "/experiments?workflowType=machine_learning"
