@@ -1,4 +1,4 @@
-"""What the figures were measured on, and the ceiling that they are compared with: the rate of plain matrix products."""
+"""Describes the machine of a benchmark and measures its ceiling: the rate of plain matrix products."""
 
 import os
 import platform
@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.works import Work
 
-# A float32 product of two 1024 x 1024 matrices, the fastest of 40, in as many processes at once as there are cores to load; on
-# a CPU by whichever of torch's two libraries is faster there.
+# A float32 product of two 1024 x 1024 matrices, the fastest of 40. As many processes run it at once as there are cores to load.
+# On a CPU the faster of torch's two libraries counts.
 _PRODUCT = """
 import time, torch
 torch.set_num_threads(1)
@@ -29,7 +29,7 @@ print(2 * size**3 / best / 1e9)
 
 
 def describe(device: str) -> dict[str, Any]:
-    """Processor, versions, and GFLOP/s of matrix products: of one process, and of two at once added up."""
+    """Processor, versions, and the GFLOP/s of matrix products: for one process, and for the sum of two at once."""
     import torch
 
     from fedrepro.engine import environment
@@ -60,7 +60,7 @@ def flops_per_sample(work: Work) -> float:
     from fedrepro.models import build, initial, ops
 
     model, size = build(work.model, work.shape, 10), 8
-    # Nothing is computed, and nothing goes to a kernel that the counter does not know, as on a CPU it may.
+    # Meta tensors compute nothing. They also keep the CPU kernels out, which the counter does not know.
     params, buffers = (one.like(one.flat.to("meta")) for one in (initial.draw(model, 8), model.first_buffers()))
     x, y = torch.zeros((size, *work.shape), device="meta"), torch.zeros(size, dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:

@@ -1,14 +1,14 @@
 """Where the time of a FedAvg run goes, by torch's profiler: `python -m benchmarks.profile_round simple_cnn`.
 
-Three rounds of three local epochs, as a run does them: with evaluation after each round, records, a checkpoint a round (the
-default saves every 20 s at most) and the result files at the end. A part of JPEG-CIFAR-10's training images and of its test
-images, so that they stand to each other as in the whole; what a process does once weighs more with fewer images. One thread.
-Time is divided by what the process is in:
+It runs three rounds of three local epochs as a run does them: with evaluation after each round, records, a checkpoint per
+round (by default a run saves one every 20 s at most) and the result files at the end, on one thread. It takes the same part
+of JPEG-CIFAR-10's training and test images, so their ratio is that of the whole data set. With fewer images the work that a
+process does only once weighs more. Time is divided by what the process does:
 
 - kernels: torch operations inside local training, the work that has to be done;
-- Python: local training outside of them;
+- Python: the rest of local training;
 - augmentation: what `--augment` adds to the reading of a batch, kernels and Python together;
-- evaluation, server, records, files: the rest of a round, whole.
+- evaluation, server, records, files: the rest of a round, as a whole.
 """
 
 import argparse
@@ -37,12 +37,12 @@ from fedrepro.methods.compose import Method, compose
 ROUNDS, EPOCHS = 3, 3
 SPANS = ("local training", "evaluation", "server", "checkpoints", "result files")
 AUGMENTATION = "augmentation"
-# Networks that no work item has; the rest is SimpleCNN's.
+# Networks that no work item has. Their other settings are SimpleCNN's.
 OTHERS = {"mcmahan_cifar": {"model": "mcmahan_cifar", "batch_size": 100, "client_momentum": 0.0, "weight_decay": 0.0}}
 
 
 def under(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, its time noted under a name."""
+    """Wraps a function so that the profiler records its time under `name`."""
 
     def noted(*arguments: Any, **named: Any) -> Any:
         with record_function(name):
@@ -52,7 +52,7 @@ def under(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def profiled(model: str, part: int, folder: Path, augment: str) -> dict[str, float]:
-    """Shares of the run's time, in percent, and its seconds."""
+    """Shares of the run's time in percent, and its seconds."""
     work = WORKS[model] if model in WORKS else replace(WORKS["simple_cnn"], **OTHERS[model])
     work = replace(work, rounds=ROUNDS, local_epochs=EPOCHS, images=50_000 // part, evaluate=True)
     path = folder / "work.npz"
@@ -93,7 +93,7 @@ def profiled(model: str, part: int, folder: Path, augment: str) -> dict[str, flo
 
 
 def main() -> None:
-    """Profiles, prints, and writes results/profile-<model>.json."""
+    """Profiles, prints the shares, and writes results/profile-<model>.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=["simple_cnn", "resnet20", *OTHERS])
     parser.add_argument("--augment", default="none", help="for example crop(padding=4)+flip")

@@ -3,9 +3,9 @@
     python -m benchmarks.run --works A C --repeats 3 --peers
     python -m benchmarks.run --against b077a47 --contenders fedrepro-sequential fedrepro-portable fedrepro-b077a47
 
-Every contender is a separate process, as a user would start it. They take turns, so that a machine which slows down slows
-all of them; a ratio is the median over the repeats of ratios within a repeat. The first round of a process is left out: there
-frameworks compile and caches are cold. `wall_s` is the whole process, start-up included.
+Every contender is a separate process, as a user would start it. Contenders take turns, so a machine that slows down slows
+all of them. A ratio is the median over the repeats of ratios within a repeat. Rates leave out the first round of a process,
+in which frameworks compile and caches are cold. `wall_s` is the time of the whole process with its start-up.
 """
 
 import argparse
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent
 CACHE, RESULTS, ENVS = ROOT / ".cache", ROOT / "results", ROOT / ".envs"
 OURS, NAIVE = (sys.executable, "-m", "benchmarks.contenders.ours"), (sys.executable, "-m", "benchmarks.contenders.naive")
 
-PORTABLE = ("--arithmetic", "portable")  # all others of ours are native
+PORTABLE = ("--arithmetic", "portable")  # all other contenders of ours use native arithmetic
 WITH_CONVOLUTIONS = frozenset({"B", "simple_cnn", "resnet20"})
 
 
@@ -44,12 +44,12 @@ class Contender:
     command: tuple[str, ...]
     cores: int
     works: frozenset[str] = frozenset(WORKS)
-    once: bool = False  # takes no second turn: its start alone takes minutes
-    folder: Path = ROOT.parent  # the checkout that it is started in
+    once: bool = False  # measured in the first repeat only, since its start alone takes minutes
+    folder: Path = ROOT.parent  # the checkout in which it starts
 
 
 def contenders(device: str, peers: bool) -> list[Contender]:
-    """Those of a device; other simulators only where their environment is there (`make bench-peers` creates it)."""
+    """Contenders of a device. Another simulator is included only if its environment exists (`make bench-peers` creates it)."""
     if device == "cuda":
         on_gpu, together = (*OURS, "--device", "cuda", "--engine"), ("vectorised", "--seeds", "3")
         return [
@@ -71,7 +71,7 @@ def contenders(device: str, peers: bool) -> list[Contender]:
         Contender("fedrepro-vectorised", (*OURS, "--engine", "vectorised"), 1, frozenset("AC")),
         Contender("fedrepro-2-workers-bf16", (*OURS, "--workers", "2", "--products", "bf16"), 2, WITH_CONVOLUTIONS),
     ]
-    # Left out because of the minutes they take: convolutions stacked on a CPU; FedJAX's second core on B; most of Flower.
+    # Some combinations take minutes and are left out: stacked convolutions on a CPU; FedJAX's second core on B; most of Flower.
     for name in ("fedjax", "pfl_research", "flower") if peers else ():
         interpreter, slow = ENVS / name / "bin" / "python", name == "flower"
         for cores in ((1,) if slow else (1, 2)) if interpreter.exists() else ():
@@ -82,7 +82,7 @@ def contenders(device: str, peers: bool) -> list[Contender]:
 
 
 def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] | None:
-    """One process: steady rate, whole wall time, start-up, largest memory of its processes together. None: it failed."""
+    """Measures one process: steady rate, wall time, start-up, peak memory of its processes together. None if it failed."""
     began = time.perf_counter()
     with (CACHE / "stderr.txt").open("w") as errors:
         command = [*contender.command, str(work)]
@@ -116,9 +116,10 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
 
 
 class _PeakMemory(threading.Thread):
-    """Watches a process and its children: proportional set size, so that what they share counts once.
+    """Watches the memory of a process and its children, as proportional set size, so that shared pages count once.
 
-    To look takes the kernel tens of milliseconds, which a contender on both cores would miss: a twentieth of the time at most.
+    One look takes the kernel tens of milliseconds, which a contender on both cores loses. So looks take at most a twentieth of
+    the time.
     """
 
     def __init__(self, pid: int) -> None:
@@ -127,24 +128,24 @@ class _PeakMemory(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Until the process is gone."""
+        """Watches until the process has ended."""
         with suppress(psutil.Error):
             process = psutil.Process(self._pid)
             while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 together, began = 0, time.perf_counter()
                 for one in (process, *process.children(recursive=True)):
-                    with suppress(psutil.Error):  # it has just ended
+                    with suppress(psutil.Error):  # the process has just ended
                         together += one.memory_full_info().pss
                 self._most = max(self._most, together)
                 time.sleep(max(0.2, 20 * (time.perf_counter() - began)))
 
     def mib(self) -> float:
-        """The most so far."""
+        """The peak so far, in MiB."""
         return self._most / 2**20
 
 
 def at_commit(commit: str) -> Contender:
-    """Our sequential engine as it was at a commit, in a checkout beside the other caches."""
+    """Our sequential engine at a commit, in a checkout below the cache folder."""
     name = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{commit}^{{commit}}"]
     sha = subprocess.run(name, capture_output=True, text=True, check=True).stdout.strip()
     folder = CACHE / sha
@@ -155,7 +156,7 @@ def at_commit(commit: str) -> Contender:
 
 
 def run(works: list[str], repeats: int, every: list[Contender], limit_s: float) -> dict[str, Any]:
-    """{work: {contender: figures}} and what they were measured on."""
+    """Measures the contenders: {work: {contender: figures}}, with each work's title, data source and FLOPs per sample."""
     found: dict[str, Any] = {}
     for name in works:
         path = CACHE / f"{name}.npz"
@@ -226,7 +227,7 @@ def main() -> None:
 
 
 def table(content: dict[str, Any]) -> str:
-    """Markdown: one row for each work item and contender."""
+    """A Markdown table with one row for each work item and contender."""
     heads = ("work", "contender", "samples/s", "x naive", "whole process x naive", "of matmul peak", "MiB")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for work in (name for name in WORKS if name in content):

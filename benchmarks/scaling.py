@@ -1,8 +1,8 @@
-"""What a round costs by clients that take part and by clients that are registered: `python -m benchmarks.scaling`.
+"""Time and memory of a round by number of clients, in the cohort and registered: `python -m benchmarks.scaling`.
 
-Logistic regression on MNIST-sized images in batches of 20, FedAvg with 60 samples a client; and FedAvg with and without elastic
-aggregation where clients have 10 to 100 samples, a tenth of them held out, at least one. Every setting is a separate process,
-so that memory can be told apart. Seconds are the median over rounds of processor time, after the first.
+The runs train logistic regression on MNIST-sized images in batches of 20. FedAvg has 60 samples per client. FedAvg with and
+without elastic aggregation has clients of 10 to 100 samples, of which a tenth, at least one, is held out. Every setting is a
+separate process, so that its memory can be measured. Seconds are the median over rounds of processor time, without the first.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from benchmarks.run import RESULTS
 
 ROUNDS, BATCH = 11, 20
 EQUAL, UNEQUAL = (60, 60), (10, 100)  # fewest and most samples of a client
-# (registered, taking part, method); the methods of UNEQUAL have clients of unequal size
+# (registered, taking part, method). METHODS run on the clients of unequal size.
 SETTINGS = [(1_000, 25), (1_000, 50), (1_000, 100), (1_000, 200), (1_000, 400), (100, 100), (10_000, 100)]
 METHODS = ("fedavg", "fedavg+elastic")
 COHORTS = (25, 50, 100, 200, 400)
@@ -28,7 +28,7 @@ ALL = [(n, k, "fedavg", *EQUAL) for n, k in SETTINGS] + [(1_000, k, m, *UNEQUAL)
 
 
 def one(registered: int, taking_part: int, method: str, fewest: int, most: int) -> dict[str, float]:
-    """A setting, in this process."""
+    """Measures one setting in this process."""
     import torch
 
     from fedrepro import rng
@@ -81,7 +81,7 @@ def one(registered: int, taking_part: int, method: str, fewest: int, most: int) 
 
 
 def main() -> None:
-    """Each setting three times in turn; prints and writes results/scaling.json."""
+    """Measures each setting three times, in turn; prints the results and writes results/scaling.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()

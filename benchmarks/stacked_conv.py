@@ -1,11 +1,11 @@
 """Forms of a convolution over stacked clients, forward and backward: `python -m benchmarks.stacked_conv --device cuda`.
 
-Each layer of LeNet and SimpleCNN and a layer of each stage of ResNet-20, 20 clients with 64 images each.
+It measures each layer of LeNet and SimpleCNN and a layer of each stage of ResNet-20, for 20 clients with 64 images each.
 
-- engine: what the vectorised engine takes, a product in one launch on a GPU and grouped on a CPU;
+- engine: the form that the vectorised engine takes: a product in one launch on a GPU, a grouped convolution on a CPU;
 - grouped: one convolution with a group for each client;
 - unfold: patches as a matrix, one batched product;
-- loop: a convolution for each client, which the same launches as the sequential engine's.
+- loop: one convolution per client, the same launches as the sequential engine's.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LAYERS = {
 
 
 def unfold(x: Tensor, weight: Tensor, padding: int) -> Tensor:
-    """Patches [K, C*k*k, B*places] by weights [K, out, C*k*k]."""
+    """Multiplies patches [K, C*k*k, B*places] by weights [K, out, C*k*k]."""
     clients, batch = x.shape[:2]
     kernel, side = weight.shape[-1], x.shape[-1] + 2 * padding - weight.shape[-1] + 1
     patches = F.unfold(x.flatten(0, 1), kernel, padding=padding).unflatten(0, (clients, batch))
@@ -64,7 +64,7 @@ FORMS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
 
 
 def seconds(form: Callable[[Tensor, Tensor, int], Tensor], x: Tensor, weight: Tensor, padding: int, repeats: int) -> float:
-    """Fastest forward and backward pass."""
+    """Seconds of the fastest forward and backward pass."""
     wait = torch.cuda.synchronize if x.device.type == "cuda" else (lambda: None)
     taken = []
     for _ in range(repeats + 1):

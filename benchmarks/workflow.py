@@ -1,7 +1,7 @@
 """What the workflow costs before any job: planning after an edit, with more papers, and with thousands of runs.
 
-`python -m benchmarks.workflow CHECKOUT...` measures each checkout in turn, so that two versions are compared in one run. With
---seeds N a checkout must have the results of the demo (`snakemake reports/table3.md`): they are copied to seeds 1 to N.
+`python -m benchmarks.workflow CHECKOUT...` measures each checkout in turn, so that one run compares two versions. With
+--seeds N a checkout must have the results of the demo (`snakemake reports/table3.md`), which are copied to seeds 1 to N.
 """
 
 import argparse
@@ -21,7 +21,7 @@ REPORT = ("snakemake", "reports/table3.md", "--cores", "2", "-n", "--quiet", "al
 
 
 def measure(root: Path, *command: str) -> tuple[float, float]:
-    """(processor seconds, peak memory in MiB) of a command and its children, run in `root` with the sources there."""
+    """Runs a command in `root` with the sources there. Returns processor seconds and peak memory in MiB, children included."""
     environment = os.environ | {"PYTHONPATH": str(root / "src")}
     program = str(Path(sys.executable).with_name(command[0]))
     child = subprocess.Popen([program, *command[1:]], cwd=root, env=environment, stdout=subprocess.DEVNULL)
@@ -32,7 +32,7 @@ def measure(root: Path, *command: str) -> tuple[float, float]:
 
 
 def copied(checkout: Path, folder: Path, results: bool = False) -> Path:
-    """What git tracks of a checkout, in a folder of its own; with the demo's results, if they are wanted."""
+    """Copies the files that git tracks in a checkout to a new folder, with the demo's results if they are wanted."""
     listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def copied(checkout: Path, folder: Path, results: bool = False) -> Path:
 
 
 def edit(root: Path, mu: float) -> None:
-    """One value of params.yaml."""
+    """Changes one value of params.yaml."""
     path = root / "params.yaml"
     content = yaml.safe_load(path.read_text())
     content["methods"]["fedlaw"]["fedprox"]["mu"] = mu
@@ -52,13 +52,13 @@ def edit(root: Path, mu: float) -> None:
 
 
 def more_papers(root: Path, number: int) -> None:
-    """Copies of one paper under other names."""
+    """Adds copies of one paper under other names."""
     for place in range(number):
         shutil.copytree(root / "papers/fedgh", root / f"papers/copy{place}", dirs_exist_ok=True)
 
 
 def more_seeds(root: Path, number: int) -> int:
-    """Seeds 1 to `number` of every run of the demo, as copies of seed 8 that are accepted as finished."""
+    """Copies seed 8 of every run of the demo to seeds 1 to `number`, so that they count as finished."""
     made = 0
     for folder in sorted((root / "results/runs").iterdir()):
         record = json.loads((folder / "seed8.json").read_text())

@@ -1,9 +1,9 @@
-"""The work items that contenders are timed on, each as one file that says everything: images, clients, cohorts, settings.
+"""The work items that contenders are timed on. Each is one file with images, clients, cohorts and settings.
 
     python -m benchmarks.works A benchmarks/.cache/A.npz
 
-Partitions are drawn by the project's own schemes. Images are those of data/arrays when a data set is prepared there
-(`fedrepro data mnist`), and random ones of the same number and shape otherwise: arithmetic takes as long on either.
+The project's schemes draw the partitions. Images come from data/arrays if the data set is prepared there
+(`fedrepro data mnist`); otherwise they are random ones of the same number and shape, on which arithmetic takes as long.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from fedrepro.data import participation, partition
 from fedrepro.data.arrays import ARRAYS, load_arrays
 
 SEED = 8
-# Test images of a work without evaluation. Every contender evaluates them once at the end, and our loop in each round.
+# Test images of a work without evaluation. Every contender evaluates them once at the end; our loop does so in each round.
 FEW_TESTS = 100
-# Channels -> (mean, deviation) by which codes normalise MNIST and CIFAR-10.
+# Number of channels -> (mean, deviation) with which the code of papers normalises MNIST and CIFAR-10.
 SCALE = {1: ([0.1307], [0.3081]), 3: ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])}
 
 
 @dataclass(frozen=True)
 class Work:
-    """A federated task. `partition` is a scheme of fedrepro; `evaluate`: on the test set after each round."""
+    """A federated task. `partition` is a scheme of fedrepro; `evaluate` says whether each round ends with a test."""
 
     title: str
     dataset: str
@@ -43,11 +43,11 @@ class Work:
     evaluate: bool
     images: int  # of the training set
     shape: tuple[int, int, int]
-    repeats: int = 5  # at most; fewer where one takes minutes
+    repeats: int = 5  # at most; fewer where one repeat takes minutes
 
 
-# A, B, C: MNIST with a perceptron, with a CNN, and with many tiny clients. The last two are FedLAW's networks
-# on a part of CIFAR-10.
+# A, B, C: MNIST with a perceptron, with a CNN, and with many tiny clients. The last two are FedLAW's networks on a part of
+# CIFAR-10.
 _MNIST = {"dataset": "mnist", "images": 60_000, "shape": (1, 28, 28), "client_momentum": 0.0, "weight_decay": 0.0}
 _CIFAR = {"dataset": "cifar10-jpeg", "shape": (3, 32, 32), "partition": "dirichlet_per_class(alpha=0.5)", "clients": 20}
 _CIFAR |= {"participation": 1.0, "local_epochs": 1, "batch_size": 64, "client_lr": 0.08, "client_momentum": 0.9}
@@ -99,7 +99,7 @@ WORKS = {
 
 
 def write(work: Work, path: Path, root: Path = Path()) -> str:
-    """Writes the file of a work item; returns where its images come from."""
+    """Writes the file of a work item. Returns where its images come from."""
     folder = root / ARRAYS / work.dataset / "x".join(map(str, work.shape))
     source = work.dataset if folder.is_dir() else f"random images in the shape of {work.dataset}"
     train_x, train_y, test_x, test_y = _images(work, folder if folder.is_dir() else None)
@@ -146,7 +146,7 @@ def _images(work: Work, folder: Path | None) -> tuple[np.ndarray, ...]:
 
 
 def _some(images: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """That many at random, since files are often sorted by class."""
+    """Takes that many at random, since files are often sorted by class."""
     chosen = rng.stream(SEED, "benchmark/some").permutation(len(images))[:count]
     return images[chosen], labels[chosen].astype(np.int64)
 

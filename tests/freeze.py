@@ -1,7 +1,7 @@
 """What a change of the workflow must not move: run ids and their settings, plans, evidence, the numbers of committed pages.
 
-`python -m tests.freeze` compares the tree with `tests/golden/frozen.json` and says what differs; `--write` records it anew. A
-change that is meant to move a number writes the file in the same commit and says why.
+`python -m tests.freeze` compares the tree with `tests/golden/frozen.json` and prints the differences; `--write` writes the
+file again. A commit that is meant to move a number includes the new file and gives the reason.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.typed import plain
 
 FILE = Path("tests/golden/frozen.json")
-# Of a plan, what decides a cell's number and what it is compared with; the words of the page may change.
+# Keys of a plan's cell that decide its number and what it is compared with. The words of the page may change.
 CELL = ("row", "column", "printed", "line", "run_id", "read", "average_last", "tuned")
 RUN = ("run_id", "method", "method_label", "config", "inputs", "keep", "sources", "argument_sources")
 
 
 def plans(root: Path = Path()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """scale/paper/table and the plan with the papers' own settings, of every table at every scale."""
+    """Yields scale/paper/table and the plan with the papers' settings, for every table at every scale."""
     project = load_project(root)
     for name in project.table_names():
         for scale in project.scales:
@@ -32,7 +32,7 @@ def plans(root: Path = Path()) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def essence(made: dict[str, Any]) -> dict[str, Any]:
-    """What is frozen of a plan."""
+    """The frozen keys of a plan."""
     named = lambda metric: {"metric": metric["name"], "diagnostic": metric["diagnostic"]}  # noqa: E731
     picked = lambda cell: {key: cell[key] for key in CELL} | named(cell["metric"])  # noqa: E731
     tried = lambda one: picked(one) | {key: one[key] for key in ("values", "trial")}  # noqa: E731
@@ -49,7 +49,7 @@ def essence(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers(value: Any) -> Iterator[str]:
-    """Every number in JSON that is not whole, wherever it stands; 3 and 3.0 are the same."""
+    """Yields every number in JSON that is not whole, at any depth. 3 and 3.0 are left out alike."""
     if isinstance(value, float) and not value.is_integer():
         yield repr(value)
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -57,12 +57,12 @@ def numbers(value: Any) -> Iterator[str]:
 
 
 def digest(texts: Iterator[str]) -> str:
-    """Of texts in any order."""
+    """The digest of texts in any order."""
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
 
 
 def tree(root: Path = Path()) -> dict[str, dict[str, Any]]:
-    """What `frozen.json` holds: four mappings of names to digests."""
+    """The content of `frozen.json`: four mappings of names to digests."""
     made = {name: essence(one) for name, one in plans(root)}
     runs = {run_id: run for one in made.values() for run_id, run in one["runs"].items()}
     reports = root / "reports"
@@ -80,7 +80,7 @@ def tree(root: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def differences(frozen: dict[str, dict[str, Any]], found: dict[str, dict[str, Any]]) -> list[str]:
-    """A line for each name whose digest is another, or that only one of the two has."""
+    """A line for each name whose digest differs, or that only one of the two has."""
     said = []
     for kind in frozen:
         for name in sorted({*frozen[kind], *found[kind]}):
@@ -91,7 +91,7 @@ def differences(frozen: dict[str, dict[str, Any]], found: dict[str, dict[str, An
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 1 where something moved."""
+    """Prints the differences. Returns exit code 1 if there are any."""
     found = tree()
     if arguments == ["--write"]:
         FILE.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")

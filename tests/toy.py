@@ -1,7 +1,7 @@
-"""Tiny federated tasks in float64, built straight as `Task`s: no files, a few milliseconds a round.
+"""Tiny federated tasks in float64, built directly as `Task`s: no files, a few milliseconds per round.
 
-Five clients of unequal size, client 2 empty; three classes of 4x4 images; a proxy set of 4 images a class. `METHODS` lists
-every registered part, and chains of them: registering a part enrols it in the suites that use this list.
+Five clients of unequal size, client 2 empty; three classes of 4x4 images; a proxy set of 4 images per class. `METHODS` lists
+every registered part and chains of them, so a registered part takes part in the suites that use this list.
 """
 
 import dataclasses
@@ -31,16 +31,16 @@ from fedrepro.types import Batch, ClientContext, ServerContext
 
 CLASSES, CLIENTS = 3, 5
 TRAIN_SIZES = (7, 12, 0, 20, 5)  # samples that client i trains on
-FULL_SIZES = (10, 17, 0, 28, 7)  # with its local validation part: what aggregation weights are made from
+FULL_SIZES = (10, 17, 0, 28, 7)  # with its local validation part; aggregation weights come from these sizes
 PROXY_PER_CLASS = 4
 
-# Cohorts of each round: the whole federation, two of five (one of them the empty client), one alone, and one without data.
+# Cohorts of each round: all clients, two of five (one of them the empty client), one alone, and one without data.
 EVERYBODY = ((0, 1, 2, 3, 4),)
 PARTIAL = ((0, 3), (1, 2), (2, 4))
 ALONE = ((1,), (3,), (4,))
 EMPTY = ((2,),)
 
-# One weight, two classes: logits (w * x, 0). Small enough to work a round by hand.
+# One weight, two classes: logits (w * x, 0). It is small enough to work out a round by hand.
 ONE_WEIGHT = Model(
     "one_weight",
     (1, 1, 1),
@@ -57,7 +57,7 @@ def _one_norm(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tens
     return torch.cat([h, 0 * h], 1), norms.after()
 
 
-# The same behind a BatchNorm of one channel.
+# The same after a BatchNorm of one channel.
 ONE_NORM = Model(
     "one_norm",
     (1, 1, 1),
@@ -70,7 +70,7 @@ ONE_NORM = Model(
 
 @dataclass(frozen=True)
 class Linear(LocalRule):
-    """Loss w * mean(x), linear in the only weight: its gradient is the batch's mean, whatever w is."""
+    """Loss w * mean(x), linear in the only weight: its gradient is the batch's mean for every w."""
 
     name = "linear"
     slot = "client"
@@ -80,18 +80,18 @@ class Linear(LocalRule):
 
 
 def linear(text: str) -> Method:
-    """The method `text` with its client rule on the loss of `Linear`."""
+    """The method `text`, whose client rule has the loss of `Linear`."""
     method = compose(text)
     rule = type("On" + type(method.client).__name__, (type(method.client),), {"loss": Linear.loss})
     return dataclasses.replace(method, client=rule(**PARTS.canonical(method.client).arguments))
 
 
-# What a toy run uses where a default would take long or is missing: argument -> value, for every part that has it.
+# Values for toy runs where a default would take long or is missing: argument -> value, for every part that has it.
 FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 4, "halve_every": 2, "server_lr": 0.05, "swa_start": 1, "passes": 3}
 
 
 def part_text(name: str) -> str:
-    """A part as a user would write it, with FAST_ARGUMENTS where it learns on the proxy set or has no default."""
+    """A part as a user would write it, with FAST_ARGUMENTS if it learns on the proxy set or has no default."""
     fields = {field.name: field for field in dataclasses.fields(PARTS.get(name))}
     needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
     wanted = [key for key in FAST_ARGUMENTS if key in fields and {"server_epochs", "passes"} & fields.keys()] + needed
@@ -99,10 +99,10 @@ def part_text(name: str) -> str:
 
 
 def _chains() -> Iterator[str]:
-    """Every part in a chain with a part of each other slot, as many chains as the fullest slot has parts; and all of each slot
-    that repeats. Defaults add nothing and are left out.
+    """Chains of a part from each slot: as many chains as the fullest slot has parts, so every part is in one. A slot that
+    repeats contributes all its parts. Defaults add nothing and are left out.
 
-    Parts for running statistics have nothing to do on a model without BatchNorm: they come in three chains only.
+    Parts for running statistics have nothing to do on a model without BatchNorm, so they are in three chains only.
     """
     by_slot: dict[str, list[str]] = {}
     for name in PARTS.names():
@@ -118,7 +118,7 @@ def _chains() -> Iterator[str]:
 
 
 def _different(texts: Iterable[str]) -> list[str]:
-    """Without those that spell a method again: the parts that an open slot means are FedAvg, for example."""
+    """Drops methods that equal an earlier one: the default of an open slot is FedAvg, for example."""
     found: dict[Method, str] = {}
     for text in texts:
         found.setdefault(compose(text), text)
@@ -127,8 +127,9 @@ def _different(texts: Iterable[str]) -> list[str]:
 
 PART_METHODS = _different(["fedavg", *map(part_text, PARTS.names())])[1:]
 METHODS = _different(["fedavg", *PART_METHODS, *_chains()])
-# (method, model). What parts can do to each other, changing what they are handed or agreeing on one engine alone, is asked of
-# all of METHODS on a plain model, and of the parts and the last chain behind BatchNorm; the rest of each part alone.
+# (method, model). Parts can affect each other by changing what they are given, or by agreeing on one engine only. All METHODS
+# are tested for this on a plain model, and the parts and the last chain also with BatchNorm. The other tests take each part
+# alone.
 PERCEPTRONS_ONLY = {"pfnm"}
 EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
 CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, list(_chains())[-1]]]
@@ -151,7 +152,7 @@ def tiny_model() -> Model:
 
 
 def _whole(features: Callable[..., tuple[Tensor, Tree]], head: Callable[[Tree, Tensor], Tensor]) -> Callable:
-    """`forward` of a model of two parts."""
+    """The `forward` of a model of two parts."""
 
     def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
         h, buffers = features(params, buffers, x, train)
@@ -161,12 +162,12 @@ def _whole(features: Callable[..., tuple[Tensor, Tree]], head: Callable[[Tree, T
 
 
 def lenet_model() -> Model:
-    """A-LeNet on 4x4 images: the smallest that two poolings leave something of."""
+    """A-LeNet on 4x4 images, the smallest size at which two poolings leave something."""
     return build("lenet", (1, 4, 4), CLASSES)
 
 
 def resnet_model() -> Model:
-    """ResNet-8 on 4x4 images: the last stage has one place an image."""
+    """ResNet-8 on 4x4 images: the last stage has one place per image."""
     return build("resnet8", (1, 4, 4), CLASSES)
 
 
@@ -190,12 +191,12 @@ def norm_model() -> Model:
     return Model("tiny_norm", (1, 4, 4), CLASSES, layout, running, _whole(features, head), features, head)
 
 
-# The toy models by name; each learns something in three rounds.
+# The toy models by name. Each learns something in three rounds.
 MODELS = {"tiny": tiny_model, "lenet": lenet_model, "norm": norm_model, "resnet8": resnet_model}
 
 
 def make_spec(**changes: Any) -> RunSpec:
-    """Settings in which everything matters: several steps a round with a partial batch, momentum, weight and lr decay."""
+    """Settings that all have an effect: several steps per round with a partial batch, momentum, weight decay and lr decay."""
     values: dict[str, Any] = {
         "dataset": "toy",
         "dataset_sha": "0",
@@ -223,7 +224,7 @@ def make_spec(**changes: Any) -> RunSpec:
 
 
 def images(count: int, purpose: str) -> Batch:
-    """Noisy class means, `count` of them in a fixed order, float64."""
+    """`count` images, float64: noisy class means in a fixed order."""
     generator = rng.stream(0, f"toy/{purpose}")
     means = rng.stream(0, "toy/means").normal(0, 1, (CLASSES, 1, 4, 4))
     labels = np.arange(count) % CLASSES
@@ -240,9 +241,9 @@ def make_task(
     by_class: bool = False,
     **changes: Any,
 ) -> Task:
-    """A toy task; `cohorts` repeat over the rounds, `changes` go into the spec.
+    """A toy task. `cohorts` repeat over the rounds, and `changes` go into the spec.
 
-    `by_class` deals the samples in the order of their classes, so that clients know one or two each and contradict each other.
+    `by_class` deals the samples in the order of their classes, so that each client knows one or two and contradicts others.
     """
     model, spec = model or tiny_model(), make_spec(**changes)
     bounds = np.cumsum([0, *TRAIN_SIZES])
@@ -270,8 +271,8 @@ def make_task(
 
 
 def linear_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0, 1),), **changes: Any) -> Task:
-    """For `Linear`: client 0 has two samples of 2 in batches of one, client 1 one sample of -1; w starts at 1; a client_lr of
-    0.1, halved every round, momentum 0.5, weight decay 0.1."""
+    """A task for `Linear`. Client 0 has two samples of 2 in batches of one, client 1 one sample of -1. w starts at 1. client_lr
+    is 0.1 and halves every round; momentum is 0.5, weight decay 0.1."""
     settings = {"local_epochs": 1, "batch_size": 1, "client_lr": 0.1, "client_lr_decay": 0.5, "client_momentum": 0.5}
     spec = make_spec(**{"rounds": rounds, "clients": 2, "weight_decay": 0.1, **settings, **changes})
     x = torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64).reshape(3, 1, 1, 1)
@@ -303,7 +304,7 @@ def first_state(task: Task, method: Method) -> ServerState:
 
 
 def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: Any) -> ServerContext:
-    """What the server's parts are handed in `round`; a cohort for those that read it."""
+    """The context of the server's parts in `round`, with the data of the cohort for parts that read it."""
     values: dict[str, Any] = {
         "cohort": cohort,
         "network": TrainingNetwork(task.model, task.buffers),
@@ -320,5 +321,5 @@ def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: An
 
 
 def values_of(rows: list[tuple[int, str, float]], metric: str) -> list[float]:
-    """One metric of a run, round by round."""
+    """The values of one metric of a run, round by round."""
     return [value for _, name, value in rows if name == metric]

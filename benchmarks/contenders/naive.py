@@ -1,5 +1,7 @@
-"""The plain research loop, as papers' code has it: a DataLoader for each client with a transform for each image, a copy of the
-model for each client, torch.optim, and a mean over state dicts. The baseline of every ratio.
+"""The plain research loop, as the code of papers has it. It is the baseline of every ratio.
+
+Each client has a DataLoader, which transforms one image at a time, and a copy of the model. Training uses torch.optim; the
+server takes a mean over state dicts.
 
     python -m benchmarks.contenders.naive WORK.npz --threads 1
 """
@@ -71,7 +73,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(8)
     with np.load(options.work) as file:
-        work = dict(file)  # each look at `file` itself would read the array anew
+        work = dict(file)  # `file[key]` reads the array from disk each time
     spec, offsets = json.loads(str(work["spec"])), work["offsets"]
     train, test = Images(work["train_x"], work["train_y"], spec), Images(work["test_x"], work["test_y"], spec)
     parts = [work["index"][a:b] for a, b in pairwise(offsets)]

@@ -1,4 +1,4 @@
-"""Our engines on a work item: the training loop itself, with its evaluation, metrics and server step.
+"""Our engines on a work item: the training loop with its evaluation, metrics and server step.
 
 python -m benchmarks.contenders.ours WORK.npz --engine sequential --threads 1 --workers 2
 """
@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from fedrepro import arithmetic
 
-# Before the large imports, too. `--arithmetic portable` with all that the processor has, as `fedrepro run` does.
+# This comes before the large imports, too. `--arithmetic portable` uses all instructions of the processor, as `fedrepro run`
+# does.
 CHOICE = next((after for option, after in pairwise(sys.argv) if option == "--arithmetic"), "native")
 arithmetic.settle(CHOICE)
 if "vectorised" not in sys.argv:
@@ -34,9 +35,9 @@ from fedrepro.models import build, initial
 def load(
     path: str, device: str, method: str = "fedavg", seed: int = 8, products: str = "float32", augment: str = "none"
 ) -> Task:
-    """A work item as a task of our engine; another seed is another initial model and order of samples."""
+    """Loads a work item as a task of our engine. Another seed gives another initial model and another order of samples."""
     with np.load(path) as file:
-        work = dict(file)  # each look at `file` itself would read the array anew
+        work = dict(file)  # `file[key]` reads the array from disk each time
     spec = json.loads(str(work["spec"]))
     shape = tuple(work["train_x"].shape[1:])
     model = build(spec["model"], shape, spec["classes"], products)

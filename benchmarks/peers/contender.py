@@ -1,4 +1,4 @@
-"""What the contenders share: the work file, the cores they may use, the line they print. Needs only numpy."""
+"""What the contenders share: the work file, the cores they may use, the line they print. This module needs only numpy."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 SEED = 8
-MODELS = ("two_nn", "logistic", "mnist_cnn", "simple_cnn")  # those that each contender defines
+MODELS = ("two_nn", "logistic", "mnist_cnn", "simple_cnn")  # functions that each contender defines
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Work:
     """A federated task in memory.
 
     train_x, test_x: uint8 [N, C, H, W]; train_y, test_y: int64 [N]; spec: the settings, as `benchmarks/works.py` writes them.
-    parts: for each client the positions of its samples; cohorts: for each round its clients, less those without samples.
+    parts: the positions of each client's samples; cohorts: the clients of each round, without those that have no samples.
     """
 
     train_x: np.ndarray
@@ -48,13 +48,13 @@ class Work:
 
     @property
     def samples_round(self) -> int:
-        """Samples trained on in the last round, each local epoch counted."""
+        """Number of samples trained on in the last round; each local epoch counts."""
         return sum(len(self.parts[client]) for client in self.cohorts[-1]) * self.spec["local_epochs"]
 
 
 @lru_cache(maxsize=1)
 def load(path: str) -> Work:
-    """The work of a file, read once in a process. Exits with one line when the contenders have not got its model."""
+    """Reads the work file, once per process. Exits with one line if the contenders do not have its model."""
     with np.load(path) as file:
         spec, offsets, index = json.loads(str(file["spec"])), file["offsets"], file["index"]
         arrays = {name: file[name] for name in ("train_x", "train_y", "test_x", "test_y")}
@@ -66,9 +66,10 @@ def load(path: str) -> Work:
 
 
 def start() -> tuple[str, int]:
-    """(path of the work file, number of threads) from the command line; keeps this process and its children to as many cores.
+    """Returns the path of the work file and the number of threads, from the command line.
 
-    Call it before a framework computes anything: most size their thread pools then, by the cores they see. Hides accelerators.
+    Binds this process and its children to that many cores and hides accelerators. Call it before a framework computes anything:
+    most frameworks size their thread pools at that point, by the cores they see.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("work")

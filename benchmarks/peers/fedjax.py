@@ -2,8 +2,8 @@
 
     benchmarks/.envs/fedjax/bin/python benchmarks/peers/fedjax.py WORK.npz --threads 1
 
-A client's last batch is filled up to the batch size with more of its samples: FedJAX's way to have one compiled step
-serve all batches. With two threads XLA splits single operations over two cores.
+FedJAX fills a client's last batch up to the batch size with more of its samples, so that one compiled step serves all
+batches. With two threads XLA splits single operations over two cores.
 """
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import contender
 
-sys.path.remove(str(Path(__file__).resolve().parent))  # else this file, not the package, is what the next line imports
+sys.path.remove(str(Path(__file__).resolve().parent))  # otherwise the next line imports this file, not the package
 
 import fedjax
 import haiku as hk
@@ -71,7 +71,7 @@ def make_trainer(model: fedjax.Model, spec: dict) -> Callable:
 
 @jax.jit
 def add_share(total: fedjax.Params, params: fedjax.Params, share: float) -> fedjax.Params:
-    """A term more of the weighted mean, which is summed up so that one client's weights are held at a time."""
+    """Adds one term of the weighted mean. Summing term by term keeps only one client's weights in memory."""
     return jax.tree_util.tree_map(lambda a, b: a + share * b, total, params)
 
 

@@ -2,8 +2,8 @@
 
     benchmarks/.envs/flower/bin/python benchmarks/peers/flower.py WORK.npz --threads 1
 
-Each actor keeps all images in memory. They read them in their first message, and evaluation needs none of them, so the
-first round is the one that pays for it. Flower's reports of use are off.
+Each actor keeps all images in memory. It reads them at its first message. Evaluation needs no actor, so only the first round
+takes this time. Flower's usage reports are off.
 """
 # pyright: reportMissingImports=false
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import contender
 
-os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # read on import
+os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # flower reads it on import
 
 import torch
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
@@ -29,22 +29,23 @@ from torch_models import accuracy, make_model
 
 
 class FixedCohorts(FedAvg):
-    """FedAvg by number of samples, over given clients, not drawn ones. Nodes keep no state: any may act for any client."""
+    """FedAvg weighted by number of samples, over given cohorts instead of drawn ones. Nodes keep no state: any may act for any
+    client."""
 
     def __init__(self, path: str) -> None:
         super().__init__(fraction_evaluate=0.0, weighted_by_key="samples")
         self.path, self.cohorts = path, contender.load(path).cohorts
 
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
-        """One message for each client of the round, counted from 1."""
+        """One message for each client of the round. Flower counts rounds from 1."""
         cohort = self.cohorts[server_round - 1]
-        nodes, _ = sample_nodes(grid, len(cohort), len(cohort))  # waits until they are there
+        nodes, _ = sample_nodes(grid, len(cohort), len(cohort))  # waits until the nodes are there
         for node, client in zip(nodes, cohort, strict=True):
             task = ConfigRecord({"path": self.path, "client": client})
             yield Message(RecordDict({"arrays": arrays, "config": task}), dst_node_id=node, message_type=MessageType.TRAIN)
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """As FedAvg, which would go on without the clients that failed. RuntimeError when one did."""
+        """Aggregates as FedAvg. Raises RuntimeError if a client failed, where Flower's FedAvg would go on without it."""
         replies = list(replies)
         if failed := [reply.error.reason for reply in replies if reply.has_error()]:
             raise RuntimeError(f"round {server_round}: {len(failed)} clients failed, the first with: {failed[0]}")
@@ -52,12 +53,12 @@ class FixedCohorts(FedAvg):
 
 
 def train(message: Message, context: Context) -> Message:
-    """A client's round: SGD on its own samples from the weights it was sent."""
+    """A client's round: SGD on its samples, from the weights that it received."""
     torch.set_num_threads(1)
     work = contender.load(message.content["config"]["path"])
     spec, part = work.spec, torch.from_numpy(work.parts[message.content["config"]["client"]])
     x, y = torch.from_numpy(work.train_images), torch.from_numpy(work.train_y)
-    with torch.device("meta"):  # no time on initial weights that are replaced
+    with torch.device("meta"):  # saves the time for initial weights that are replaced anyway
         model = make_model(spec["model"])
     model.load_state_dict(message.content["arrays"].to_torch_state_dict(), assign=True)
     sgd = torch.optim.SGD(model.parameters(), spec["client_lr"], spec["client_momentum"], 0, spec["weight_decay"])
@@ -81,7 +82,7 @@ def main() -> None:
     ends, found = [], []
 
     def after_round(server_round: int, arrays: ArrayRecord) -> None:
-        """Evaluates and takes the time; Flower also calls it before the first round, as round 0."""
+        """Evaluates and takes the time. Flower also calls it before the first round, as round 0."""
         model.load_state_dict(arrays.to_torch_state_dict())
         if server_round and work.spec["evaluate"]:
             found.append(accuracy(model, *test))
@@ -97,7 +98,7 @@ def main() -> None:
 
     ray = {"num_cpus": threads, "num_gpus": 0, "log_to_driver": False}
     backend = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": ray}
-    nodes = max(len(cohort) for cohort in work.cohorts)  # it polls them all: idle ones would only slow it down
+    nodes = max(len(cohort) for cohort in work.cohorts)  # Flower polls all actors, so idle ones would slow it down
     run_simulation(server, client, num_supernodes=nodes, backend_config=backend)
     if len(ends) != len(work.cohorts) + 1:
         sys.exit("flower: the simulation ended early; its message is above")

@@ -2,9 +2,9 @@
 
     benchmarks/.envs/pfl_research/bin/python benchmarks/peers/pfl_research.py WORK.npz --threads 1
 
-With two threads it runs as two worker processes of one thread, the clients of a cohort balanced over them by their number of
-samples: what its guide to fast simulations advises. It evaluates a cohort's clients before and after training in its
-first round, whatever its settings.
+With two threads it runs as two worker processes of one thread each. The clients of a cohort are balanced over them by their
+number of samples, as its guide to fast simulations advises. In its first round it evaluates a cohort's clients before and
+after training, whatever its settings.
 """
 # pyright: reportMissingImports=false
 
@@ -19,15 +19,15 @@ import contender
 
 
 def main() -> None:
-    """Trains a work item and prints one line of JSON. With more threads, starts itself again as the other workers."""
+    """Trains a work item and prints one line of JSON. With more threads, this process starts the other workers."""
     path, threads = contender.start()
     os.environ["PFL_PYTORCH_DEVICE"] = "cpu"
     workers = []
-    if threads > 1 and "PFL_WORKER_RANK" not in os.environ:  # pfl joins its workers when it is imported
+    if threads > 1 and "PFL_WORKER_RANK" not in os.environ:  # importing pfl joins its workers
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
-        # Only the first address is connected to; the others count.
+        # pfl connects only to the first address; the others only count.
         os.environ["PFL_WORKER_ADDRESSES"] = ",".join([f"localhost:{port}"] * threads)
         for rank in range(1, threads):
             environment = os.environ | {"PFL_WORKER_RANK": str(rank)}
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def train(path: str, threads: int) -> None:
-    """Trains the work of `path` as one of `threads` workers; the first reports."""
+    """Trains the work of `path` as one of `threads` workers. The first worker reports."""
     import torch
     from pfl.aggregate.simulate import SimulatedBackend
     from pfl.aggregate.weighting import WeightByDatapoints
@@ -66,7 +66,7 @@ def train(path: str, threads: int) -> None:
             return {"accuracy": Weighted(int((self(x).argmax(1) == y).sum()), len(y))}
 
     class Clock(TrainingProcessCallback):
-        """Seconds of each round: pfl calls this last in it."""
+        """Measures the seconds of each round. pfl calls it last in a round."""
 
         def __init__(self) -> None:
             self.round_s: list[float] = []
@@ -90,7 +90,7 @@ def train(path: str, threads: int) -> None:
     parts = [torch.from_numpy(part) for part in work.parts]
 
     def make_client(client: int) -> PyTorchTensorDataset:
-        # pfl takes the batches of a user in order, so its samples are put into a new order each time.
+        # pfl takes the batches of a user in order. This shuffles the user's samples each time.
         shuffled = parts[client][torch.randperm(len(parts[client]))]
         return PyTorchTensorDataset((x[shuffled], y[shuffled]), user_id=client)
 

@@ -1,4 +1,4 @@
-"""The networks of the work items as PyTorch modules, with its default initial weights, for the contenders that use those."""
+"""The networks of the work items as PyTorch modules with PyTorch's default initial weights, for contenders that use those."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def make_model(name: str) -> nn.Sequential:
-    """Maps images float32 [B, C, H, W] to logits [B, 10]. KeyError for a name that is not one of a work item's."""
+    """A module that maps images float32 [B, C, H, W] to logits [B, 10]. Raises KeyError for a name that no work item has."""
     makers = {
         "two_nn": _two_nn,
         "logistic": _logistic,
@@ -21,7 +21,7 @@ def make_model(name: str) -> nn.Sequential:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """Percent of images that `model` gives their label."""
+    """Percent of images that `model` classifies correctly."""
     model.eval()
     batches = zip(images.split(1000), labels.split(1000), strict=True)
     return 100 * sum(int((model(x).argmax(1) == y).sum()) for x, y in batches) / len(labels)
@@ -54,7 +54,7 @@ def _resnet20() -> nn.Sequential:
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+    """Two 3x3 convolutions with a shortcut around them."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""A cluster, an S3 store and servers, really started on this machine. Run by `make test-cluster`; `make test` leaves it out."""
+"""Tests with a cluster, an S3 store and servers on this machine. `make test-cluster` runs them; `make test` leaves them out."""

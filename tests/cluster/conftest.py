@@ -1,4 +1,4 @@
-"""A project whose jobs run on a cluster that is started for the tests."""
+"""A project whose jobs run on a cluster that the tests start."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ from tests.cluster import slurm
 from tests.cluster.slurm import Slurm
 from tests.workflow.conftest import Project, make_project
 
-# Of the table's cells these four: two methods on two settings.
+# The table is cut to these four cells: two methods on two settings.
 ROWS = ("fedavg", "fedlaw")
 
 
 @pytest.fixture(scope="session")
 def place() -> Iterator[Path]:
-    """A folder with a short name, which all machines of the cluster see."""
+    """A folder with a short name that all machines of the cluster see."""
     folder = Path(tempfile.mkdtemp(prefix="fedrepro-"))
     folder.chmod(0o755)
     yield folder
@@ -29,7 +29,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(place: Path) -> Iterator[Slurm]:
-    """Two nodes of one core each. They see nothing of the temporary folder of the machine that jobs are submitted from."""
+    """Two nodes of one core each. They cannot see the temporary folder of the machine that submits jobs."""
     lacking = slurm.missing()
     if lacking:
         pytest.fail(f"no cluster here without {', '.join(lacking)}")
@@ -49,7 +49,7 @@ def cut_down(project: Project, rounds: int) -> None:
 
 
 def sites_profile(project: Project, **keys: object) -> None:
-    """Adapts profiles/slurm as a site would; a key that is None is left out."""
+    """Adapts profiles/slurm as a site would. A key with value None is left out."""
     path = project.root / "profiles/slurm/config.yaml"
     lines = path.read_text().splitlines()
     kept = [line for line in lines if line.partition(":")[0] not in keys]
@@ -60,7 +60,7 @@ def sites_profile(project: Project, **keys: object) -> None:
 
 @pytest.fixture
 def on_cluster(cluster: Slurm, place: Path) -> Iterator[Project]:
-    """A small project below the folder that all machines see, with a profile for this cluster; nothing is left running."""
+    """A small project in the folder that all machines see, with a profile for this cluster. Teardown ends what still runs."""
     root = Path(tempfile.mkdtemp(dir=place)) / "project"
     project = make_project(root)
     sites_profile(project, **{"slurm-no-account": True, "slurm-init-seconds-before-status-checks": 2, "latency-wait": 10})
@@ -69,7 +69,7 @@ def on_cluster(cluster: Slurm, place: Path) -> Iterator[Project]:
 
 
 def submit(project: Project, cluster: Slurm, *more: str) -> subprocess.Popen[str]:
-    """Snakemake on the machine that submits, in a process group of its own; what it says goes to the file `said`."""
+    """Starts Snakemake on the submitting machine, in its own process group. Its output goes to the file `said`."""
     settings = {"SNAKEMAKE_PROFILE": "profiles/slurm", "FEDREPRO_CHECKPOINT_SECONDS": "1"}
     environment = project.environment({"TMPDIR": str(cluster.root.parent / "login")} | settings)
     with (project.root / "said").open("w") as said:
@@ -83,7 +83,7 @@ def said(project: Project) -> str:
 
 
 def finished(process: subprocess.Popen[str], project: Project, seconds: float = 240) -> None:
-    """Waits for a workflow that has to end well."""
+    """Waits for a workflow, which must succeed."""
     try:
         code = process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -1,10 +1,10 @@
 """Servers that tests start and stop on this machine: PostgreSQL, S3 (moto's, in memory) and MLflow's tracking server.
 
-Each on a free port of 127.0.0.1, in a folder of its own, ended by its process id. What they need beside the project:
+Each has a free port of 127.0.0.1 and a folder, and is ended by its process id. They need, beside the project:
 
     PostgreSQL     Debian's package `postgresql`; a root user runs it as `postgres`
-    S3             `moto[server]`, in an environment that is made once in .pytest_cache/moto, or FEDREPRO_MOTO=<folder of one>
-    MLflow         psycopg2 and boto3, of requirements-cluster.lock
+    S3             `moto[server]`, in an environment that is made once in .pytest_cache/moto, or FEDREPRO_MOTO=<its folder>
+    MLflow         psycopg2 and boto3, from requirements-cluster.lock
 """
 
 import contextlib
@@ -29,13 +29,13 @@ MOTO = "moto[server]==5.*"
 
 @dataclass
 class Server:
-    """A process and the address that it answers at."""
+    """A process and its address."""
 
     address: str
     process: subprocess.Popen[bytes]
 
     def stop(self, *, kill: bool = False) -> None:
-        """Ends it, with `kill` at once."""
+        """Ends the process; `kill` ends it without a chance to clean up."""
         if self.process.poll() is None:
             self.process.kill() if kill else self.process.terminate()
             try:
@@ -46,25 +46,25 @@ class Server:
 
 
 def missing() -> str:
-    """What this machine lacks to start all of them, in words; "" when it has everything."""
+    """Names the programs and packages that this machine lacks to start all servers; "" if it has everything."""
     lacks = [] if postgres_programs() else ["PostgreSQL (apt-get install postgresql)"]
     lacks += [name for name in ("psycopg2", "boto3") if importlib.util.find_spec(name) is None]
     return ", ".join(lacks)
 
 
 def postgres_programs() -> Path | None:
-    """The newest PostgreSQL's folder of programs."""
+    """The program folder of the newest PostgreSQL; None if there is none."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
 
 
 @contextlib.contextmanager
 def postgres(folder: Path) -> Iterator[Server]:
-    """A cluster of databases with an empty one, `mlflow`, which the user mlflow owns."""
+    """Starts a PostgreSQL server with an empty database `mlflow`, owned by the user mlflow."""
     programs, port = postgres_programs(), free_port()
     assert programs is not None
     folder.mkdir(parents=True)
-    for parent in (folder, *folder.parents):  # pytest's folders are closed to the user postgres
+    for parent in (folder, *folder.parents):  # the user postgres cannot enter pytest's folders
         if os.geteuid() == 0 and parent.owner() == "root" and parent != Path("/tmp"):
             with contextlib.suppress(OSError):
                 parent.chmod(parent.stat().st_mode | 0o011)
@@ -84,13 +84,13 @@ def postgres(folder: Path) -> Iterator[Server]:
         _wait(server, lambda: subprocess.run(create, cwd=folder, capture_output=True).returncode == 0, folder / "log")
         yield server
     finally:
-        process.send_signal(2) if process.poll() is None else None  # fast: clients are cut off
+        process.send_signal(2) if process.poll() is None else None  # fast shutdown: it disconnects clients
         server.stop()
 
 
 @contextlib.contextmanager
 def s3(folder: Path, bucket: str = "lab") -> Iterator[Server]:
-    """An S3 server with an empty bucket; AWS is the environment that its clients need, beside its address."""
+    """An S3 server with an empty bucket. Its clients need its address and the environment AWS."""
     python, port = moto_environment(), free_port()
     folder.mkdir(parents=True)
     command = [python, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)]
@@ -107,7 +107,7 @@ def s3(folder: Path, bucket: str = "lab") -> Iterator[Server]:
 
 @contextlib.contextmanager
 def mlflow(folder: Path, database: str, artifacts: str, *, s3_address: str = "") -> Iterator[Server]:
-    """MLflow's server over a database; artifacts go through it to `artifacts`, for example `s3://lab/mlflow`."""
+    """MLflow's server over a database. It passes artifacts on to `artifacts`, for example `s3://lab/mlflow`."""
     port = free_port()
     folder.mkdir(parents=True)
     where = ["--backend-store-uri", database, "--artifacts-destination", artifacts]
@@ -122,10 +122,10 @@ def mlflow(folder: Path, database: str, artifacts: str, *, s3_address: str = "")
 
 
 def moto_environment() -> Path:
-    """The Python of an environment with moto, which is made when there is none: it takes some 20 s and a package registry."""
+    """The Python of an environment with moto. Makes the environment if there is none, in some 20 s from a package registry."""
     folder = Path(os.environ.get("FEDREPRO_MOTO", "") or PROJECT / ".pytest_cache" / "moto")
     python = folder / "bin" / "python"
-    with lock(folder.with_suffix(".lock"), busy=lambda _: None):  # of pytest's two processes one makes it
+    with lock(folder.with_suffix(".lock"), busy=lambda _: None):  # one of pytest's two processes makes it
         if not (folder / "bin" / "moto_server").exists():
             uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or "uv"
             subprocess.run([uv, "venv", "--quiet", "--clear", folder], check=True)
@@ -134,7 +134,7 @@ def moto_environment() -> Path:
 
 
 def free_port() -> int:
-    """A port that no process listens at now."""
+    """A port on which no process listens now."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
 
@@ -167,5 +167,5 @@ def _answers(port: int) -> bool:
 
 
 def _user(name: str) -> dict[str, str]:
-    """PostgreSQL refuses to be root."""
+    """Arguments that start a process as this user if we are root, because PostgreSQL refuses to run as root."""
     return {"user": name, "group": name} if os.geteuid() == 0 else {}

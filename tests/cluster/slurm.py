@@ -1,6 +1,6 @@
-"""Slurm from nothing on this machine, without systemd: munged, slurmctld and a slurmd for each node, ended by process id.
+"""Starts Slurm on this machine without systemd: munged, slurmctld and a slurmd for each node. They are ended by process id.
 
-Nodes differ from the machine that submits in one thing at least: they have their own temporary folder.
+A node does not see the temporary folder of the machine that submits jobs.
 """
 
 import contextlib
@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "unshare")
-# Where Slurm's commands look for it; jobs' environments do not say.
+# Slurm's commands look here, because the environment of a job does not name the file.
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 KILL_WAIT_S = 10
-# Nothing here needs cgroups; so nothing holds a job to the memory that it asked for.
+# This setup has no cgroups, so nothing holds a job to the memory that it asked for.
 CONF = """
 ClusterName=fedrepro
 SlurmctldHost={host}(127.0.0.1)
@@ -55,7 +55,7 @@ NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=
 
 
 def missing() -> list[str]:
-    """What a machine lacks for this."""
+    """What this machine lacks to start Slurm: programs, or root's rights."""
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     return lacking + ([] if os.geteuid() == 0 else ["root's rights"])
 
@@ -77,7 +77,7 @@ class Slurm:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, nodes: int, cpus: int, memory_mib: int, hidden: Sequence[Path]) -> None:
-        """`hidden`: folders that nodes see empty, as machines do not see each other's."""
+        """Starts the daemons. Nodes see the folders `hidden` as empty, as machines do not see each other's folders."""
         host, (port, *others) = socket.gethostname(), free_ports(1 + nodes)
         names = [f"n{number}" for number in range(1, nodes + 1)]
         each = {"host": host, "cpus": cpus, "memory": memory_mib}
@@ -92,7 +92,7 @@ class Slurm:
         key.chmod(0o400)
         of_munge = {"key-file": key, "socket": self.root / "munge.socket", "pid-file": self.root / "munged.pid"}
         of_munge |= {"log-file": self.root / "munged.log", "seed-file": self.root / "munge.seed"}
-        # It refuses a socket in a folder that others may write to, such as any below /tmp, unless it is forced.
+        # munged refuses a socket in a folder that others may write to, such as any below /tmp, unless it is forced.
         self._spawn("munged", "--force", "--foreground", *(f"--{name}={value}" for name, value in of_munge.items()))
         wait_until((self.root / "munge.socket").exists, 10, "munge")
         self._spawn("slurmctld", "-D", "-c", "-f", str(conf))
@@ -103,28 +103,28 @@ class Slurm:
         wait_until(lambda: self.ask("sinfo", "-h", "-N", "-o", "%t").split() == ["idle"] * nodes, 30, "nodes")
 
     def _spawn(self, *command: str) -> None:
-        """Output goes to a file beside the log."""
+        """Starts a daemon. Its output goes to a file beside the log."""
         with (self.root / f"{command[0]}.{len(self.processes)}.out").open("wb") as out:
             more = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out, "env": self.environment}
             self.processes.append(subprocess.Popen(command, start_new_session=True, **more))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Ours, with the place of Slurm's configuration."""
+        """Our environment, with the path of Slurm's configuration."""
         return os.environ | {"SLURM_CONF": str(self.root / "slurm.conf")}
 
     def ask(self, *command: str) -> str:
-        """What one of Slurm's commands prints; "" while it fails."""
+        """The output of one of Slurm's commands; "" if it fails."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
         return done.stdout if done.returncode == 0 else ""
 
     def jobs(self) -> dict[str, tuple[str, str]]:
-        """Jobs that wait or run: id -> (state, what Snakemake says of it)."""
+        """Jobs that wait or run: id -> (state, the comment that Snakemake gave it)."""
         lines = self.ask("squeue", "-h", "-o", "%i|%T|%k").splitlines()
         return {job: (state, comment) for job, state, comment in (line.split("|", 2) for line in lines)}
 
     def stop(self) -> None:
-        """Jobs first, then the nodes, the controller and munge."""
+        """Ends the jobs first, then the nodes, the controller and munge."""
         with contextlib.suppress(subprocess.SubprocessError):
             if self.jobs():
                 self.ask("scancel", "--user", "root")
@@ -141,10 +141,10 @@ class Slurm:
 
 @contextlib.contextmanager
 def configured(conf: Path) -> Iterator[None]:
-    """Has Slurm's default place lead to `conf`; what was there is put back."""
+    """Links Slurm's default path to `conf` for the block. Puts back what was there before."""
     saved = CONFIGURATION.with_name("slurm.conf.before-fedrepro")
     CONFIGURATION.parent.mkdir(exist_ok=True)
-    if CONFIGURATION.is_symlink() and not CONFIGURATION.exists():  # of a test that was killed
+    if CONFIGURATION.is_symlink() and not CONFIGURATION.exists():  # a test that was killed left it
         CONFIGURATION.unlink()
     there = os.path.lexists(CONFIGURATION)
     if there:
@@ -160,7 +160,7 @@ def configured(conf: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def running(root: Path, nodes: int = 2, cpus: int = 1, memory_mib: int = 32000, hidden: Sequence[Path] = ()) -> Iterator[Slurm]:
-    """A cluster for the block. `root`: a folder with a short name, since sockets' paths have about a hundred bytes."""
+    """A running cluster for the block. `root` needs a short name: the path of a socket has at most about a hundred bytes."""
     slurm = Slurm(root)
     with configured(root / "slurm.conf"):
         try:
@@ -171,7 +171,7 @@ def running(root: Path, nodes: int = 2, cpus: int = 1, memory_mib: int = 32000, 
 
 
 def wait_until(condition, seconds: float, what: str) -> None:
-    """TimeoutError once it has taken too long."""
+    """Waits for `condition`. Raises TimeoutError after `seconds`."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

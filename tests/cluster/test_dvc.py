@@ -1,4 +1,4 @@
-"""Results in an S3 store by DVC, on moto's server: what one clone pushes another pulls, and nothing trains there."""
+"""Results in an S3 store by DVC, on moto's server: another clone pulls what one clone has pushed and trains nothing."""
 
 import os
 import re
@@ -22,12 +22,12 @@ class Store:
         self.address = address
 
     def objects(self, prefix: str) -> int:
-        """How many lie below `prefix`."""
+        """Number of objects below `prefix`."""
         with urllib.request.urlopen(f"{self.address}/lab?list-type=2&max-keys=1000&prefix={prefix}/") as answer:
             return len(re.findall("<Key>", answer.read().decode()))
 
     def serve(self, project: Project, name: str) -> None:
-        """Makes the folder `name` of the bucket the project's remote store."""
+        """Makes the folder `name` of the bucket the remote store of the project."""
         project.run("dvc", "remote", "add", "--force", "--default", "s3", f"s3://lab/{name}")
         project.run("dvc", "remote", "modify", "s3", "endpointurl", self.address)
         project.commit()
@@ -41,7 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project under git and DVC, trained for one seed."""
+    """A project with git and DVC that has trained one seed."""
     project = make_project(tmp_path_factory.mktemp("trained") / "project")
     cut_down(project, rounds=2)
     project.run("git", "init", "-q", "-b", "main")
@@ -58,28 +58,28 @@ def clone(project: Project, root: Path) -> Project:
 
 
 def pulled(project: Project, root: Path) -> Project:
-    """A fresh clone with everything from the store."""
+    """A new clone that has pulled everything from the store."""
     found = clone(project, root)
     found.run("dvc", "pull", **servers.AWS)
-    found.run("fedrepro", "runs")  # any command links what came to the results
+    found.run("fedrepro", "runs")  # any command links the pulled files into the results
     return found
 
 
 def test_a_fresh_clone_pulls_and_trains_nothing(trained: Project, store: Store, tmp_path: Path) -> None:
-    """The same files; snakemake and dvc have nothing to train."""
+    """A new clone gets the same files. snakemake and dvc have nothing to train there."""
     store.serve(trained, "whole")
     trained.run("dvc", "push", **servers.AWS)
     fresh = pulled(trained, tmp_path / "clone")
     assert fresh.metrics() == trained.metrics()
     before = fresh.trained()
     fresh.run("snakemake", "--cores", "2", "reports/table3.md")
-    # DVC skips two stages; of the runs and the reports Snakemake knows whether anything is missing.
+    # DVC skips two stages. Snakemake finds out whether runs and reports are missing.
     assert fresh.run("dvc", "repro", **servers.AWS).stdout.count("didn't change, skipping") == 2
     assert fresh.trained() == before
 
 
 def test_a_killed_push_is_healed_by_the_next(trained: Project, store: Store, tmp_path: Path) -> None:
-    """kill -9 while some files are there and others are not: after the next push a fresh clone has all of them."""
+    """A push is killed by kill -9 when the store has some of the files. After the next push a new clone gets all of them."""
     store.serve(trained, "killed")
     process = trained.start("dvc", "push", "--jobs", "1", **servers.AWS)
     wait_until(lambda: store.objects("killed") > 2, 60, "the first files")
@@ -92,7 +92,7 @@ def test_a_killed_push_is_healed_by_the_next(trained: Project, store: Store, tmp
 
 
 def test_two_push_at_once(trained: Project, store: Store, tmp_path: Path) -> None:
-    """Two clones, one of which has trained another seed, push at the same time: each one's results can be pulled."""
+    """Two clones, one of which has trained another seed, push at the same time. The results of both can be pulled."""
     store.serve(trained, "both")
     other = clone(trained, tmp_path / "other")
     other.run("cp", "-r", trained.root / ".dvc/cache", other.root / ".dvc/cache")

@@ -1,4 +1,4 @@
-"""Trainings on a real Slurm cluster: the bits of local ones, and nothing lost when jobs or Snakemake itself are ended."""
+"""Trainings on a real Slurm cluster give the bits of local ones and lose nothing when jobs or Snakemake itself are ended."""
 
 import os
 import re
@@ -11,12 +11,13 @@ from tests.cluster.slurm import KILL_WAIT_S, Slurm, wait_until
 from tests.workflow.conftest import Project, copy_of
 
 STOPPED = re.compile(r"stopped by SIGTERM after round (\d+) of (\d+) ")
-LONG = 150  # rounds: some seconds of training
+LONG = 150  # number of rounds: some seconds of training
 
 
 def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
-    """Four trainings in two Slurm jobs of two, to a report. On one machine the same bits come out; what is drawn and the report
-    are made where snakemake runs, which hands nothing of its own to the nodes. A second call has nothing to do."""
+    """Four trainings in two Slurm jobs of two, up to the report, give the bits of a run on one machine. Drawn files and the
+    report are made where snakemake runs, which passes none of its own environment to the nodes. A second call has nothing to
+    do."""
     cut_down(on_cluster, rounds=2)
     sites_profile(on_cluster, **{"group-components": ["short=2"]})
     local = copy_of(on_cluster, tmp_path / "local")
@@ -37,8 +38,8 @@ def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, t
 
 
 def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
-    """By scancel, which does what a pre-emption and a time limit do: SIGTERM, and SIGKILL some seconds later. Snakemake submits
-    the job again, which goes on after the last round that was finished, to the same bits."""
+    """scancel does what a pre-emption and a time limit do: SIGTERM, and SIGKILL some seconds later. Snakemake submits the job
+    again, which continues after its last finished round to the same bits."""
     cut_down(on_cluster, rounds=LONG)
     local = copy_of(on_cluster, tmp_path / "local")
     target = a_run(on_cluster)
@@ -60,8 +61,8 @@ def test_a_job_that_is_ended_goes_on(on_cluster: Project, cluster: Slurm, tmp_pa
 
 
 def test_snakemake_that_was_killed_is_given_again(on_cluster: Project, cluster: Slurm) -> None:
-    """kill -9 of snakemake while a job of it runs. The same command tells of that job, and submits one of its own. That one
-    waits for the first and keeps what it trained."""
+    """snakemake is killed by kill -9 while one of its jobs runs. The same command reports that job and submits a new one, which
+    waits for the first and keeps what it has trained."""
     cut_down(on_cluster, rounds=LONG)
     target = a_run(on_cluster)
     first = submit(on_cluster, cluster, target)
@@ -78,14 +79,14 @@ def test_snakemake_that_was_killed_is_given_again(on_cluster: Project, cluster: 
 
 
 def a_run(project: Project) -> str:
-    """The marker of one training."""
+    """The job marker of one training."""
     project.run("snakemake", "--cores", "1", "--dry-run", "runs")
     names = sorted(path.stem for path in (project.root / "results/configs").glob("*.json"))
     return f"results/runs/{next(name for name in names if '-fedlaw-' in name)}/jobs/8"
 
 
 def running(cluster: Slurm) -> str:
-    """The one job, once it runs."""
+    """The id of the only job, once it runs."""
     wait_until(lambda: any(state == "RUNNING" for state, _ in cluster.jobs().values()), 60, "a job")
     (job,) = cluster.jobs()
     return job

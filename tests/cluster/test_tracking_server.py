@@ -1,4 +1,4 @@
-"""A tracking server that several folders share: PostgreSQL directly, and MLflow's server with its artifacts in S3."""
+"""Several folders share a tracking server: PostgreSQL directly, and MLflow's server with its artifacts in S3."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ TRACK = [sys.executable, "-m", "fedrepro", "track"]
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory):
-    """Address of a PostgreSQL server without the name of a database, and of an S3 server."""
+    """The addresses of a PostgreSQL server, without the name of a database, and of an S3 server."""
     if lacking := servers.missing():
         pytest.fail(f"no servers here without {lacking}")
     folder = tmp_path_factory.mktemp("servers")
@@ -36,7 +36,7 @@ def machine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def migrated(machine):
-    """The database `migrated`, to be copied: MLflow's tables, which take seconds to make, and nothing in them."""
+    """The database `migrated`, which tests copy. It has MLflow's tables, which take seconds to make, and no rows of runs."""
     script = "import sys, mlflow; mlflow.MlflowClient(sys.argv[1]).search_experiments()"
     command = [sys.executable, "-c", script, new_database(machine[0], "migrated")]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
@@ -44,7 +44,7 @@ def migrated(machine):
 
 @pytest.fixture(scope="module")
 def served(machine, migrated, tmp_path_factory):
-    """MLflow's server, over a database of its own."""
+    """MLflow's server over a new database."""
     database, files = machine
     where = new_database(database, "served", "migrated")
     with servers.mlflow(tmp_path_factory.mktemp("mlflow") / "x", where, "s3://lab/mlflow", s3_address=files) as server:
@@ -59,7 +59,7 @@ def address(request, machine, migrated):
 
 @pytest.fixture(params=["postgresql", "http"])
 def bare_address(request, machine):
-    """A tracking store without runs; PostgreSQL's has no tables either."""
+    """A tracking store without runs. PostgreSQL's has no tables either."""
     return store(request, machine[0], "template1")
 
 
@@ -70,7 +70,7 @@ def store(request, database: str, template: str) -> str:
 
 
 def emptied(address: str) -> str:
-    """The server, without the experiments of earlier tests."""
+    """The server without the experiments of earlier tests."""
     client = client_of(address)
     for experiment in client.search_experiments():
         if experiment.name != "Default":
@@ -127,7 +127,7 @@ def keys_at(address: str) -> Counter:
 
 
 def require_whole(address: str, runs: int = 15) -> None:
-    """Every key once, complete, seeds below their means, and no process that has the turn."""
+    """Every key must occur once, complete, with its seeds below the mean. No process may hold the turn."""
     found = runs_at(address)
     assert Counter(keys_at(address).values()) == {1: runs}
     means = {run.data.tags[KEY]: run.info.run_id for run in found if "/" not in run.data.tags[KEY]}
@@ -140,7 +140,7 @@ def require_whole(address: str, runs: int = 15) -> None:
 
 
 def test_two_folders_at_once_write_each_run_once(folders, bare_address):
-    """On a database without tables too: neither crashes, and the second has nothing left to write."""
+    """Two folders sync at once, also to a database without tables: neither crashes, and the second has nothing to write."""
     processes = [start(root, bare_address) for root in folders]
     said = [process.communicate(timeout=300)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
@@ -153,7 +153,7 @@ def test_two_folders_at_once_write_each_run_once(folders, bare_address):
 
 
 def test_a_killed_sync_is_completed_by_another_folder(folders, address):
-    """However far it came: what it left half-way is replaced, and its turn does not outlive it."""
+    """Another folder replaces what a killed sync left unfinished, however far it came. Its turn ends with its process."""
     for wait in (0.0, 0.3, 1.0):
         process = start(folders[0], address)
         until = time.monotonic() + 120
@@ -175,7 +175,7 @@ def runs_at_quietly(address: str) -> list:
 
 
 def test_each_folder_keeps_what_it_wrote(folders, address):
-    """A folder that asks for less retires only its own runs; of two results for one key the newer one stays, for both."""
+    """A folder that asks for less retires only its runs. Of two results for one key the newer stays, for both folders."""
     one, two = folders
     plan = make_plan(seeds=[8, 9, 10])
     run = next(iter(plan["runs"].values()))
@@ -203,7 +203,7 @@ def later(root: Path, run: dict, seed: int) -> dict:
 
 
 def test_files_go_through_the_server_into_s3(folders, served, machine, monkeypatch):
-    """Any client of the server can download model, configuration and environment. It needs no S3 keys."""
+    """Any client of the server can download model, configuration and environment, and needs no S3 keys."""
     assert track(folders[0], emptied(served.address))[0] == 0
     client = client_of(served.address)
     run = next(one for one in runs_at(served.address) if "/" in one.data.tags[KEY])
@@ -220,14 +220,14 @@ def test_files_go_through_the_server_into_s3(folders, served, machine, monkeypat
 
 
 def test_a_server_that_is_gone_or_frozen_holds_nothing_up(folders, machine, migrated, tmp_path):
-    """One line within seconds, exit code 2, and the sync after it writes all that is missing."""
+    """The sync prints one line within seconds and exits with code 2. The next sync writes all that is missing."""
     where = new_database(machine[0], "frozen", "migrated")
     with servers.mlflow(tmp_path / "mlflow", where, str(tmp_path / "files")) as server:
         os.killpg(server.process.pid, signal.SIGSTOP)
         began = time.monotonic()
         code, said = track(folders[0], server.address)
         assert (code, said) == (2, f"fedrepro: error: MLflow at {server.address} does not answer; `fedrepro track` catches up")
-        assert time.monotonic() - began < 20  # 5 s, and what a busy machine needs to start Python
+        assert time.monotonic() - began < 20  # 5 s, plus the time in which a busy machine starts Python
         os.killpg(server.process.pid, signal.SIGCONT)
         assert track(folders[0], server.address)[1].startswith("MLflow: 10 runs written")
         require_whole(server.address)
@@ -242,7 +242,7 @@ def test_a_server_that_is_gone_or_frozen_holds_nothing_up(folders, machine, migr
 
 
 def test_a_report_does_not_wait_for_a_server(folders):
-    """The workflow's step says it and goes on."""
+    """The workflow's step prints a line and goes on."""
     plan = next((folders[0] / "results" / "plans").rglob("*.json"))
     environment = os.environ | {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{servers.free_port()}"}
     command = [*TRACK, str(plan), "--out", "tracked.json"]

@@ -36,8 +36,8 @@ def kill(round: int, progress: Progress) -> None:
 
 @EVERY
 def test_workers_kill_and_resume_change_no_bit(text: str, tmp_path: Path) -> None:
-    """Behind BatchNorm, with momentum that goes on: one process undisturbed, two workers, and two workers that are killed after
-    round 2 of 4 and gone on with: weights, statistics and every recorded number."""
+    """With BatchNorm and kept momentum, three runs give the same weights, statistics and recorded numbers: one process
+    undisturbed, two workers, and two workers that are killed after round 2 of 4 and resumed."""
     task, method = make_task("norm", rounds=4, keep_client_momentum=True, cohorts=toy.PARTIAL), compose(text)
     whole, checkpoints = train(task, method), Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
     with pytest.raises(Killed):
@@ -51,7 +51,7 @@ def test_workers_kill_and_resume_change_no_bit(text: str, tmp_path: Path) -> Non
 
 @EVERY
 def test_the_vectorised_engine_resumes(text: str, tmp_path: Path) -> None:
-    """Killed in round 2 of two seeds and gone on with: the same bits. A client at a time: the same numbers."""
+    """Two seeds that are killed in round 2 and resumed give the same bits. Chunks of one client give the same numbers."""
     several, method = tasks(rounds=3)[:2], compose(text)
     whole = dict(train_together(several, method))
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
@@ -67,7 +67,7 @@ def test_the_vectorised_engine_resumes(text: str, tmp_path: Path) -> None:
 
 
 def test_probes_see_held_out_samples_and_the_received_model() -> None:
-    """Of each client of the cohort, by hand: batches of 6 of its own held-out samples, in evaluation mode."""
+    """The probe of each client equals one computed by hand: batches of 6 of its held-out samples, in evaluation mode."""
     task, method = make_task("norm"), compose("elastic")
     cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None
@@ -82,7 +82,7 @@ def test_probes_see_held_out_samples_and_the_received_model() -> None:
 
 
 def test_personal_models_are_evaluated_on_held_out_samples() -> None:
-    """Accuracy and loss over all held-out samples, each by its own client's model; a client without data has none."""
+    """Accuracy and loss are over all held-out samples, each with its client's model. A client without data has no model."""
 
     class Itself(PFedMe):
         def personalise(self, batches, ctx):
@@ -105,7 +105,7 @@ def test_personal_models_are_evaluated_on_held_out_samples() -> None:
 
 @pytest.mark.parametrize("text", ["pfedme", "elastic"])
 def test_methods_that_need_held_out_samples_say_so(text: str) -> None:
-    """One line before the first round."""
+    """The error says that there are no held-out samples and to raise local_validation."""
     task = toy.make_task()
     bare = replace(task, held_out=[index[:0] for index in task.held_out])
     with pytest.raises(UserError, match=r"held-out samples of clients, and the(y have|re are) none; raise local_validation"):
@@ -113,10 +113,10 @@ def test_methods_that_need_held_out_samples_say_so(text: str) -> None:
 
 
 def test_batches_of_one_step_by_hand() -> None:
-    """The first batches of the steps are FedAvg's, the others orders of their own; every epoch each of them covers all samples.
+    """The first batches of the steps are FedAvg's; the second ones have another order. Both cover all samples in every epoch.
 
-    With the loss w * mean(x) the gradient on a batch is its mean, wherever it is taken, so a round moves w by -client_lr times
-    the sum of those means: over an epoch in batches of one, of all samples, and FedAvg ends at the same place.
+    With the loss w * mean(x) the gradient on a batch is its mean for every w, so a round moves w by -client_lr times the sum of
+    those means. Over an epoch in batches of one that is the sum of all samples, and FedAvg ends at the same place.
     """
     seen: list[list[list[float]]] = []
 
@@ -150,7 +150,7 @@ def test_batches_of_one_step_by_hand() -> None:
 
 
 def test_a_third_batch_is_independent_too() -> None:
-    """Three orders of a client's samples, each step's batches of one size."""
+    """A client's samples have three different orders. The batches of one step have the same size."""
     several: list[list[int]] = []
 
     class Spy(PerFedAvg):
@@ -166,7 +166,7 @@ def test_a_third_batch_is_independent_too() -> None:
 
 
 def test_augmented_batches_of_one_step_agree() -> None:
-    """Crops and flips of the second and third batch have streams of their own, the same on both engines."""
+    """Crops and flips of the second and third batch draw from their own streams, which are the same on both engines."""
     several, method = tasks(augment="crop(padding=1)+flip"), compose("per_fedavg(variant=hessian_free)")
     found = dict(train_together(several, method))
     for i, task in enumerate(several):

@@ -1,4 +1,4 @@
-"""All engines compute the same: every method, every model that stacks, partial participation, unequal sizes, several seeds."""
+"""All engines compute the same: every method, every kind of model, partial participation, unequal sizes, several seeds."""
 
 import dataclasses
 from pathlib import Path
@@ -21,29 +21,29 @@ from fedrepro.types import Asked, Batch
 from tests import toy
 
 SEEDS = (8, 9, 10)
-# For each seed: everybody; two of five; three of five, one of whom may have no data.
+# Cohorts of each seed: all clients; two of five; three of five, one of which may have no data.
 COHORTS = (toy.EVERYBODY, ((0, 3), (1, 4), (3, 4)), ((0, 1, 2), (1, 3, 4), (2, 3, 4)))
-# Nobody with data, or one client alone. (Not for distillation: from a lone teacher, who is the student, it starts at a gradient
-# of 0, where Adam makes large steps of rounding errors.)
+# Cohorts without data, or one client alone. Distillation is left out: a lone teacher equals the student, so it starts at a
+# gradient of 0, where Adam makes large steps of rounding errors.
 LONELY = (toy.ALONE, toy.EMPTY, ((2,), (4,), (2,)))
 RULES = [name for name in PARTS.names() if PARTS.get(name).slot == "client"]
 RULES += ["fedprox(mu=0.5, steps=plain)", "feddyn(norm=plain, weighting=size)", toy.part_text("fedlaw")]
 
 
 def tasks(model: str = "tiny", cohorts: tuple = COHORTS, **changes) -> list[Task]:
-    """A toy task for each seed, each with its own cohorts."""
+    """Makes a toy task for each seed, each with other cohorts."""
     each = zip(SEEDS, cohorts, strict=True)
     return [toy.make_task(seed=seed, model=toy.MODELS[model](), cohorts=who, **({"rounds": 3} | changes)) for seed, who in each]
 
 
 def together(text: str, several: list[Task], **options) -> list[Outcome]:
-    """Outcomes of the vectorised engine, in the order of the tasks."""
+    """Trains all tasks on the vectorised engine. Returns the outcomes in the order of the tasks."""
     found = dict(train_together(several, compose(text), **options))
     return [found[i] for i in range(len(several))]
 
 
 def assert_close(found: Outcome, expected: Outcome, atol: float) -> None:
-    """Weights, statistics and every recorded number."""
+    """Compares weights, statistics and every recorded number."""
     assert found.status == expected.status
     assert found.progress.round == expected.progress.round
     assert found.progress.samples == expected.progress.samples
@@ -55,8 +55,8 @@ def assert_close(found: Outcome, expected: Outcome, atol: float) -> None:
 
 @pytest.mark.parametrize(("text", "model"), toy.CASES)
 def test_every_method_in_float64(text: str, model: str) -> None:
-    """Two seeds at once against each alone, 2 rounds: 1e-12, or 1e-8 behind BatchNorm, which over batches of two divides
-    rounding errors by small deviations."""
+    """Two seeds together equal each alone after 2 rounds: to 1e-12, or 1e-8 with BatchNorm, which divides rounding errors by
+    small deviations over batches of two."""
     several = tasks(model, rounds=2)[:2]
     for found, task in zip(together(text, several), several, strict=True):
         assert_close(found, train(task, compose(text)), 1e-12 if model == "tiny" else 1e-8)
@@ -64,7 +64,7 @@ def test_every_method_in_float64(text: str, model: str) -> None:
 
 @pytest.mark.parametrize("text", ["gh", "gh(against=in_place, denominator=own)+fednova", "fedprox(mu=0.5)+gh(against=pairs)"])
 def test_clients_who_contradict_each_other(text: str) -> None:
-    """Harmonising has something to do in every round, and does the same on both engines."""
+    """Gradient harmonisation meets conflicts in at least one round, and both engines agree."""
     several = tasks(by_class=True)
     for found, task in zip(together(text, several), several, strict=True):
         assert max(toy.values_of(found.progress.rows, "gh_conflicts")) > 0
@@ -74,7 +74,8 @@ def test_clients_who_contradict_each_other(text: str) -> None:
 @pytest.mark.parametrize("text", RULES)
 @pytest.mark.parametrize(("momentum", "keep", "decay"), [(0.0, False, 1e-2), (0.9, True, 1e-2)])
 def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, decay: float) -> None:
-    """With and without momentum, momentum that goes on, and weight decay; cohorts of one client and of none."""
+    """Both engines and the plain form agree with and without momentum, kept momentum and weight decay, for cohorts of one
+    client and of none."""
     several = tasks(cohorts=LONELY, client_momentum=momentum, keep_client_momentum=keep, weight_decay=decay)
     for found, task in zip(together(text, several), several, strict=True):
         assert_close(found, train(task, compose(text)), 1e-12)
@@ -82,8 +83,8 @@ def test_every_client_rule_and_solver(text: str, momentum: float, keep: bool, de
 
 
 def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
-    """One of the models on images of 12 pixels, or the fewest it takes, or windows of 12 characters at most: clients with last
-    batches of 4, 3 and of one sample at batches of 8; one round of one epoch."""
+    """A model on images of 12 pixels, or the fewest it takes, or windows of at most 12 characters. Batches of 8 leave the
+    clients last batches of 4, 3 and 1 samples. The task has one round of one epoch."""
     sizes, most = (12, 11, 9), max(12, MODELS[name].smallest_side)
     shape, classes = tuple(min(places, most) for places in MODELS[name].input_shape), 10
     model, base = build(name, shape, classes), toy.make_task(seed=seed)
@@ -113,11 +114,11 @@ def real_task(name: str, seed: int, dtype: torch.dtype) -> Task:
     )
 
 
-# One model for each kind of layer and of gradient; that each of the others takes weights with a client axis is shown in
-# tests/unit/models.
+# One model for each kind of layer and of gradient. tests/unit/models shows that every other layer takes weights with a client
+# axis.
 KINDS = ["mlp", "lenet", "fedgh_cnn", "mcmahan_cifar", "resnet8", "resnet20_gn", "char_lstm"]
-# In float32: norm of the difference over the norm of a round's update. Low bits differ by 1e-6; where one turns a ReLU or
-# a maximum the other way, and behind BatchNorm over small batches, that grows. The plain form differs as much.
+# Float32 tolerance: the norm of the difference over the norm of a round's update. Low bits differ by 1e-6. The difference grows
+# where a low bit changes a ReLU or a maximum, and with BatchNorm over small batches. The plain form differs as much.
 FLOAT32 = {"mlp": 1e-5, "lenet": 0.1, "resnet8": 0.1, "char_lstm": 1e-5}
 
 
@@ -125,8 +126,8 @@ FLOAT32 = {"mlp": 1e-5, "lenet": 0.1, "resnet8": 0.1, "char_lstm": 1e-5}
     ("name", "dtype"), [(name, torch.float64) for name in KINDS] + [(name, torch.float32) for name in FLOAT32]
 )
 def test_every_kind_of_model(name: str, dtype: torch.dtype) -> None:
-    """Two seeds at once against each alone, both against the plain form, one round: in float64 to 1e-10 (1e-8 behind BatchNorm)
-    of the update, in float32 to the tolerance stated above."""
+    """Two seeds together, and each alone, equal the plain form after one round: in float64 to 1e-10 (1e-8 with BatchNorm) of
+    the update, in float32 to the tolerance above."""
     several = [real_task(name, seed, dtype) for seed in SEEDS[:2]]
     tolerance = 1e-8 if several[0].model.buffer_layout.names else 1e-10
     if dtype == torch.float32:
@@ -141,7 +142,7 @@ def test_every_kind_of_model(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("model", ["tiny", "norm"])
 def test_chunks_of_one_client(model: str) -> None:
-    """Memory for next to nothing: each client is one chunk, and nothing changes."""
+    """With almost no memory each client is one chunk, and the results stay the same."""
     several = tasks(model)
     chunk = vectorised._Chunk
     with mock.patch.object(chunk, "train", autospec=True, side_effect=chunk.train) as cut:
@@ -153,7 +154,7 @@ def test_chunks_of_one_client(model: str) -> None:
 
 
 def test_padding_is_less_than_the_last_batches_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound that the engine states: all samples computed in a round, against those that clients have."""
+    """The vectorised engine computes as many samples in a round as it states: padding only fills up last batches."""
     seen = []
     original = torch.Tensor.index_select
 
@@ -169,8 +170,8 @@ def test_padding_is_less_than_the_last_batches_themselves(monkeypatch: pytest.Mo
 
 
 def test_padded_batch_norm_sees_real_samples_only() -> None:
-    """Three clients with 4, 2 and 3 of 4 samples, the padding filled with huge numbers: output, statistics and gradients of the
-    real samples are those of each client alone; in float64, to 1e-12."""
+    """Three clients have 4, 2 and 3 of 4 samples, and huge numbers fill the padding. Output, statistics and gradients of the
+    real samples equal those of each client alone, in float64 to 1e-12."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(3, 4, 2, 3, 3, dtype=torch.float64, generator=generator)
     weight, bias, mean = (torch.randn(3, 2, dtype=torch.float64, generator=generator) for _ in range(3))
@@ -198,8 +199,9 @@ class Killed(Exception):
 @pytest.mark.parametrize("text", ["fedavg", "feddyn"])
 @pytest.mark.parametrize("lost", [False, True])
 def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Killed in round 2 of the second seed: checkpoints are saved of all seeds or none, and the three go on from it to the same
-    bits. One that is lost makes all start over, as they train together from the first round on; that is one line."""
+    """The run is killed in round 2 of the second seed. Checkpoints exist for all seeds or none, and the three seeds continue
+    from them to the same bits. If one checkpoint is lost, a line says so and all seeds start over, because they train together
+    from the first round."""
     several = tasks(rounds=4, keep_client_momentum=True)
     whole = together(text, several)
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
@@ -224,7 +226,7 @@ def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsy
 
 
 def test_a_diverged_seed_leaves_the_others_alone() -> None:
-    """Weights of 1e200 overflow in one seed's first round; it ends there, the others do not notice."""
+    """Weights of 1e200 overflow in one seed's first rounds. That seed ends; the others stay the same."""
     several = tasks()
     huge = dataclasses.replace(several[1], params=several[1].params.like(torch.full_like(several[1].params.flat, 1e200)))
     first, second, third = together("fedavg", [several[0], huge, several[2]])
@@ -236,7 +238,8 @@ def test_a_diverged_seed_leaves_the_others_alone() -> None:
 
 @pytest.mark.parametrize("model", ["lenet", "norm"])
 def test_models_on_the_same_images_as_one_batch(model: str) -> None:
-    """Teachers' logits: stacked, one after another, and one by one by hand; more images than fit a batch. Float64, 1e-12."""
+    """Logits of teachers are the same stacked, one after another, and by hand, with more images than fit one batch. Float64,
+    1e-12."""
     task = toy.make_task(model=toy.MODELS[model]())
     params = tree.stack([tree.scale(task.params, factor) for factor in (1.0, 0.5, -2.0)])
     buffers = tree.stack([tree.map(lambda b, shift=shift: b + shift, task.buffers) for shift in (0.0, 0.5, 1.0)])
@@ -253,8 +256,8 @@ def test_models_on_the_same_images_as_one_batch(model: str) -> None:
 @pytest.mark.parametrize("text", [toy.part_text(name) for name in ("fedlaw", "feddf", "server_ft")])
 @pytest.mark.parametrize("model", ["tiny", "norm"])
 def test_server_steps_of_several_seeds_are_one_pass(text: str, model: str) -> None:
-    """While three seeds' servers work, the network is only ever asked for all three at once, a pass for each proxy batch: 12
-    images in batches of 8, 4 epochs, 3 rounds (stacking itself is compared in float64 above)."""
+    """The servers of three seeds always evaluate the network for all three at once. Each proxy batch takes one pass: 12 images
+    in batches of 8, 4 epochs, 3 rounds. (Tests above compare the values in float64.)"""
     several, seen = tasks(model), []
     original = lockstep.answer
 
@@ -268,7 +271,7 @@ def test_server_steps_of_several_seeds_are_one_pass(text: str, model: str) -> No
 
 
 def test_an_error_in_one_seeds_server_is_raised() -> None:
-    """In a thread that works, and in the pass that answers all: nothing hangs, the error is the one that was raised."""
+    """An error in a seed's thread, or in the common pass, is raised as it is, and nothing hangs."""
 
     def fails(ask):
         raise KeyError("of this seed")

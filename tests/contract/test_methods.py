@@ -1,4 +1,4 @@
-"""What every part owes, whatever it computes, and what pairs of them owe each other. Registering a part enrols it."""
+"""Tests that every part must pass, and every pair of parts. A registered part takes part in them automatically."""
 
 import dataclasses
 import inspect
@@ -30,30 +30,30 @@ from tests import toy
 PARTS_NAMES = PARTS.names()
 CASES = pytest.mark.parametrize(("text", "model"), toy.ALONE_CASES)
 PAIRS = pytest.mark.parametrize(("text", "model"), toy.CASES)
-# One of each client rule, and two whose clients' steps and differences the server asks for.
+# One method of each client rule, and two whose server asks for clients' steps and differences.
 TUNED = {text for text in toy.ALONE_METHODS if compose(text).client != compose("fedavg").client} | {"fedavg", "gh", "fednova"}
 NEEDY = [text for text in toy.ALONE_METHODS if "proxy" in compose(text).needs]
 
 
 def make_task(model: str, **changes) -> Task:
-    """The toy task on the toy model of that name."""
+    """The toy task with the toy model of this name."""
     return toy.make_task(model=toy.MODELS[model](), **changes)
 
 
 def tensors_of(task: Task) -> list[torch.Tensor]:
-    """Everything a run is given."""
+    """Every tensor that a run is given."""
     assert task.proxy is not None
     return [task.params.flat, task.buffers.flat, task.train.x, task.proxy.x, task.evaluation.x, task.client_sizes]
 
 
 def run(text: str, task: Task, **options) -> Outcome:
-    """A run of the method `text` to its last round."""
+    """Trains the method `text` to its last round."""
     return train(task, compose(text), **options)
 
 
 @cache
 def finished(text: str, model: str) -> Outcome:
-    """The run of three rounds that others are compared with."""
+    """A run of three rounds that other runs are compared with."""
     return run(text, make_task(model))
 
 
@@ -71,12 +71,12 @@ def flatten(value) -> list:
 
 
 def clones(value) -> list:
-    """`flatten`, each tensor copied."""
+    """The values of `flatten`, with each tensor copied."""
     return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flatten(value)]
 
 
 def same(a, b) -> bool:
-    """Bit for bit, NaN unequal to everything."""
+    """Whether all bits agree. NaN is unequal to everything."""
     left, right = flatten(a), flatten(b)
     return len(left) == len(right) and all(
         torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in zip(left, right, strict=True)
@@ -85,7 +85,8 @@ def same(a, b) -> bool:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_is_a_frozen_dataclass_in_a_known_slot(name: str) -> None:
-    """Immutable and comparable by value, so that equal parts are equal runs; `needs` names only what runs can provide."""
+    """A part is immutable and comparable by value, so that equal parts are equal runs. `needs` names only what runs can
+    provide."""
     cls = PARTS.get(name)
     assert issubclass(cls, Part)
     assert dataclasses.is_dataclass(cls)
@@ -96,7 +97,7 @@ def test_a_part_is_a_frozen_dataclass_in_a_known_slot(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_opens_with_its_source_and_states_its_limit(name: str) -> None:
-    """The module's docstring begins with a publication and a place in it; a part with arguments says what they reduce to."""
+    """The module's docstring begins with a publication and a place in it. A part with arguments states its limiting case."""
     cls = PARTS.get(name)
     text = " ".join((inspect.getdoc(inspect.getmodule(cls)) or "").split())
     opening = " ".join(text.split()[:60])
@@ -109,7 +110,7 @@ def test_a_part_opens_with_its_source_and_states_its_limit(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_lies_in_the_package_of_its_slot_and_is_short(name: str) -> None:
-    """methods/<slot>/<file>.py, under 100 lines."""
+    """A part is in methods/<slot>/<file>.py, which has under 100 lines."""
     path = Path(inspect.getfile(PARTS.get(name)))
     assert path.parent.name == PARTS.get(name).slot
     assert len(path.read_text().splitlines()) < 100
@@ -117,7 +118,7 @@ def test_a_part_lies_in_the_package_of_its_slot_and_is_short(name: str) -> None:
 
 @pytest.mark.parametrize("text", toy.METHODS)
 def test_canonical_name_parses_back(text: str) -> None:
-    """str(method) spells every part and argument and means the same method; spelling it again changes nothing."""
+    """str(method) spells out every part and argument and composes to the same method, with the same string."""
     method = compose(text)
     assert compose(str(method)) == method
     assert str(compose(str(method))) == str(method)
@@ -128,8 +129,8 @@ def test_canonical_name_parses_back(text: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PARTS_NAMES if issubclass(PARTS.get(name), Buffers)])
 def test_a_buffers_part_leaves_the_weights_alone(name: str) -> None:
-    """It hands on statistics of one model, laid out as they came; beside FedAvg, which trains nothing on the server, weights
-    are FedAvg's to the bit, and without BatchNorm there is nothing to hand on."""
+    """A buffers part returns the statistics of one model in the same layout. Together with FedAvg, which trains nothing on the
+    server, the weights are FedAvg's to the bit. Without BatchNorm there are no statistics."""
     text = toy.part_text(name)
     for model in ("norm", "tiny"):
         task = make_task(model)
@@ -142,7 +143,7 @@ def test_a_buffers_part_leaves_the_weights_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_is_found_again_by_its_label(name: str) -> None:
-    """The label of a part alone is its name, or fedavg for what every slot takes anyway; it parses to the same parts."""
+    """The label of a single part is its name, or fedavg if it is the default of its slot. It parses to the same parts."""
     method = compose(toy.part_text(name))
     assert method.label == ("fedavg" if compose("fedavg") == method else name)
     assert [part.name for part in compose(method.label).parts] == [part.name for part in method.parts]
@@ -150,14 +151,14 @@ def test_a_part_is_found_again_by_its_label(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(DEFAULTS.values())))
 def test_spelling_out_a_default_changes_nothing(name: str) -> None:
-    """`local_sgd`, `mean`, `server_sgd` and `mean_buffers` are what an empty slot means."""
+    """`local_sgd`, `mean`, `server_sgd` and `mean_buffers` are the defaults of empty slots."""
     assert compose(name) == compose("fedavg")
 
 
 @CASES
 def test_three_rounds_are_finite_and_recorded(text: str, model: str) -> None:
-    """Every weight and every noted scalar is a finite float, every round is recorded; running variances stay positive. That it
-    has the same bits twice is shown where it is interrupted."""
+    """Every weight and every recorded scalar is a finite float, every round is recorded, and running variances stay positive.
+    The test of interruptions shows that two runs have the same bits."""
     first = finished(text, model)
     assert torch.isfinite(first.buffers.flat).all()
     assert all((value > 0).all() for name, value in first.buffers.items() if name.endswith("running_var"))
@@ -170,8 +171,8 @@ def test_three_rounds_are_finite_and_recorded(text: str, model: str) -> None:
 
 @pytest.mark.parametrize(("text", "model"), [case for case in toy.ALONE_CASES if case[0] in ("fedavg", *toy.PART_METHODS)])
 def test_single_precision_stays_single(text: str, model: str) -> None:
-    """As users train: every tensor of the server's state and of what clients keep is float32 after two rounds, and the result
-    is that of float64 within a hundredth of what training did."""
+    """In float32, every tensor of the server's state and of what clients keep is float32 after two rounds. The result differs
+    from that of float64 by less than a hundredth of the distance that training moved."""
     task, method = make_task(model, dtype=torch.float32, keep_client_momentum=True, rounds=2), compose(text)
     runner, state = SequentialEngine(task, method), toy.first_state(task, method)
     for round in range(2):
@@ -187,8 +188,8 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
 
 @CASES
 def test_any_cohort_will_do(text: str, model: str) -> None:
-    """With one client all values are finite. When no client has data, the model does not change. (The test of interruptions
-    has two clients of five.)"""
+    """A round with one client gives finite values. If no client has data, the model does not change. (The test of interruptions
+    has cohorts of two of five clients.)"""
     task = make_task(model, cohorts=toy.ALONE)
     outcome, without = run(text, task), run(text, make_task(model, cohorts=toy.EMPTY, rounds=2))
     assert outcome.status == without.status == "finished"
@@ -198,8 +199,8 @@ def test_any_cohort_will_do(text: str, model: str) -> None:
 
 @PAIRS
 def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
-    """Hooks are pure: initial weights and statistics, data, the cohort, what clients keep and the server's state are the same
-    before and after a round."""
+    """Hooks are pure: a round does not modify initial weights and statistics, data, the cohort, what clients keep or the
+    server's state."""
     task, method = make_task(model, keep_client_momentum=True), compose(text)
     kept = [t.clone() for t in tensors_of(task)]
     runner = SequentialEngine(task, method)
@@ -224,8 +225,8 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
 
 @CASES
 def test_what_travels_is_declared(text: str, model: str) -> None:
-    """A message has as many vectors as `sends` says; clients do without shared state unless it `receives`; and clients'
-    statistics matter to the server exactly when a part says that it `reads_buffers`."""
+    """A message has as many vectors as `sends` says. Clients read shared state only if the rule `receives` it. The clients'
+    statistics matter to the server exactly if a part has `reads_buffers`."""
     task, method = make_task(model), compose(text)
     state = toy.first_state(task, method)
     cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
@@ -244,7 +245,7 @@ def test_what_travels_is_declared(text: str, model: str) -> None:
 
 @CASES
 def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> None:
-    """What `save` writes, `load` gives back bit for bit, states of parts and of clients and running statistics included."""
+    """`load` returns bit for bit what `save` wrote, with the states of parts and clients and the running statistics."""
     task, method = make_task(model, keep_client_momentum=True), compose(text)
     runner = SequentialEngine(task, method)
     state = toy.first_state(task, method)
@@ -269,8 +270,8 @@ class Interrupted(Exception):
 
 @CASES
 def test_interrupted_twice_and_resumed_is_bit_identical(text: str, model: str, tmp_path: Path) -> None:
-    """Killed in round 1, and again in round 2: weights, statistics and records of an undisturbed run, each time from the
-    checkpoint of the round before."""
+    """A run that is killed in round 1, and again in round 2, continues each time from the checkpoint of the round before. It
+    ends with the weights, statistics and records of an undisturbed run."""
     task = make_task(model, cohorts=toy.PARTIAL)
     whole = run(text, task)
     checkpoints = Checkpoints(tmp_path / "seed8.pt", canonical_hash(text), every_s=0)
@@ -294,7 +295,7 @@ def test_interrupted_twice_and_resumed_is_bit_identical(text: str, model: str, t
 
 @pytest.mark.parametrize("text", NEEDY)
 def test_a_method_that_needs_the_proxy_set_refuses_to_run_without(text: str) -> None:
-    """One line that names the method and what is missing, before the first round."""
+    """One line names the method and the proxy set before the first round."""
     with pytest.raises(UserError, match="proxy") as caught:
         run(text, toy.make_task(proxy=False), report=lambda *_: pytest.fail("a round was trained"))
     assert "\n" not in str(caught.value)
@@ -303,15 +304,15 @@ def test_a_method_that_needs_the_proxy_set_refuses_to_run_without(text: str) -> 
 
 @pytest.mark.parametrize(("text", "model"), [(text, model) for text, model in toy.ALONE_CASES if text not in NEEDY])
 def test_a_method_that_declares_no_need_runs_without_the_proxy_set(text: str, model: str) -> None:
-    """`needs` is complete: what does not name the proxy set does not touch it."""
+    """`needs` is complete: a method that does not name the proxy set gives the same result without it."""
     without, given = run(text, make_task(model, proxy=False)), finished(text, model)
     assert same([without.params, without.buffers], [given.params, given.buffers])
 
 
 @pytest.mark.parametrize(("text", "model"), [case for case in toy.ALONE_CASES if case[0] in TUNED])
 def test_tuned_client_round_equals_the_plain_one(text: str, model: str) -> None:
-    """The in-place form and the readable form of a client's round agree to round-off, over 3 rounds in float64. Round-off is
-    larger behind BatchNorm, where some gradients are all but zero and Adam divides them by their size."""
+    """The in-place form and the readable form of a client's round agree to round-off after 3 rounds in float64. Round-off is
+    larger with BatchNorm, where some gradients are almost zero and Adam divides by their size."""
     tuned, plain = finished(text, model), run(text, make_task(model), engine="plain")
     atol = 1e-8 if model == "norm" else 1e-12
     torch.testing.assert_close(tuned.params.flat, plain.params.flat, rtol=0, atol=atol)

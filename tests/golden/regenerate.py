@@ -1,9 +1,9 @@
 """Golden curves: what every preset and part computes on the toy task, in float64, committed as JSON.
 
-    python -m tests.golden.regenerate          # says which curves would change, and by how much; exit code 1 if any does
+    python -m tests.golden.regenerate          # prints which curves would change, and by how much; exit code 1 if any does
     python -m tests.golden.regenerate --write  # and writes them
 
-A change that is meant to alter results commits the new curves together with the reason; any other change leaves them alone.
+A change that is meant to alter results commits the new curves together with the reason. Other changes keep the curves.
 """
 
 import argparse
@@ -26,19 +26,19 @@ ROUNDS = 5
 
 
 def concerns_statistics(text: str) -> bool:
-    """Whether a method trains on the server, or does with running statistics what FedAvg does not."""
+    """Whether a method trains on the server, or handles running statistics in another way than FedAvg."""
     method = compose(text)
     return "proxy" in method.needs or method.buffers != compose("fedavg").buffers
 
 
-# name of the file -> (method, model); behind BatchNorm also all that concerns running statistics
+# file name -> (method, model). Methods that concern running statistics also run with BatchNorm.
 CASES = {text.partition("(")[0]: (text, "tiny") for text in toy.ALONE_METHODS}
 CASES |= {"fedavg-lenet": ("fedavg", "lenet"), "fedavg-norm": ("fedavg", "norm"), "fedavg-resnet8": ("fedavg", "resnet8")}
 CASES |= {f"{text.partition('(')[0]}-norm": (text, "norm") for text in toy.PART_METHODS if concerns_statistics(text)}
-# Batches of two at one place an image make a ResNet's gradients so steep that rounding shows within three rounds of the toy
-# task: larger batches, a smaller rate and fewer rounds keep it below a billionth.
+# With batches of two and one place per image, a ResNet's gradients are so steep that rounding errors show within three rounds
+# of the toy task. Larger batches, a smaller rate and fewer rounds keep them below a billionth.
 SETTINGS = {"resnet8": {"batch_size": 10, "client_lr": 0.01, "rounds": 2}}
-# Where clients agree there is nothing to harmonise.
+# If clients agree, GH has nothing to harmonise.
 SETTINGS |= {"gh": {"by_class": True}}
 
 
@@ -57,13 +57,13 @@ def compute(name: str) -> dict:
 
 
 def stored(name: str) -> dict | None:
-    """The committed curves, if there are any."""
+    """The committed curves, or None."""
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def differences(new: dict, old: dict | None, tolerance: float = 1e-9) -> list[str]:
-    """A line a metric that has changed by more than `tolerance`, and one for a changed method."""
+    """A line for each metric that has changed by more than `tolerance`, and for a changed method, model or seed."""
     if old is None:
         return ["is new"]
     lines = [f"{key}: {old.get(key)!r} -> {new[key]!r}" for key in ("method", "model", "seed") if old.get(key) != new[key]]
@@ -77,7 +77,7 @@ def differences(new: dict, old: dict | None, tolerance: float = 1e-9) -> list[st
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what has changed; with --write also writes it."""
+    """Prints the changes; with --write also writes them."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden.regenerate", description=str(__doc__).splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the new curves; otherwise exit code 1 where one differs")
     write = parser.parse_args(arguments).write

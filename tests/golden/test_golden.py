@@ -1,4 +1,4 @@
-"""Nothing drifts: the committed curves of every preset and part, to 1e-9. To change them on purpose: regenerate.py."""
+"""Every preset and part gives its committed curves, to 1e-9. regenerate.py changes them on purpose."""
 
 import copy
 
@@ -11,19 +11,19 @@ HOW = "if that is intended: python -m tests.golden.regenerate --write"
 
 @pytest.mark.parametrize("name", CASES)
 def test_curve_is_the_committed_one(name: str) -> None:
-    """Accuracy, loss and parameter norm of every round, on the toy task in float64."""
+    """Accuracy, loss and parameter norm of every round are the committed ones, on the toy task in float64."""
     lines = differences(compute(name), stored(name))
     assert not lines, f"{name}: {'; '.join(lines)}; {HOW}"
 
 
 def test_no_curve_is_left_over() -> None:
-    """A part that goes takes its curve along."""
+    """Every committed curve belongs to a part: who removes a part removes its curve."""
     assert {path.stem for path in FOLDER.glob("*.json")} == set(CASES)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_drift_of_a_billionth_is_seen(metric: str) -> None:
-    """The comparison itself: one value of one round moved by 2e-9, or not a number, is named; 5e-10 passes."""
+    """The comparison names a single value that moved by 2e-9 or is not a number. A move of 5e-10 passes."""
     old = stored("fedavg")
     assert old is not None
     assert len(old[metric]) == ROUNDS

@@ -1,4 +1,4 @@
-"""A new Python in which none of the large libraries can be imported."""
+"""Starts a new Python in which none of the large libraries can be imported."""
 
 import json
 import subprocess
@@ -11,13 +11,14 @@ LARGE = ("torch", "torchvision", "mlflow", "pandas", "matplotlib", "scipy", "skl
 
 
 def python(code: str, folder: Path = ROOT) -> str:
-    """What a new process prints that runs `code` there, with all libraries."""
+    """Runs `code` in a new process with all libraries. Returns its output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def without_large(imports: str, value: str) -> Any:
-    """`value`, made of JSON's types, after `imports`. Python refuses to import what is None in `sys.modules`."""
+    """Returns `value`, made of JSON's types, after `imports`. Python refuses to import a module that is None in
+    `sys.modules`."""
     refuse = f"import json, sys; sys.modules.update(dict.fromkeys({LARGE!r})); "
     return json.loads(python(f"{refuse}{imports}; print(json.dumps({value}))"))

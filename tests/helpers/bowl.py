@@ -1,4 +1,4 @@
-"""A quadratic in three weights as a task, and kept rounds of such models, for diagnostics in closed form."""
+"""A quadratic in three weights as a task, and kept rounds of such models, to test diagnostics against closed forms."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ def model_of(w: Tensor) -> Global:
 
 
 def quadratic() -> Task:
-    """Logits are the weights themselves, and the loss is the bowl, whatever the sample."""
+    """The logits are the weights, and the loss is the bowl for every sample."""
 
     def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
         return params["w"].expand(len(x), 3), buffers

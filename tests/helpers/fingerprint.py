@@ -1,7 +1,7 @@
-"""A rule of verdicts and a claim as eight characters each: hashes of what they decide and not of how they are written.
+"""The rule of verdicts and each claim as a hash of eight characters, of what they decide and not of how they are written.
 
-papers/changes.yaml has them after each change; a test compares. That of the rule is a hash of what it says of a fixed set of
-numbers, so that words and structure may change and what it decides may not.
+papers/changes.yaml has the hashes after each change, and a test compares them. The hash of the rule is that of its decisions
+on a fixed set of numbers, so its words and structure may change, but not what it decides.
 """
 
 import itertools
@@ -15,8 +15,8 @@ from fedrepro.exhibits.judge import Verdict, _outcomes, _overall
 from fedrepro.exhibits.verdict import estimate, judged, margin
 from fedrepro.files import canonical_hash
 
-DROPPED = "dropped"  # the fingerprint of a claim that is gone
-WORDS = {"id", "text", "says", "where"}  # of a claim: how it is said, not what decides it
+DROPPED = "dropped"  # the fingerprint of a claim that was removed
+WORDS = {"id", "text", "says", "where"}  # keys of a claim that only affect how it is worded
 
 _VALUES = ([1.0, 2.0, 4.0], [10.0, 10.1], [5.0, 5.0, 5.0, 9.0], [3.0])
 _SEEDS = (
@@ -32,12 +32,12 @@ _SEEDS = (
 
 
 def judged_alone(claim: Claim, numbers: Sequence[Number]) -> Verdict:
-    """The verdict on these numbers, whatever table they are from."""
+    """The verdict on these numbers, outside of any table."""
     return _overall([(verdict, why) for _, verdict, why in _outcomes(claim, numbers)])[0]
 
 
 def rule_fingerprint() -> str:
-    """Of the status of a cell and of the verdict on a claim."""
+    """The fingerprint of the rule: of the statuses of cells and the verdicts on claims."""
     spreads = (None, Spread(0.5, 0.8, 16), Spread(2.0, 100.0, 50))
     margins = [margin(values, spread, n) for values, spread, n in itertools.product(_VALUES, spreads, (1, 3))]
     differences = [place / 4 for place in range(-24, 25)]
@@ -61,14 +61,15 @@ def rule_fingerprint() -> str:
 
 
 def claim_fingerprint(claim: Claim) -> str:
-    """Of all that decides a claim."""
+    """The fingerprint of everything that decides a claim."""
     return canonical_hash({key: value for key, value in claim.model_dump(exclude_defaults=True).items() if key not in WORDS})[
         :8
     ]
 
 
 def unlisted(changes: Changes, claims: dict[str, list[Claim]], rule: str) -> list[str]:
-    """A sentence for each claim, and for the rule, that is not what papers/changes.yaml ends with. `claims` by paper."""
+    """A sentence for the rule and for each claim whose fingerprint is not the last one in papers/changes.yaml. `claims` by
+    paper."""
     said = []
     known_rule = next((one.rule for one in reversed(changes.changes) if one.rule), None)
     if rule != known_rule:
@@ -88,6 +89,6 @@ def unlisted(changes: Changes, claims: dict[str, list[Claim]], rule: str) -> lis
 
 
 def _listed(changes: Changes, paper: str, id: str) -> str | None:
-    """The fingerprint of a claim after the last change of it; None for a claim that is not in the file."""
+    """The fingerprint of a claim after its last change; None if the file does not have the claim."""
     changed = (one.claims[id] for one in reversed(changes.changes) if id in one.claims)
     return next(changed, changes.claims.get(paper, {}).get(id))

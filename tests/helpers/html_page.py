@@ -1,4 +1,4 @@
-"""Reads a rendered HTML page as a reader with assistive technology gets it: cells under their heads, headings, pictures."""
+"""Reads a rendered HTML page as assistive technology does: cells with their heads, headings, pictures."""
 
 import re
 from html.parser import HTMLParser
@@ -34,7 +34,7 @@ class Page(HTMLParser):
             self.tables.append({"caption": "", "heads": []})
         elif tag == "tr":
             self._place = 0
-            if "thead" in self.open:  # the last row of heads has one for each column
+            if "thead" in self.open:  # the last header row has a head for each column
                 self._heads = []
             else:
                 self.rows.append([])

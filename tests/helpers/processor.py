@@ -1,4 +1,4 @@
-"""Tests that need what not every processor has, a skipped test says what this one lacks; and fresh processes for arithmetic."""
+"""Skips tests that need a processor feature and names what this one lacks; starts new processes for arithmetic."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def python(code: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """A fresh process with none of this one's arithmetic."""
+    """Runs a new process without the arithmetic settings of this one."""
     ours = {arithmetic.VARIABLE, *arithmetic.PORTABLE}
     environment = {key: value for key, value in os.environ.items() if key not in ours} | changes
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)

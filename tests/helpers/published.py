@@ -1,4 +1,4 @@
-"""Small files in the formats in which data sets are published."""
+"""Small files in the formats of published data sets."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ def idx(array: np.ndarray) -> bytes:
 
 
 def tar(members: dict[str, bytes], packing: str = "gz") -> bytes:
-    """A tar archive, packed or not ("")."""
+    """A tar archive, compressed or not ("")."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode=f"w:{packing}") as archive:
         for name, content in members.items():
@@ -42,14 +42,14 @@ def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -
 
 
 def image(pixels: np.ndarray, kind: str = "PNG") -> bytes:
-    """An encoded image of pixels uint8 [3, H, W] or grey [1, H, W]; PNG keeps every one of them."""
+    """An encoded image of pixels uint8 [3, H, W] or grey [1, H, W]. PNG keeps every pixel."""
     stream = io.BytesIO()
     Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)).save(stream, kind)
     return stream.getvalue()
 
 
 def cifar(images: np.ndarray, labels: list[int], class_names: list[str], of_100: bool, test: int = 1) -> dict[str, bytes]:
-    """Members of a CIFAR archive. The last `test` images are the test set; for CIFAR-10 the others fill five batches."""
+    """Members of a CIFAR archive. The last `test` images are the test set. For CIFAR-10 the others fill five batches."""
     rows = images.reshape(len(images), -1)
     if of_100:
         folder, names, key = "cifar-100-python", ["train"], "fine_labels"

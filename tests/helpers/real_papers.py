@@ -1,4 +1,4 @@
-"""The real papers with a small params.yaml, as a folder: no data are there, and nothing is trained."""
+"""The real papers with a small params.yaml in a folder, without data or trainings."""
 
 import shutil
 from pathlib import Path
@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def copy(folder: Path, params: str, *papers: str, without: tuple[str, ...] = ()) -> Path:
-    """The folder, with the papers (or only these), the registry and this params.yaml in it; files named as `without` says stay
-    away."""
+    """Makes the folder with the papers (or only these), the registry and this params.yaml, except for the files in
+    `without`."""
     for name in papers or [""]:
         shutil.copytree(ROOT / "papers" / name, folder / "papers" / name, ignore=shutil.ignore_patterns(*without))
     shutil.copy(ROOT / "papers/scales.yaml", folder / "papers")
@@ -23,7 +23,7 @@ def copy(folder: Path, params: str, *papers: str, without: tuple[str, ...] = ())
 
 
 def go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder as the current one; commands that are called here write no log."""
+    """Makes the folder the current one. Commands called in this process write no log."""
     monkeypatch.chdir(folder)
     monkeypatch.delenv("FEDREPRO_ERRORS", raising=False)
     monkeypatch.setattr(console, "_log", None)
@@ -31,5 +31,5 @@ def go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def enter(folder: Path, monkeypatch: pytest.MonkeyPatch, params: str, *papers: str) -> Path:
-    """`copy`, as the current folder."""
+    """Calls `copy` and makes the folder the current one."""
     return go(copy(folder, params, *papers), monkeypatch)

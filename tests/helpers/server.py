@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that misbehaves on request."""
+"""A real HTTP server on this machine, with faults on request."""
 
 import contextlib
 import http.server
@@ -8,9 +8,11 @@ from pathlib import Path
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `folder`; `faults[path]` lists what the next requests get.
+    """Serves `folder`. `faults[path]` lists the faults of the next requests.
 
-    A status code; "truncate" (half of the file); "hang up"; "stall": half of it, and then nothing until `resume` is set.
+    A fault is a status code, "truncate" (half of the file), "hang up", or "stall": half of the file, then nothing until
+    `resume`
+    is set.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def serving(folder: Path):
-    """A server over `folder` for the length of the block."""
+    """A server over `folder` for the block."""
     with Server(folder) as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""A small paper in which every layer says something about the same values, as files; and how to look into a plan."""
+"""The files of a small paper in which every layer sets some of the same values, and helpers that read a plan."""
 
 import copy
 import shutil
@@ -20,7 +20,7 @@ def sourced(**values: Any) -> dict[str, dict[str, Any]]:
     return {key: {"value": value, "source": "paper"} for key, value in values.items()}
 
 
-# A paper in which every layer says something about the same values. Two data sets, three rows, two columns.
+# A paper in which every layer sets some of the same values. It has two data sets, three rows and two columns.
 PAPER = {
     "name": "A",
     "title": "A paper",
@@ -91,7 +91,7 @@ FULL = {"scale": "full"}
 
 
 class Files:
-    """The files of a small project; change the dictionaries, then `plan`."""
+    """The files of a small project. Change the dictionaries, then call `plan`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -120,9 +120,9 @@ class Files:
         (folder / "published" / "numbers.csv").write_text(self.numbers)
 
     def plan(self, params: dict[str, Any], table: str = "table1") -> dict[str, Any]:
-        """The plan at the scale of `params`, as JSON has it."""
+        """The plan at the scale of `params`, with JSON's types."""
         self.write()
-        project._read_cached.cache_clear()  # it goes by the files' times, and these are rewritten within one tick of the clock
+        project._read_cached.cache_clear()  # the cache goes by the files' times, and tests write them again within one tick of the clock
         loaded = load_project(self.root, copy.deepcopy(params))
         return plain(plan(loaded, "some", table, loaded.params.scale))
 
@@ -140,7 +140,7 @@ def ids(made: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def stand_in(files: Files) -> None:
-    """The first column runs on a data set that the paper does not use."""
+    """Makes the first column run on a data set that the paper does not use."""
     files.paper["stand_ins"] = {"digits": "mnist"}
     files.table["columns"][0]["setting"]["dataset"] = "digits"
     files.table["stand_in"] = "Digits in the place of MNIST."

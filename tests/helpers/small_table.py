@@ -1,4 +1,4 @@
-"""A small table in the true format: plan, receipts and result folders as the workflow writes them, without any training."""
+"""A small table in the real format: plan, receipts and result folders as the workflow writes them, without any training."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ PRINTED = {
     ("fedlaw", "mlp-a01"): 86.30,
 }
 SEEDS = [8, 9, 10]
-SOME = {  # accuracies in which one seed diverged and one is missing
+SOME = {  # accuracies; one seed diverged and one is missing
     ("fedavg", "mlp-a100"): [89.0, 89.5, 90.0],
     ("fedlaw", "mlp-a100"): [88.0, 88.2, 88.4],
     ("ours", "mlp-a100"): [87.0, 87.1, 87.2],
@@ -65,7 +65,7 @@ def make_run(method: str, column: str, rounds: int = 5) -> dict:
 
 
 def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
-    """A plan of two printed methods, one companion and two columns; no run is planned for the companion's second column."""
+    """A plan of two printed methods, one companion and two columns. No run is planned for the companion's second column."""
     runs, cells = {}, []
     for method in METHODS:
         for column in COLUMNS:
@@ -121,15 +121,15 @@ def make_plan(scale: str = "demo", table: str = "table3", **changes) -> dict:
 
 
 def with_settings(run: dict, **settings) -> dict:
-    """The run with other settings, and the run_id that goes with them."""
+    """The run with changed settings, and its new run_id."""
     config = run["config"] | settings
     return run | {"config": config, "run_id": f"{run['run_id'].rpartition('-')[0]}-{settings_hash(config)}"}
 
 
 def make_receipt(run: dict, seed: int, accuracy: float | None = 88.0, **changes) -> dict:
-    """The evidence of one seed; `accuracy` None makes it a run that diverges in its fourth round.
+    """The evidence of one seed. With `accuracy` None the run diverges in its fourth round.
 
-    `accuracy` is what a table reports: the mean of the last AVERAGE_LAST rounds, which are half a point apart from it.
+    `accuracy` is what a table reports: the mean of the last AVERAGE_LAST rounds, which differ from it by half a point.
     """
     rounds = list(range(run["config"]["rounds"]))
     final = 50.0 if accuracy is None else accuracy
@@ -186,8 +186,8 @@ def make_evidence(
     accuracies: dict[tuple[str, str], list[float | None]],
     curves: dict[tuple[str, str], dict[str, list[list[float]]]] | None = None,
 ) -> dict[str, dict[int, dict]]:
-    """run_id -> seed -> receipt for each (method, column), one accuracy per seed of the plan; `curves` replaces or adds some,
-    {metric: one curve per seed}."""
+    """run_id -> seed -> receipt for each (method, column), with one accuracy for each seed of the plan. `curves` replaces or
+    adds metrics: {metric: one curve per seed}."""
     found: dict[str, dict[int, dict]] = {}
     for cell in plan["cells"]:
         place = (cell["row"], cell["column"])
@@ -199,7 +199,7 @@ def make_evidence(
 
 
 def typed(plan: dict, found: dict[str, dict[int, dict]] | None = None) -> tuple[Plan, Evidence]:
-    """As reports have them."""
+    """The plan and its evidence, with the types that reports use."""
     evidence = {
         run_id: {seed: as_type(Receipt, one, "receipt") for seed, one in of.items()} for run_id, of in (found or {}).items()
     }

@@ -1,4 +1,4 @@
-"""What a tracking database holds, as another MLflow client sees it."""
+"""Reads a tracking database as another MLflow client does."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from fedrepro.tracking.content import KEY
 
 @contextlib.contextmanager
 def opened(root: Path) -> Iterator[Any]:
-    """A client of the project's own database."""
+    """A client of the project's database."""
     with store.connected(default_address(root), root) as backend:
         yield backend.client
 

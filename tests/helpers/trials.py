@@ -1,4 +1,4 @@
-"""Evidence of the trials of a tuned cell, without any training, and what a report makes of it."""
+"""Evidence for the trials of a tuned cell, without any training, and the report on them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ PLACE = ("fedprox", "mnist")
 
 
 def tried(made: dict[str, Any], place: tuple[str, str] = PLACE) -> list[dict[str, Any]]:
-    """The candidates of one cell of a plan."""
+    """The candidates of one cell in a plan."""
     return [one for one in made["candidates"] if (one["row"], one["column"]) == place]
 
 
@@ -27,7 +27,8 @@ def write_trials(
     place: tuple[str, str] = PLACE,
     **others: Sequence[float | None],
 ) -> None:
-    """Trials of a cell, one for each of `values`, its last accuracy in percent; None: diverged. `others`: further metrics."""
+    """Writes a trial of a cell for each of `values`, its last accuracy in percent; None: diverged. `others`: further
+    metrics."""
     for number, (one, value) in enumerate(zip(tried(made, place), values, strict=False)):
         run = made["runs"][one["trial"]["run_id"]]
         for seed in one["trial"]["seeds"]:
@@ -41,7 +42,7 @@ def write_trials(
 def report(
     made: dict[str, Any], root: Path, values: Sequence[float | None], **others: Sequence[float | None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(the cell, its candidates), with trials as `write_trials` has them."""
+    """(the cell, its candidates) of a report on the trials that `write_trials` writes."""
     write_trials(made, root, values, **others)
     folder = root / FOLDER
     write_json(root / "plan.json", made)

@@ -1,4 +1,4 @@
-"""Limiting cases: what a method reduces to when its own idea is switched off, and what FedAvg itself reduces to."""
+"""Limiting cases: what a method reduces to if its idea is switched off, and what FedAvg reduces to."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from fedrepro.tree import Tree
 from fedrepro.types import Cohort
 from tests import toy
 
-# method, what it must equal, tolerance: 0 is bit for bit, where no rounding separates the two.
+# (method, what it must equal, tolerance). Tolerance 0 means bit for bit, where no rounding separates the two.
 IDENTITIES = [
     ("fedprox(mu=0)", "fedavg", 0),
     ("fixed_gamma(gamma=1)", "fedavg", 0),
@@ -32,13 +32,13 @@ IDENTITIES = [
     ("fixed_gamma(gamma=0.9)+fixed_gamma(gamma=0.9)", "fixed_gamma(gamma=0.81)", 1e-12),
     ("adaptive_gws(server_epochs=0)+fedprox(mu=0.3)", "fedprox(mu=0.3)", 0),
     ("fedlaw_swa(server_epochs=0)", "fedavg", 0),
-    ("fedlaw_swa(server_epochs=1)", "fedavg", 0),  # half an epoch for each stage is none
+    ("fedlaw_swa(server_epochs=1)", "fedavg", 0),  # half an epoch for each stage rounds to none
     ("fedlaw_quad(server_epochs=0)", "mean(weighting=uniform)", 1e-12),
     ("fedlaw_only(server_epochs=0)", "fedavg", 0),
     ("fedlaw_only(use=lambda, server_epochs=0)", "fedavg", 1e-12),
     ("law_swa(server_epochs=0)", "fedavg", 0),
     ("early_stopped_law(stop=0)", "fedavg", 0),
-    ("early_stopped_law(stop=3, server_epochs=4)", "attentive_law(server_epochs=4)", 0),  # of three rounds
+    ("early_stopped_law(stop=3, server_epochs=4)", "attentive_law(server_epochs=4)", 0),  # the run has three rounds
     ("feddf(server_epochs=0)", "fedavg", 0),
     ("fedbe(server_epochs=0)", "fedavg", 0),
     ("server_ft(server_epochs=0)", "fedavg", 0),
@@ -50,13 +50,13 @@ IDENTITIES = [
     ("fedadam(beta1=0, tau=1e9, server_lr=5e8)", "server_sgd(server_lr=0.5)", 1e-8),
     ("fedyogi(beta1=0, tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
     ("fedadagrad(tau=1e9, server_lr=1e9)", "fedavg", 1e-8),
-    ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm there is nothing to tell them apart
+    ("mean_buffers(weighting=uniform)", "fedavg", 0),  # without BatchNorm the two do not differ
     ("proxy_buffers(passes=3)", "fedavg", 0),
     ("igfl_c+attention", "igfl", 0),
     ("per_fedavg(inner_lr=0)", "fedavg", 0),
     ("per_fedavg(inner_lr=0, variant=hessian_free)", "fedavg", 0),
-    ("pfedme(lam=0)", "server_sgd(server_lr=1e-15)", 1e-14),  # which does not move either
-    ("pfnm(sigma0=1e9)", "mean(weighting=uniform)", 1e-12),  # units stay where all clients started from the same
+    ("pfedme(lam=0)", "server_sgd(server_lr=1e-15)", 1e-14),  # which does not move the weights either
+    ("pfnm(sigma0=1e9)", "mean(weighting=uniform)", 1e-12),  # units keep their order if all clients start from the same weights
     ("fedasam(rho=0)", "fedavg", 0),
     ("fedasam(rho=1e-9)", "fedavg", 1e-7),
     ("fedfa(coefficient=0, calibrate_from=1)", "fedavg", 0),
@@ -65,13 +65,13 @@ IDENTITIES = [
     ("elastic(tau=1e9)+server_sgd(server_lr=1e-9)", "fedavg", 1e-8),
     ("ima(window=1, start=0)", "fedavg", 0),
     ("ima(window=1, start=0)+fedadam+scaffold", "fedadam+scaffold", 0),
-    ("ima(start=3)", "fedavg", 0),  # of three rounds none is left for it
+    ("ima(start=3)", "fedavg", 0),  # three rounds leave none to average
     ("ima_averages(start=3)+fedyogi", "fedyogi", 0),
     ("ima_averages(window=1, start=0)", "fedavg", 0),
     ("ima_averages(window=2, start=1)", "ima(window=2, start=1)", 1e-12),
     ("ima_averages(start=0)+fedprox(mu=0.3)", "ima(start=0)+fedprox(mu=0.3)", 1e-12),
 ]
-# The same, for limits that lie in the setting: method and setting, twice.
+# Limits that also need a certain setting: method and setting, twice.
 ONE_STEP = {"cohorts": toy.ALONE, "proxy_batch_size": 12}
 NO_SOLVER = {"client_momentum": 0.0, "weight_decay": 0.0}
 LIMITS_OF_SETTINGS = [
@@ -79,7 +79,7 @@ LIMITS_OF_SETTINGS = [
     ("fedprox(mu=0.3, steps=plain)", {}, "fedprox(mu=0.3)", NO_SOLVER, 0),
     ("fedavg", {"client_momentum": 0.0, "keep_client_momentum": True}, "fedavg", {"client_momentum": 0.0}, 0),
     ("fedavg", {"rounds": 1, "keep_client_momentum": True}, "fedavg", {"rounds": 1}, 0),
-    # Nobody to disagree with; batches so large that everybody takes one step an epoch.
+    # One client has nobody to disagree with. Such large batches give every client one step per epoch.
     ("gh", {"cohorts": toy.ALONE, "by_class": True}, "fedavg", {"cohorts": toy.ALONE, "by_class": True}, 0),
     ("fednova", {"batch_size": 50}, "fedavg", {"batch_size": 50}, 1e-12),
     ("fedyogi", {"rounds": 1}, "fedadam", {"rounds": 1}, 0),
@@ -88,9 +88,9 @@ LIMITS_OF_SETTINGS = [
     ("attention", {"rounds": 1}, "mean(weighting=uniform)", {"rounds": 1}, 1e-15),
     ("attention(kind=self)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 0),
     ("attention(kind=global)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 0),
-    # Four clients train: the first round of IGFL's client side is FedAvg at 1 + 1/4 of the rate.
+    # With four clients the first round of IGFL's client side is FedAvg at 1 + 1/4 of the rate.
     ("igfl_c", {"rounds": 1} | NO_SOLVER, "mean(weighting=uniform)", {"rounds": 1, "client_lr": 0.125} | NO_SOLVER, 1e-15),
-    # FedDyn without alpha is FedAvg on the clients; its first server step adds |S|/n of the mean move to the mean move.
+    # FedDyn with alpha 0 is FedAvg on the clients. Its first server step adds |S|/n of the mean move to the mean move.
     ("feddyn(alpha=1e-9)", {"rounds": 1}, "mean(weighting=uniform)+server_sgd(server_lr=2)", {"rounds": 1}, 1e-8),
     (
         "feddyn(alpha=1e-9)",
@@ -99,13 +99,14 @@ LIMITS_OF_SETTINGS = [
         {"rounds": 1, "cohorts": ((0, 3),)},
         1e-8,
     ),
-    # One client, whose model is the student's start: the student already agrees with its teacher. One step of Adam only: beside
-    # an eps of 1e-8 a gradient of rounding errors is multiplied by server_lr / eps = 1e5, and grows with each further step.
+    # The model of the only client is the student's start, so the student already agrees with its teacher. There is only one
+    # step of Adam: with an eps of 1e-8 a gradient of rounding errors is multiplied by server_lr / eps = 1e5, and grows with
+    # each further step.
     ("feddf(server_epochs=1)", {"rounds": 1, **ONE_STEP}, "fedavg", {"rounds": 1, **ONE_STEP}, 1e-9),
     ("feddf(server_epochs=4, solver=sgd)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 1e-15),
     ("fedbe(server_epochs=4, solver=sgd, samples=0)", {"cohorts": toy.ALONE}, "fedavg", {"cohorts": toy.ALONE}, 1e-15),
 ]
-# Everybody, then two, then one; client 2, which has no data, fills the rows.
+# Cohorts of all clients, of two, and of one. Client 2, which has no data, fills the rows.
 MIXED = (toy.EVERYBODY[0], (0, 3, 2, 2, 2), (1, 2, 2, 2, 2))
 
 
@@ -116,32 +117,32 @@ def final(text: str, **changes) -> Tree:
 
 @cache
 def mixed(text: str) -> Tree:
-    """The same with full and partial participation; many methods reduce to one."""
+    """The weights of a mixed run, with full and partial participation. It is cached, since many methods reduce to one."""
     return final(text, cohorts=MIXED)
 
 
 @cache
 def two_rounds(text: str, model: Callable[[], Model], by_class: bool = False) -> Outcome:
-    """Every method is compared with FedAvg."""
+    """Two rounds of a method, cached because every method is compared with FedAvg."""
     return train(toy.make_task(model=model(), by_class=by_class, rounds=2), compose(text))
 
 
 @pytest.mark.parametrize(("text", "same_as", "atol"), IDENTITIES)
 def test_reduces_to(text: str, same_as: str, atol: float) -> None:
-    """Limiting cases promised in the docstrings hold over 3 rounds, with full and partial participation, in float64."""
+    """Limiting cases that docstrings promise hold over 3 rounds, with full and partial participation, in float64."""
     torch.testing.assert_close(mixed(text).flat, mixed(same_as).flat, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize(("text", "changes", "same_as", "same_changes", "atol"), LIMITS_OF_SETTINGS)
 def test_reduces_to_in_a_setting(text: str, changes: dict, same_as: str, same_changes: dict, atol: float) -> None:
-    """Limiting cases that need a certain setting, in float64."""
+    """Limiting cases that need a certain setting hold in float64."""
     found, expected = final(text, **changes), final(same_as, **same_changes)
     torch.testing.assert_close(found.flat, expected.flat, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("model", [toy.tiny_model, toy.norm_model])
 def test_at_equal_sizes_uniform_is_by_size(model) -> None:
-    """Five clients that count the same: both weightings of the mean, of the statistics and of FedDyn's state agree."""
+    """For five clients of equal size, uniform weights equal weights by size: in the mean, the statistics and FedDyn's state."""
     task = toy.make_task(model=model(), cohorts=toy.PARTIAL)
     task = dataclasses.replace(task, client_sizes=torch.full_like(task.client_sizes, 7))
     for text in ("mean(weighting={0})+mean_buffers(weighting={0})", "feddyn+mean(weighting={0})+mean_buffers(weighting={0})"):
@@ -157,9 +158,9 @@ def test_at_equal_sizes_uniform_is_by_size(model) -> None:
     "text", ["server_ft", "feddf", "fedbe", "fedlaw_swa", "law_swa", "adaptive_gws", "fedlaw", "attentive_law"]
 )
 def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text: str) -> None:
-    """Weights only: FedLAW and its relatives keep the server's own statistics, which nothing has moved then."""
+    """Only the weights are compared: FedLAW and its relatives keep the server's statistics, which do not move in this case."""
     found, fedavg = (two_rounds(method, toy.norm_model) for method in (f"{text}(server_epochs=0)", "fedavg"))
-    exact = text not in ("fedlaw", "attentive_law")  # their weights have been through log and softmax
+    exact = text not in ("fedlaw", "attentive_law")  # their weights went through log and softmax
     torch.testing.assert_close(found.params.flat, fedavg.params.flat, rtol=0, atol=0 if exact else 1e-12)
     own = "law" in text or "gws" in text
     first = toy.make_task(model=toy.norm_model()).buffers
@@ -179,10 +180,10 @@ AWAY += toy.PART_METHODS
 
 @pytest.mark.parametrize("text", AWAY)
 def test_away_from_its_limit_a_method_differs(text: str) -> None:
-    """Otherwise the identities above would hold for parts that do nothing. A buffers part leaves the weights alone, and on a
-    model with BatchNorm it moves the statistics."""
+    """Without this test the identities above would also hold for parts that do nothing. A buffers part does not change the
+    weights, but on a model with BatchNorm it changes the statistics."""
     model = toy.norm_model if compose(text).buffers != compose("fedavg").buffers else toy.tiny_model
-    by_class = bool(compose(text).transforms)  # without contradictions there is nothing to harmonise
+    by_class = bool(compose(text).transforms)  # without conflicts there is nothing to harmonise
     found, fedavg = (two_rounds(method, model, by_class) for method in (text, "fedavg"))
     alone = PARTS.get(text.partition("(")[0]).slot == "buffers"
     assert torch.equal(found.params.flat, fedavg.params.flat) == alone
@@ -192,13 +193,13 @@ def test_away_from_its_limit_a_method_differs(text: str) -> None:
 
 
 def test_momentum_that_is_kept_matters_from_the_second_round_on() -> None:
-    """Otherwise the identities of the setting would hold for a switch that does nothing."""
+    """Without this test the identities of the setting would also hold for a switch that does nothing."""
     kept, fresh = final("fedavg", rounds=2, keep_client_momentum=True), final("fedavg", rounds=2)
     assert (kept.flat - fresh.flat).abs().max() > 1e-4
 
 
 def test_every_part_with_arguments_has_an_identity() -> None:
-    """A new part adds its limiting case to IDENTITIES or LIMITS_OF_SETTINGS."""
+    """A new part with arguments needs its limiting case in IDENTITIES or LIMITS_OF_SETTINGS."""
     texts = [text for text, *_ in [*IDENTITIES, *LIMITS_OF_SETTINGS]]
     listed = {part.name for text in texts for part in compose(text).parts}
     missing = [name for name in PARTS.names() if dataclasses.fields(PARTS.get(name)) and name not in listed]
@@ -207,7 +208,7 @@ def test_every_part_with_arguments_has_an_identity() -> None:
 
 @pytest.mark.parametrize("text", [f"{part}(server_epochs=0)" for part in ("fedlaw", "fedlaw_swa", "adaptive_gws")])
 def test_without_server_epochs_gamma_is_exactly_one(text: str) -> None:
-    """FedLAW's protocol: zero server epochs are FedAvg with gamma = 1, without rounding."""
+    """In FedLAW's protocol, zero server epochs are FedAvg with gamma = 1, without rounding."""
     assert toy.values_of(train(toy.make_task(), compose(text)).progress.rows, "gamma") == [1.0, 1.0, 1.0]
 
 
@@ -220,7 +221,7 @@ def one_cohort(task: Task) -> Cohort:
 
 
 def test_weights_held_at_data_sizes_and_gamma_at_one_is_fedavg() -> None:
-    """With neither lambda nor gamma learned, server epochs change nothing at all: the weights are handed back as they came."""
+    """If neither lambda nor gamma is learned, server epochs change nothing: the weights come back as they were."""
     task = toy.make_task()
     cohort = one_cohort(task)
     models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
@@ -231,7 +232,7 @@ def test_weights_held_at_data_sizes_and_gamma_at_one_is_fedavg() -> None:
 
 
 def test_identical_clients_make_any_weights_the_same_mean() -> None:
-    """All updates equal: attentive LAW returns that update whatever it learned, and FedLAW returns it times its gamma:
+    """If all updates are equal, attentive LAW returns that update whatever it learned, and FedLAW returns it times its gamma:
     gamma (w + u) - w."""
     task = toy.make_task()
     cohort = one_cohort(task)
@@ -246,7 +247,8 @@ def test_identical_clients_make_any_weights_the_same_mean() -> None:
 
 
 def test_full_batch_fedavg_with_one_local_step_is_gradient_descent() -> None:
-    """Everybody takes part with one step on all its data, weighted by its number of samples: the pooled mean loss descends.
+    """All clients take one step on all their data, weighted by number of samples. This is gradient descent on the pooled mean
+    loss.
 
     Reference: torch.nn and autograd on the pooled samples, 4 steps of w <- w - 0.1 * 0.9^t * grad.
     """
@@ -268,12 +270,12 @@ def test_full_batch_fedavg_with_one_local_step_is_gradient_descent() -> None:
 
 
 def test_partial_participation_renormalises_the_weights() -> None:
-    """Clients 0 and 3 hold 10 and 28 samples: together they make (10 w_0 + 28 w_3) / 38, w_k being client k alone."""
+    """Clients 0 and 3 hold 10 and 28 samples. Together they give (10 w_0 + 28 w_3) / 38, where w_k is client k alone."""
     alone = {client: final("fedavg", rounds=1, cohorts=((client,),)).flat for client in (0, 3)}
     both = final("fedavg", rounds=1, cohorts=((0, 3),)).flat
     torch.testing.assert_close(both, (10 * alone[0] + 28 * alone[3]) / 38, rtol=0, atol=1e-12)
 
 
 def test_an_empty_client_changes_nothing() -> None:
-    """Client 2 has no data: with or without it in the cohort, the round is the same."""
+    """Client 2 has no data. The round is the same with or without it in the cohort."""
     assert torch.equal(final("fedavg", cohorts=((0, 2, 3),)).flat, final("fedavg", cohorts=((0, 3),)).flat)

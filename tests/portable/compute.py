@@ -1,13 +1,13 @@
-"""All that portable arithmetic makes promises about, in one process and one folder: to be compared between processors.
+"""Computes all results that portable arithmetic promises, in one process and one folder, for comparison between processors.
 
     python -m tests.portable.compute FOLDER           # AVX2 alone
-    python -m tests.portable.compute FOLDER --wide    # AVX-512 too, where this processor has it
-    python -m tests.portable.compute FOLDER --skip 3  # goes on after the first three steps, each a line of the output
+    python -m tests.portable.compute FOLDER --wide    # AVX-512 too, if this processor has it
+    python -m tests.portable.compute FOLDER --skip 3  # starts after the first three steps; each step is a line of the output
     python -m tests.portable.compute FOLDER --share 0/2  # every second model and method, from the first; all else as before
-    python -m tests.portable.compute --write          # writes tests/portable/hashes.json anew
+    python -m tests.portable.compute --write          # writes tests/portable/hashes.json again
 
-In FOLDER: the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; what every
-method trains in two rounds (results as `fedrepro run` writes them); and every model after a step, as safetensors.
+FOLDER gets the arrays of the embedded data; a partition by every scheme; cohorts, proxy split and initial models; the results
+of every method after two rounds, as `fedrepro run` writes them; and every model after a step, as safetensors.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from fedrepro import arithmetic
 from fedrepro.files import sha256_file, write_json
 
 HASHES = Path(__file__).with_name("hashes.json")
-# These name the machine, the moment or the commit.
+# These files contain the machine, the time or the commit.
 VARY = ("env.json", "manifest.json", "config.json", "seed8.json", "registry.yaml")
 SCHEMES = (
     "iid",
@@ -64,7 +64,8 @@ SETTINGS: dict[str, Any] = {
     "keep_client_momentum": False,
     "weight_decay": 0.0005,
 }
-# An emulated product takes some hundred times as long: three clients of about ten samples, one evaluation, small proxy sets.
+# An emulated product takes some hundred times as long. So there are three clients of about ten samples, one evaluation and
+# small proxy sets.
 FEW = {
     "clients": 96,
     "participation": 1 / 32,
@@ -74,17 +75,18 @@ FEW = {
     "proxy_batch_size": 8,
 }
 EVALUATED = 40
-# For the same reason: fewer inner steps of pFedMe, which takes them for every client, and smaller images for large networks.
+# For the same reason pFedMe, which takes inner steps for every client, takes fewer of them, and large networks get smaller
+# images.
 FEWER_STEPS = {"pfedme": "pfedme(steps=2)"}
 SMALLER: dict[str, int] = dict.fromkeys(("fedgh_cnn", "fedgh_cnn_relu", "resnet20", "resnet20_gn"), 16)
 SMALLER |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4", "densenet121", "fedima_resnet18"), 8)
 SMALLER |= {"mcmahan_cifar": 24, "shakespeare_lstm": 8, "fedima_alexnet": 63}
-# These take a minute each or more under emulation: they make one step less.
+# These take a minute or more each under emulation, so they make one step less.
 LARGE = ("fedima_vgg11", "wrn56_4", "densenet121", "fedima_alexnet", "resnet18", "fedima_resnet18")
 
 
 def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
-    """Writes everything below `folder`, but for the first `skip` steps and what `steps` leaves to others. Needs
+    """Writes everything below `folder`, except for the first `skip` steps and the share that `steps` leaves to others. Call
     `arithmetic.settle` first."""
     from fedrepro.data.registry import REGISTRY
     from fedrepro.engine import environment
@@ -92,7 +94,7 @@ def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
     environment.prepare("cpu")
     (folder / REGISTRY).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(REGISTRY, folder / REGISTRY)
-    with mock.patch("fedrepro.data.partition.picture.save_picture"):  # not promised, and an emulated one takes 4 s
+    with mock.patch("fedrepro.data.partition.picture.save_picture"):  # not promised, and under emulation a checkpoint takes 4 s
         for number, (name, step) in enumerate(steps(folder, share), 1):
             if number > skip:
                 step()
@@ -100,8 +102,7 @@ def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
 
 
 def steps(folder: Path, share: str = "0/1") -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is computed, in parts that may be repeated: name and call. Of the models and of the methods every n-th, from number
-    k: "k/n"."""
+    """(name, call) of each step; a step may be repeated. "k/n" takes every n-th model and method, from number k."""
     from fedrepro.data.registry import load_registry
     from fedrepro.models.names import MODELS
 
@@ -115,7 +116,7 @@ def steps(folder: Path, share: str = "0/1") -> Iterator[tuple[str, Callable[[], 
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Path below `folder` -> sha256, of every file that is promised to be the same everywhere."""
+    """Path below `folder` -> sha256, for every file that must be the same on all processors."""
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in VARY)
     return {str(path.relative_to(folder)): sha256_file(path) for path in found if "checkpoints" not in path.parts}
 
@@ -133,7 +134,8 @@ def _drawn(folder: Path, entry: Any) -> None:
 
 
 def _runs() -> Iterator[dict[str, Any]]:
-    """Settings of every recipe and part; behind BatchNorm of all that concerns running statistics; of larger batches once."""
+    """Settings of every recipe and part. Those that concern running statistics also run with BatchNorm, and one runs with
+    larger batches."""
     from fedrepro.methods.compose import compose
     from fedrepro.methods.presets import PRESETS
     from tests.golden.regenerate import concerns_statistics
@@ -143,7 +145,7 @@ def _runs() -> Iterator[dict[str, Any]]:
     yield SETTINGS | FEW | skewed | {"method": "server_ft", "model": "mlp", "input_shape": (1, 8, 8)}
     yield SETTINGS | {"clients": 24, "participation": 1 / 8, "method": "fedavg", "model": "mlp", "input_shape": (1, 28, 28)}
     texts = [FEWER_STEPS.get(text, text) for text in [*PRESETS, *PART_METHODS, "fedprox(mu=0.1)+gh+fedavgm"]]
-    for method in {str(compose(text)): text for text in reversed(texts)}.values():  # several names of one method are one run
+    for method in {str(compose(text)): text for text in reversed(texts)}.values():  # several names of one method give one run
         yield SETTINGS | FEW | {"method": method, "model": "mlp", "input_shape": (1, 8, 8)}
     for method in ("fedavg", *(text for text in PART_METHODS if concerns_statistics(text))):
         yield SETTINGS | FEW | {"method": method, "model": "resnet8", "input_shape": (1, 4, 4)}
@@ -172,7 +174,7 @@ def _train(folder: Path, entry: Any, settings: dict[str, Any]) -> None:
 
 
 def _few_evaluated(*arguments: Any, **more: Any) -> Any:
-    """A task that is evaluated on its first EVALUATED images: emulated, 400 take longer than the training."""
+    """A task that is evaluated on its first EVALUATED images. Under emulation 400 images take longer than the training."""
     import torch
 
     from fedrepro.engine.task import load_task
@@ -182,9 +184,9 @@ def _few_evaluated(*arguments: Any, **more: Any) -> Any:
 
 
 def _step(folder: Path, name: str) -> None:
-    """An architecture: a step on two random images, one on a single image, then outputs for two.
+    """Writes an architecture's weights, gradient and outputs after a step on two random images and one on a single image.
 
-    At the size of its paper's images or windows, but with sides of at most 32, or of what SMALLER says.
+    Images or windows have the size of its paper, with sides of at most 32, or of what SMALLER says.
     """
     import numpy as np
     import torch

@@ -1,7 +1,8 @@
-"""Portable arithmetic on processors that are not here: everything is computed under qemu too, to the hashes that are committed.
+"""Portable arithmetic on other processors: everything is also computed under qemu and must give the committed hashes.
 
 Each processor takes every partition, and its share of the models and of the methods.
-Run by `make test-portable`, and not with the other tests: emulation takes minutes. Needs Debian's qemu-user.
+`make test-portable` runs these tests. The other tests leave them out, because emulation takes minutes. Needs Debian's
+qemu-user.
 """
 
 import os
@@ -18,13 +19,13 @@ from tests.portable.compute import HASHES, hashes, steps
 
 ROOT = Path(__file__).parents[2]
 EMULATOR = shutil.which("qemu-x86_64")
-# One of Intel's, one of AMD's, one for each of two cores; with caches of other sizes, and none with AVX-512.
+# One Intel and one AMD processor, one for each of two cores. Their caches have other sizes, and neither has AVX-512.
 PROCESSORS = ["Haswell", "EPYC-Rome"]
 COMMAND = [sys.executable, "-m", "tests.portable.compute"]
 
 
-# QEMU 7.2 reads the masked lanes of a masked load too (NumPy's sort has one at the end of an array), and crashes where the next
-# page is not mapped. So arrays lie in one heap, with room behind the last.
+# QEMU 7.2 also reads the masked lanes of a masked load (NumPy's sort has one at the end of an array), and crashes if the next
+# page is not mapped. So arrays are in one heap, with room behind the last.
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -35,9 +36,9 @@ CRASH, TRIES = "qemu: uncaught target signal", 3
 
 
 def compute(folder: Path, *before: str, share: str = "0/1") -> int:
-    """Goes on after the last finished step where the emulator crashes, and fails where it crashes TRIES times in one step.
-    Returns how often it crashed."""
-    # The settings of this process are not for its children: `arithmetic.settle` makes them anew.
+    """Continues after the last finished step if the emulator crashes, and fails if it crashes TRIES times in one step. Returns
+    the number of crashes."""
+    # The child processes must not inherit these settings: `arithmetic.settle` makes them again.
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"} | SETTINGS
     finished = crashes = tries = 0
     while True:
@@ -53,7 +54,7 @@ def compute(folder: Path, *before: str, share: str = "0/1") -> int:
 
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]]:
-    """What the others compute, all at the same time."""
+    """Starts all emulated processors at the same time and waits for them."""
     assert EMULATOR, "qemu-x86_64 is missing; install Debian's qemu-user"
 
     def emulate(number: int, folder: Path) -> Path:
@@ -67,13 +68,13 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Path]
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_the_committed_hashes(processor: str, emulated: dict[str, Future[Path]]) -> None:
-    """Partitions, cohorts, proxy splits, initial models; models and metrics of its methods after two rounds; its architectures
-    after a step."""
+    """These files have the committed hashes: partitions, cohorts, proxy splits and initial models; models and metrics of this
+    processor's methods after two rounds; its architectures after a step."""
     require_committed(emulated[processor].result())
 
 
 def test_nothing_is_left_out(emulated: dict[str, Future[Path]]) -> None:
-    """Each method and each architecture has its processor."""
+    """Every method and every architecture is assigned to a processor."""
     assert {name for there in emulated.values() for name in hashes(there.result())} == read_json(HASHES).keys()
 
 
@@ -97,7 +98,7 @@ for number, line in enumerate(process.stdout):
 
 
 def test_a_crash_loses_one_step(tmp_path: Path) -> None:
-    """The command is killed after a step that it has not told of, again and again: the steps that it told of are not repeated,
+    """The command is killed again and again, after a step that it has not yet reported. The reported steps are not repeated,
     and the bytes are the same."""
     crashes = compute(tmp_path / "files", sys.executable, "-c", CRASHES, share=FEW)
     assert crashes == (len(list(steps(tmp_path, FEW))) - 1) // TOLD > 0
